@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the links between the repository's Markdown pages, and that the site has every page.
 
-Out: path:line: mistake. Exit: 0 without mistakes, 1 with mistakes.
+Out: `documents: FAILED: path:line: mistake`. Exit: 0 without mistakes, 1 with mistakes.
 
 A relative link leads to a file of the repository, and its fragment to a heading of that page, as
 GitHub and mdBook name headings. Each page below docs is in docs/SUMMARY.md, since mdBook leaves
@@ -70,7 +70,7 @@ def main():
         if ROOT / "docs" in page.parents and page != summary and page not in in_summary:
             found.append((page.relative_to(ROOT), 1, "the page is not in docs/SUMMARY.md"))
     for path, line, text in found:
-        print(f"{path}:{line}: {text}")
+        print(f"documents: FAILED: {path}:{line}: {text}")
     return 1 if found else 0
 
 

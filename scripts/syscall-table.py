@@ -150,11 +150,11 @@ def main():
     known = prototypes(options["prototypes"])
     names = sorted({name for table in tables for name in table} | set(MORE))
     print("//! Every system call, by name. Written by `scripts/syscall-table.py`, not by hand.\n")
-    print("/// A system call: the name of the kernel's function without prefix; its numbers on x86-64,\n"
-          "/// i386, the generic table and 32-bit ARM, or -1; its arguments in order, apart by blanks,\n"
-          "/// with other names behind bars.")
+    print("/// A system call: the name of the kernel's function without prefix; its numbers on x86-64, i386,\n"
+          "/// the generic table and 32-bit ARM, or -1; its arguments in order, separated by blanks, with\n"
+          "/// alternative names separated by bars.")
     print("pub(crate) type Call = (&'static str, [i16; 4], &'static str);\n")
-    print("/// In the order of names.\n#[rustfmt::skip]\npub(crate) static CALLS: &[Call] = &[")
+    print("/// Sorted by name.\n#[rustfmt::skip]\npub(crate) static CALLS: &[Call] = &[")
     for name in names:
         row = ", ".join(str(table.get(name, -1)) for table in tables)
         print(f'    ("{name}", [{row}], "{" ".join(arguments_of(name, known))}"),')

@@ -20,11 +20,11 @@ use crate::warnings::Warnings;
 /// How to fold.
 #[derive(Args, Debug, Default)]
 pub(crate) struct FoldArgs {
-    /// Threads; as many as there are CPUs if not given
+    /// Number of threads; default: one for each CPU
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
-    /// Size of the pieces that threads work on: bytes, or with K, M or G; what suits the traces if
-    /// not given
+    /// Size of the pieces of a trace that threads work on, in bytes (with K, M or G); default:
+    /// chosen from the size of the traces
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub(crate) chunk_size: Option<u64>,
     /// Write the CPU time of each chunk and each merge, and the serial share, to FILE as JSON

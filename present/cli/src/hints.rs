@@ -8,7 +8,6 @@ use tracebraid_follow::{Extent, ranges, seen_cpus};
 use tracebraid_language::head_cpu;
 use tracebraid_language::near::did_you_mean;
 
-use crate::info::tables::View;
 use crate::options::{self, SelectArgs, TimeRange};
 use crate::threads::Known;
 use crate::warnings::Warnings;
@@ -132,8 +131,8 @@ fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Op
     let [first, last] = [first, last].map(|time| time.0.saturating_add(offset));
     let is_outside = range.to < first || range.from > last;
     is_outside.then(|| {
-        let span = between(first, last, zone);
-        format!("the range is outside the trace, which lasts {span}")
+        let span = options::lasts(first, last, zone);
+        format!("the range is outside the trace, which {span}")
     })
 }
 
@@ -141,19 +140,7 @@ fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Op
 fn extent(set: &TraceSet, offset: i64, zone: &TimeZone) -> Option<String> {
     let Extent { first, last } = Extent::of(set, |_| true)?;
     let [first, last] = [first, last].map(|time| time.0.saturating_add(offset));
-    Some(format!("the trace lasts {}", between(first, last, zone)))
-}
-
-fn between(first: i64, last: i64, zone: &TimeZone) -> String {
-    let view = View {
-        zone: zone.clone(),
-        colours: false,
-    };
-    format!(
-        "from {} to {}",
-        view.time(Some(first)),
-        view.time(Some(last))
-    )
+    Some(format!("the trace {}", options::lasts(first, last, zone)))
 }
 
 /// The CPUs of a trace, or that it has no CPU numbers.

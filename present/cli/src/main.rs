@@ -10,12 +10,14 @@
 //! report's own command adds its options. Promise: nothing is analyzed here.
 #![forbid(unsafe_code)]
 
+mod archives;
 mod cli;
 mod commands;
 mod csv;
 mod debug_info;
 mod failure;
 mod fold;
+mod glyphs;
 mod hints;
 mod imported;
 mod indexes;
@@ -29,6 +31,7 @@ mod output;
 mod print;
 mod progress;
 mod rings;
+mod settings;
 mod spare;
 mod stack_quality;
 mod sync;
@@ -42,8 +45,6 @@ mod units;
 mod warnings;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 #[global_allocator]
 static ALLOCATOR: tracebraid_allocator::Allocator = tracebraid_allocator::Allocator;
@@ -61,7 +62,8 @@ fn main() -> ExitCode {
     let code = match lami::Phase::of(&arguments) {
         Some(phase) => phase.answer(commands::lami),
         None => {
-            let command = cli::Cli::parse().command;
+            let cli::Cli { command, settings } = cli::Cli::of_process();
+            settings.apply();
             let code = indexes::with_restart(|| commands::run(&command));
             code.unwrap_or_else(failure::Failure::report)
         }

@@ -15,20 +15,20 @@ use tracebraid_language::glob::Glob;
 use crate::failure::Failure;
 use crate::indexes;
 use crate::numbers::{self, Numbers};
-use crate::time::TimeSpec;
+use crate::time::{self, TimeSpec};
 
 /// The traces.
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
-    /// Trace directories, or directories somewhere below which traces are; files of perf
-    /// (perf.data) and trace-cmd (trace.dat)
+    /// Trace directories, or directories that contain traces at any depth; archives of these (.tar,
+    /// .tar.gz, .tar.xz, .tar.zst, .zip); perf.data and trace.dat files
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// End with exit code 1 if anything was damaged
+    /// Exit with code 1 if anything was damaged
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Let the traces of several hosts have one time: as this file of `tracebraid sync -o` says,
-    /// or, for the word auto, as their packets tell
+    /// Align the clocks of several hosts: a file written by `tracebraid sync -o`, or `auto` to
+    /// infer the offsets from the packets that the hosts exchanged
     #[arg(long, value_name = "FILE|auto")]
     pub(crate) sync: Option<PathBuf>,
 }
@@ -43,9 +43,9 @@ impl InputArgs {
 /// The time range.
 #[derive(Args, Debug)]
 pub(crate) struct TimeArgs {
-    /// Leave out what is before this time: seconds from the origin (12.5, 17...ns), from the
-    /// trace's beginning (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2; the
-    /// first one in a trace that crosses midnight)
+    /// Start of the time range: seconds since the clock's origin (12.5, 17...ns), an offset from
+    /// the beginning of the trace (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day
+    /// (01:43:15.2; its first occurrence in a trace that crosses midnight)
     #[arg(
         long,
         short = 'b',
@@ -54,7 +54,7 @@ pub(crate) struct TimeArgs {
         allow_hyphen_values = true
     )]
     pub(crate) from: Option<TimeSpec>,
-    /// Leave out what is after this time
+    /// End of the time range, in the same forms; +500ms counts from --from where that is given
     #[arg(
         long,
         short = 'e',
@@ -63,7 +63,7 @@ pub(crate) struct TimeArgs {
         allow_hyphen_values = true
     )]
     pub(crate) to: Option<TimeSpec>,
-    /// Both: FROM,TO
+    /// Start and end of the time range, separated by a comma
     #[arg(long, short = 't', value_name = "FROM,TO", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     pub(crate) timerange: Option<String>,
 }
@@ -81,6 +81,23 @@ impl TimeRange {
         from: i64::MIN,
         to: i64::MAX,
     };
+
+    /// Refuses a range that ends before it begins.
+    ///
+    /// # Errors
+    /// With the time range of the trace.
+    pub(crate) fn check(self, trace: Option<(i64, i64)>, zone: &TimeZone) -> Result<(), Failure> {
+        if self.from <= self.to {
+            return Ok(());
+        }
+        let trace = trace.map(|(first, last)| format!("; the trace {}", lasts(first, last, zone)));
+        Err(Failure::usage(format!(
+            "the time range is empty: it begins at {} and ends at {}{}",
+            time::date(self.from, zone),
+            time::date(self.to, zone),
+            trace.unwrap_or_default()
+        )))
+    }
 
     /// True if a time is in it.
     #[inline(always)]
@@ -117,37 +134,44 @@ impl TimeArgs {
             return Ok(TimeRange::ALL);
         }
         let extent = extent_of(set, offset);
-        let resolve = |spec: Option<TimeSpec>, all: i64| {
-            spec.map_or(Ok(all), |spec| spec.resolve(extent, zone))
-                .map_err(Failure::usage)
-        };
+        let from = from.map(|spec| spec.resolve(extent, zone)).transpose();
+        let from = from.map_err(Failure::usage)?;
+        let to = to.map(|spec| spec.resolve_end(from, extent, zone));
+        let to = to.transpose().map_err(Failure::usage)?;
         let range = TimeRange {
-            from: resolve(from, i64::MIN)?,
-            to: resolve(to, i64::MAX)?,
+            from: from.unwrap_or(i64::MIN),
+            to: to.unwrap_or(i64::MAX),
         };
-        if range.from > range.to {
-            return Err(Failure::usage("the time range ends before it begins"));
-        }
+        range.check(extent, zone)?;
         Ok(range)
     }
+}
+
+/// The time range of a trace as part of a sentence.
+pub(crate) fn lasts(first: i64, last: i64, zone: &TimeZone) -> String {
+    format!(
+        "lasts from {} to {}",
+        time::date(first, zone),
+        time::date(last, zone)
+    )
 }
 
 /// Which event records.
 #[derive(Args, Debug)]
 pub(crate) struct SelectArgs {
-    /// Only of these CPUs: numbers and ranges, as 0-3,7
+    /// Select CPUs: numbers and ranges, such as 0-3,7
     #[arg(long, value_name = "CPU", value_delimiter = ',', value_parser = numbers::cpus)]
     pub(crate) cpu: Vec<Numbers<u64>>,
-    /// Only of these threads
+    /// Select threads by id
     #[arg(long, value_name = "TID", value_delimiter = ',', allow_hyphen_values = true, value_parser = thread_id)]
     pub(crate) tid: Vec<i64>,
-    /// Only of these processes
+    /// Select processes by id
     #[arg(long, value_name = "PID", value_delimiter = ',', allow_hyphen_values = true, value_parser = process_id)]
     pub(crate) pid: Vec<i64>,
-    /// Only of threads with such a name (a pattern with * and ?)
+    /// Select threads by name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub(crate) procname: Vec<String>,
-    /// Leave out the process that recorded the trace, where the trace names it (tracebraid's do)
+    /// Exclude the process that recorded the trace, if the trace names it (traces of tracebraid do)
     #[arg(long)]
     pub(crate) no_recorder: bool,
 }
@@ -301,10 +325,8 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
     ))
 }
 
-/// A warning for traces of several machines that nothing relates but that each of them knows the
-/// date, more or less.
+/// A warning for traces of several hosts whose only relation is that each knows the date.
 pub(crate) fn several_clocks(set: &TraceSet) -> Option<String> {
-    // Of worse it is told already.
     if set.traces.iter().any(|trace| trace.is_synchronized) || unrelated_clocks(set).is_some() {
         return None;
     }
@@ -316,8 +338,9 @@ pub(crate) fn several_clocks(set: &TraceSet) -> Option<String> {
         .position(|other| first.is_other(other))?;
     let (first, other) = (machines.name(0), machines.name(other));
     Some(format!(
-        "the traces are of several machines ({first}, {other}), whose clocks may differ by more than it takes from one to the \
-         other: give --sync auto, or --sync with a file of `tracebraid sync -o`, to let them have one time"
+        "the traces are of several hosts ({first}, {other}), whose clocks may differ by more than \
+         a packet takes between them: align them with --sync auto, or with --sync FILE, a file of \
+         `tracebraid sync -o`"
     ))
 }
 
@@ -337,13 +360,23 @@ fn unsynchronized(set: &TraceSet) -> Option<String> {
     })
 }
 
-/// The zone in which times are shown.
-pub(crate) fn zone(gmt: bool) -> TimeZone {
-    // The usual name of UTC is not worth opening the zone database.
-    let utc = gmt || std::env::var_os("TZ").is_some_and(|name| name == "UTC" || name == "UTC0");
-    if utc {
-        TimeZone::UTC
-    } else {
-        TimeZone::system()
+/// The time zone of times in options and in output.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct ZoneArgs {
+    /// Read and print times in UTC, not in the local time zone
+    #[arg(long, visible_alias = "clock-gmt")]
+    pub(crate) gmt: bool,
+}
+
+impl ZoneArgs {
+    /// UTC with `--gmt`, else the local time zone.
+    pub(crate) fn zone(self) -> TimeZone {
+        // The usual name of UTC is not worth opening the zone database.
+        let is_utc =
+            self.gmt || std::env::var_os("TZ").is_some_and(|name| name == "UTC" || name == "UTC0");
+        match is_utc {
+            true => TimeZone::UTC,
+            false => TimeZone::system(),
+        }
     }
 }

@@ -3,13 +3,15 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
+use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::failure::{Failure, INTERRUPTED as INTERRUPTED_CODE};
+use crate::settings;
 
 /// Writes a line to standard error. Unlike `eprintln`, it does not panic if standard error is
 /// closed. A command that restarts does not repeat lines.
@@ -36,9 +38,22 @@ fn said() -> MutexGuard<'static, Said> {
 
 /// Writes a line to standard error, unless the line was written before the command restarted.
 pub(crate) fn say_once(line: &str) {
+    let (label, style) = match line.split_once(':') {
+        Some((label @ "warning", _)) => (label, AnsiColor::Yellow.on_default().bold()),
+        Some((label @ "error", _)) => (label, AnsiColor::Red.on_default().bold()),
+        _ => ("", Style::new()),
+    };
+    if label != "error" && settings::is_quiet() {
+        return;
+    }
     let mut said = said();
     if !said.before.contains(line) {
-        let _ = writeln!(io::stderr(), "{line}");
+        let style = match settings::has_coloured_messages() {
+            true => style,
+            false => Style::new(),
+        };
+        let rest = &line[label.len()..];
+        let _ = writeln!(io::stderr(), "{style}{label}{style:#}{rest}");
         said.since.insert(line.to_owned());
     }
 }
@@ -52,22 +67,50 @@ pub(crate) fn restart() {
 /// Bytes that are gathered before they are written.
 pub(crate) const PIECE: usize = 64 * 1024;
 
-/// Whether colours are wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ColourChoice {
-    /// Never.
-    Never,
-    /// On a terminal, unless NO_COLOR is set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-}
-
-/// An open output.
+/// An open output. A file that is not finished is removed.
 pub(crate) struct Output {
     target: Box<dyn Write>,
     terminal: bool,
+    part: Option<PartFile>,
+}
+
+/// A file that gets its name when it is complete, and is removed otherwise.
+struct PartFile {
+    part: PathBuf,
+    path: PathBuf,
+}
+
+impl PartFile {
+    /// Opens the file that is written; a pipe or a device is written directly.
+    fn create(path: &Path) -> Result<(File, Option<PartFile>), Failure> {
+        let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let part = PartFile {
+            part: path.with_file_name(name),
+            path: path.to_owned(),
+        };
+        let target = if is_special { path } else { &part.part };
+        let file = File::create(target).map_err(|error| cannot_be_written(path, &error))?;
+        Ok((file, (!is_special).then_some(part)))
+    }
+
+    /// Gives the file its name.
+    fn finish(mut self) -> Result<(), Failure> {
+        let part = std::mem::take(&mut self.part);
+        std::fs::rename(&part, &self.path).map_err(|error| {
+            let _ = std::fs::remove_file(&part);
+            cannot_be_written(&self.path, &error)
+        })
+    }
+}
+
+impl Drop for PartFile {
+    fn drop(&mut self) {
+        if !self.part.as_os_str().is_empty() {
+            let _ = std::fs::remove_file(&self.part);
+        }
+    }
 }
 
 /// What became of a write.
@@ -89,14 +132,14 @@ impl Output {
             None => Ok(Output {
                 target: Box::new(io::stdout()),
                 terminal: io::stdout().is_terminal(),
+                part: None,
             }),
             Some(path) => {
-                let file = File::create(path).map_err(|error| {
-                    Failure::output(format!("{}: cannot be written: {error}", path.display()))
-                })?;
+                let (file, part) = PartFile::create(path)?;
                 Ok(Output {
                     target: Box::new(file),
                     terminal: false,
+                    part,
                 })
             }
         }
@@ -107,15 +150,9 @@ impl Output {
         self.terminal
     }
 
-    /// Whether to use colours.
-    pub(crate) fn colours(&self, choice: ColourChoice) -> bool {
-        match choice {
-            ColourChoice::Never => false,
-            ColourChoice::Always => true,
-            ColourChoice::Auto => {
-                self.terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            }
-        }
+    /// Whether to use colors.
+    pub(crate) fn has_colours(&self) -> bool {
+        settings::has_colours(self.terminal)
     }
 
     /// Writes all of it.
@@ -128,6 +165,14 @@ impl Output {
                 .write_all(bytes)
                 .and_then(|()| self.target.flush()),
         )
+    }
+
+    /// Gives a file its name: it is complete.
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        self.part.map_or(Ok(()), PartFile::finish)
     }
 
     /// Writes lines to standard output.
@@ -175,35 +220,19 @@ pub(crate) fn replace_with(
     path: &Path,
     write: impl FnOnce(&mut Pieces) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
-    let mut part = path.file_name().unwrap_or_default().to_owned();
-    part.push(".part");
-    let part = if is_special {
-        path.to_owned()
-    } else {
-        path.with_file_name(part)
-    };
-    let failed = |error: io::Error| cannot_be_written(path, &error);
+    let (file, part) = PartFile::create(path)?;
     let interrupted = interruption();
-    let written = File::create(&part).map_err(failed).and_then(|file| {
-        let mut out = BufWriter::with_capacity(PIECE, Interruptible { file, interrupted });
-        let done = write(&mut out).and_then(|()| out.flush().map_err(failed));
-        // The rest of the buffer is useless after an error.
-        let (out, _) = out.into_parts();
-        match out.interrupted.load(Ordering::Relaxed) {
-            true => Err(Failure::interrupted()),
-            false => done,
-        }
-    });
+    let mut out = BufWriter::with_capacity(PIECE, Interruptible { file, interrupted });
+    let failed = |error: io::Error| cannot_be_written(path, &error);
+    let written = write(&mut out).and_then(|()| out.flush().map_err(failed));
+    // The rest of the buffer is useless after an error.
+    let (out, _) = out.into_parts();
+    let is_interrupted = out.interrupted.load(Ordering::Relaxed);
     end_at_once();
-    if is_special {
-        return written;
+    match is_interrupted {
+        true => Err(Failure::interrupted()),
+        false => written.and_then(|()| part.map_or(Ok(()), PartFile::finish)),
     }
-    let done = written.and_then(|()| std::fs::rename(&part, path).map_err(failed));
-    if done.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    done
 }
 
 /// A file that is written in pieces.

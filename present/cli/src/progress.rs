@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use crate::settings;
 use indicatif::{FormattedDuration, HumanBytes, ProgressBar, ProgressStyle};
 
 /// Runs shorter than this show nothing.
@@ -22,7 +23,8 @@ pub(crate) struct Progress {
 impl Progress {
     /// For that many bytes of trace; nothing is shown where the results already are.
     pub(crate) fn new(total: u64, output_is_terminal: bool) -> Self {
-        let wanted = !output_is_terminal && std::io::stderr().is_terminal();
+        let wanted =
+            !output_is_terminal && !settings::is_quiet() && std::io::stderr().is_terminal();
         Progress {
             total,
             begun: Instant::now(),

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use comfy_table::Table;
+use unicode_width::UnicodeWidthStr;
+
+use crate::glyphs::glyphs;
 
 /// Columns of the shortest text that is shortened in the middle; cells are not made shorter while
 /// there are columns to leave out.
@@ -21,8 +23,20 @@ pub(crate) fn terminal_width() -> Option<usize> {
 /// which a terminal would obey.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     // Characters that change the direction of writing could hide text as well.
+    escaped(text, |_| true)
+}
+
+/// The same for tables: in a locale without UTF-8, characters outside of ASCII are escaped too.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_unicode = glyphs().is_unicode;
+    escaped(text, |letter| is_unicode || letter.is_ascii())
+}
+
+/// Text with control characters and those that are not wanted as escape sequences.
+fn escaped(text: &str, is_wanted: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_safe = |letter: char| {
         !letter.is_control()
+            && is_wanted(letter)
             && !matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     if text.chars().all(is_safe) {
@@ -35,17 +49,21 @@ pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
+/// A word of a shell's command line, in quotes where the shell would change it.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./@:+=,".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// Columns that a text takes.
 pub(crate) fn width_of(text: &str) -> usize {
-    if text.is_ascii() {
-        return text.len();
+    match text.is_ascii() {
+        true => text.len(),
+        false => text.width(),
     }
-    let mut table = Table::new();
-    table.add_row([text]);
-    table
-        .column_max_content_widths()
-        .first()
-        .map_or(0, |&width| width.into())
 }
 
 /// Shortens a text in the middle, since both ends distinguish names (`stress-ng-futex`,
@@ -62,7 +80,7 @@ pub(crate) fn shorten(text: &mut String, width: usize) {
     };
     let room = width - width_of(&end);
     while width_of(text) >= room && text.pop().is_some() {}
-    text.push('…');
+    text.push(glyphs().ellipsis);
     text.push_str(&end);
 }
 
@@ -143,7 +161,7 @@ pub(crate) fn way(frames: &[String], width: Option<usize>) -> String {
         lines.push_str("the thread itself");
     }
     let mut column = INDENT;
-    for (place, frame) in frames.iter().map(|frame| safe(frame)).enumerate() {
+    for (place, frame) in frames.iter().map(|frame| printable(frame)).enumerate() {
         let separator = if place > 0 { SEPARATOR } else { "" };
         let length = separator.len() + width_of(&frame);
         if place > 0 && column + length + SEPARATOR.trim_end().len() > width {

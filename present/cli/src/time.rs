@@ -157,6 +157,23 @@ impl TimeSpec {
 }
 
 impl TimeSpec {
+    /// End of a range that begins at `from`, in nanoseconds from the origin: a relative time counts
+    /// from there. A `from` of 0 or less stands for the beginning of the trace.
+    ///
+    /// # Errors
+    /// Those of [`TimeSpec::resolve`].
+    pub(crate) fn resolve_end(
+        self,
+        from: Option<i64>,
+        extent: Option<(i64, i64)>,
+        zone: &TimeZone,
+    ) -> Result<i64, String> {
+        match (self, from) {
+            (TimeSpec::Relative(time), Some(from)) if from > 0 => Ok(from.saturating_add(time)),
+            _ => self.resolve(extent, zone),
+        }
+    }
+
     /// Refuses seconds from the origin that were most likely meant from the beginning of the trace:
     /// `1s` is in 1970, though the trace is of this year. They lie outside the trace by more than
     /// its length, while the same time from its beginning lies within. 0 is accepted: it means
@@ -202,10 +219,15 @@ pub(crate) fn clock(time: i64, zone: &TimeZone) -> String {
     format!("{:.9}", civil(time, zone).time())
 }
 
-/// A date and a time.
+/// A date and a time; in nanoseconds where the calendar does not reach.
 pub(crate) fn date(time: i64, zone: &TimeZone) -> String {
-    let civil = civil(time, zone);
-    format!("{} {:.9}", civil.date(), civil.time())
+    match jiff::Timestamp::from_nanosecond(time.into()) {
+        Ok(instant) => {
+            let civil = zone.to_datetime(instant);
+            format!("{} {:.9}", civil.date(), civil.time())
+        }
+        Err(_) => format!("{time} ns"),
+    }
 }
 
 #[cfg(test)]
@@ -239,6 +261,20 @@ mod tests {
             resolve("2026-11-21"),
             Ok(START - (103 * 60 + 14) * SECOND - 135_134_325)
         );
+    }
+
+    #[test]
+    fn relative_ends_count_from_the_beginning_of_the_range() {
+        let extent = Some((START, START + SECOND));
+        let end = |text: &str, from| {
+            let spec: TimeSpec = text.parse().unwrap();
+            spec.resolve_end(from, extent, &TimeZone::UTC)
+        };
+        let from = START + SECOND / 2;
+        assert_eq!(end("+100ms", Some(from)), Ok(from + SECOND / 10));
+        assert_eq!(end("+100ms", None), Ok(START + SECOND / 10));
+        assert_eq!(end("+100ms", Some(0)), Ok(START + SECOND / 10));
+        assert_eq!(end("01:43:15", Some(from)), resolve("01:43:15"));
     }
 
     /// Only where it is absurd from the origin, and makes sense from the beginning.

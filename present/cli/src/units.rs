@@ -1,5 +1,7 @@
 //! Numbers, sizes and times in words, with a unit that suits them.
 
+use crate::glyphs::glyphs;
+
 /// A number with separated thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -76,14 +78,14 @@ pub(crate) fn duration(nanoseconds: u64) -> String {
     }
 }
 
-/// Bars of eight heights, one for each number.
+/// Bars of eight heights, one for each number; none for 0.
 pub(crate) fn sparkline(numbers: &[u64]) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let heights = glyphs().heights;
     let most = numbers.iter().copied().max().unwrap_or(0);
     let bar = |&number: &u64| match number {
         0 => ' ',
         number => {
-            BARS[((u128::from(number) * 8).div_ceil(u128::from(most)) as usize).clamp(1, 8) - 1]
+            heights[((u128::from(number) * 8).div_ceil(u128::from(most)) as usize).clamp(1, 8) - 1]
         }
     };
     numbers.iter().map(bar).collect()

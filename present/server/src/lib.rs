@@ -26,5 +26,5 @@ pub use export::{Export, ExportError, export};
 pub use page::is_built;
 pub use serve::{Options, serve};
 
-/// What cannot be answered, for people.
+/// Message for the user about a request that cannot be answered.
 pub type Refusal = String;

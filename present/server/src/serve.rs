@@ -24,28 +24,28 @@ use crate::path::path;
 use crate::sources::Shown;
 use crate::stream::streamed;
 
-/// What is served.
+/// State of the server.
 #[derive(Debug)]
 pub(crate) struct Served {
     /// The database, for short requests; long ones have a connection of their own.
     database: Mutex<Database>,
     file: PathBuf,
-    /// What every request has to tell, unless nobody needs to.
+    /// Token that every request must contain; `None` if access is open.
     token: Option<String>,
     hosts: Hosts,
-    /// Packs that were made, by place of the kind. One is made at a time.
+    /// Packs by index of the kind; they are made one at a time.
     packs: Arc<tokio::sync::Mutex<HashMap<usize, Arc<Pack>>>>,
     /// Serializes exports.
     export: Arc<tokio::sync::Mutex<()>>,
     options: Options,
 }
 
-/// How a database is served.
+/// Options of the server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Token that every request must have; none if access is open.
+    /// Token that every request must contain; `None` if access is open.
     pub token: Option<String>,
-    /// Names under which the server answers, besides addresses and `localhost`.
+    /// Host names that the server accepts, in addition to addresses and `localhost`.
     pub hosts: Vec<String>,
     /// Number of executions whose paths are in exported pages.
     pub paths: usize,
@@ -53,14 +53,14 @@ pub struct Options {
     pub directory: PathBuf,
 }
 
-/// A refusal with its status.
+/// A response, or an error with its status.
 type Answer = Result<Response, (StatusCode, String)>;
 
-/// Serves until `stop` is ready; `ready` receives the addresses at which a browser reaches the
-/// server. It listens at the first of `listen` that is available.
+/// Serves until `stop` returns true. The server listens at the first available address of `listen`;
+/// `ready` receives the addresses at which a browser reaches it.
 ///
 /// # Errors
-/// When it cannot listen there.
+/// If none of the addresses is available.
 pub fn serve(
     database: Database,
     options: Options,
@@ -89,8 +89,7 @@ pub fn serve(
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
         };
-        // Requests that are going on when it is to stop are not waited for: they may be of clients
-        // that never end.
+        // Does not wait for requests in progress: their clients may never finish.
         tokio::select! {
             never = connections::serve(listener, router(Arc::new(served)), Limits::default()) => match never {},
             () = stopped => Ok(()),
@@ -117,7 +116,7 @@ fn router(served: Arc<Served>) -> Router {
         .with_state(served)
 }
 
-/// Refuses requests under foreign names: a page elsewhere could give its name this machine's
+/// Refuses requests with an unknown host: a foreign page could give its own name this machine's
 /// address (DNS rebinding).
 async fn of_known_hosts(
     State(served): State<Arc<Served>>,
@@ -160,7 +159,7 @@ async fn with_token(State(served): State<Arc<Served>>, request: Request, next: N
     }
 }
 
-/// Compares in a time that does not tell how much of it is right.
+/// Compares in a time that does not depend on the number of matching characters.
 fn is_same(one: &str, other: &str) -> bool {
     let differences = one
         .bytes()
@@ -169,7 +168,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one.len() == other.len() && differences == 0
 }
 
-/// What all answers tell the browser.
+/// Adds the headers of all responses.
 async fn with_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -201,7 +200,7 @@ async fn get_page() -> Response {
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], PAGE).into_response()
 }
 
-/// Does what takes long beside the threads that answer.
+/// Runs long work outside the threads that answer requests.
 async fn beside(work: impl FnOnce() -> Answer + Send + 'static) -> Response {
     let done = tokio::task::spawn_blocking(work).await;
     answered(done.unwrap_or_else(|_| {
@@ -217,12 +216,12 @@ fn number(query: &HashMap<String, String>, name: &str) -> Result<usize, (StatusC
     number.ok_or_else(|| {
         (
             StatusCode::BAD_REQUEST,
-            format!("a number is expected: ?{name}=0"),
+            format!("the parameter {name} must be a number: ?{name}=0"),
         )
     })
 }
 
-/// The place of the kind that is asked for: the first one if none is.
+/// Index of the requested kind; 0 without a parameter.
 fn kind(query: &HashMap<String, String>) -> Result<usize, (StatusCode, String)> {
     match query.contains_key("kind") {
         true => number(query, "kind"),
@@ -302,10 +301,11 @@ fn failed(why: String) -> (StatusCode, String) {
 }
 
 impl Served {
-    /// The executions of the kind at that place.
+    /// The pack of the kind at an index.
     async fn pack(self: &Arc<Served>, place: usize) -> Result<Arc<Pack>, (StatusCode, String)> {
         let served = self.clone();
-        // A pack in progress delays other requests for packs, even if its own client has gone.
+        // A pack in progress delays other requests for packs, even if its own client has
+        // disconnected.
         let mut packs = self.packs.clone().lock_owned().await;
         let made = tokio::task::spawn_blocking(move || {
             if let Some(known) = packs.get(&place) {

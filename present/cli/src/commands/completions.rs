@@ -8,14 +8,14 @@ use crate::cli::Cli;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Prints a script that completes tracebraid's command lines in a shell.
+/// Print a completion script for a shell
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid completions bash > ~/.local/share/bash-completion/completions/tracebraid
   tracebraid completions zsh > ~/.zfunc/_tracebraid
   tracebraid completions fish > ~/.config/fish/completions/tracebraid.fish")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell
     shell: clap_complete::Shell,
 }
 

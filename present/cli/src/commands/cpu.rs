@@ -9,13 +9,14 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, PriorityArgs, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows who used the CPUs: active time by CPU, process and thread of a kernel trace; the longest
-/// stretches for which one thread ran on one CPU, from switch to switch; each of them; how often
-/// each length occurred.
+/// Show which processes and threads used each CPU
 ///
-/// Needs the event sched_switch; migrations need sched_migrate_task. Threads are shown by their
-/// last known name. Time of which it is not known who ran (before a CPU's first switch, after lost
-/// events) is said to be unknown.
+/// Active time by CPU, process and thread. `--view top` lists the longest intervals for which a
+/// thread ran on a CPU without a switch, `--view log` every interval, `--view freq` a histogram of
+/// their durations.
+///
+/// Needs sched_switch; migrations need sched_migrate_task. A thread is shown with its last known
+/// name. CPU time before the first switch of a CPU, and after lost events, is shown as unknown.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),

@@ -17,23 +17,22 @@ use crate::commands::report::{Subject, window};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::hints;
-use crate::options::{self, InputArgs, TimeArgs};
+use crate::options::{self, InputArgs, TimeArgs, ZoneArgs};
 use crate::output;
 use crate::spare;
 use crate::terminal_text;
 
-/// Shows the critical path of a thread: what it did itself, and, while it waited, what whoever it
-/// waited for did, across threads, threads of the kernel, disks, the network and, in traces of
-/// several machines, machines.
+/// Show the critical path of a thread: what it waited for, transitively
 ///
-/// A wait that another thread ended is replaced by what that thread did in the meantime, and so on;
-/// what is left is where the time really went. Its parts follow each other without gaps.
+/// A wait that another thread ended is replaced by the work of that thread in the meantime, and so
+/// on; across threads, kernel threads, disks, the network and, in traces of several hosts, hosts.
+/// The segments of the path follow one another without gaps.
 ///
-/// Needs sched_switch and sched_waking; irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* to
-/// tell wake-ups by interrupts from those by threads; block_rq_issue and block_rq_complete for
-/// disks; net_dev_queue and net_if_receive_skb for who sent what; workqueue_queue_work and
-/// workqueue_execute_start for whose work a kernel thread did; system calls for what threads waited
-/// in. What was not recorded is unknown.
+/// Needs sched_switch and sched_waking. irq_handler_*, irq_softirq_* and timer_hrtimer_expire_*
+/// separate wake-ups by interrupts from those by threads; disks need block_rq_issue and
+/// block_rq_complete; packets need net_dev_queue and net_if_receive_skb; work of kernel threads
+/// needs workqueue_queue_work and workqueue_execute_start; system calls name what a thread waited
+/// in. Reasons that were not recorded are shown as unknown.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("whose").required(true).args(["tid", "process", "longest"]))]
 #[command(after_help = "Examples:
@@ -48,29 +47,28 @@ pub(crate) struct CriticalPathArgs {
     time: TimeArgs,
     #[command(flatten)]
     fold: FoldArgs,
-    /// Of this thread, as long as it was there, or in the time that is given
+    /// Path of this thread, over its life or the given time range
     #[arg(long, value_name = "TID")]
     tid: Option<i32>,
-    /// Of the first threads of processes with such a name (a pattern with * and ?), else of threads
-    /// with it
+    /// Paths of the main threads of processes with this name (a pattern with * and ?), or else of
+    /// threads with it
     #[arg(long, value_name = "GLOB")]
     process: Option<String>,
-    /// Of the longest of these system calls (a pattern with * and ?) that begin in the time that is
-    /// given
+    /// Paths of the longest of these system calls (a pattern with * and ?) that begin in the time
+    /// range
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     longest: Vec<String>,
-    /// So many paths at most; 0 for all
+    /// Maximum number of paths; 0 for all
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
-    /// How to show them
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Write them to this file, for ui.perfetto.dev
+    /// Write the paths to FILE as a Perfetto trace (ui.perfetto.dev)
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
-    /// Read and show times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    clock_gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
 }
 
 /// The form of critical paths.
@@ -102,10 +100,7 @@ impl CriticalPathArgs {
 
 /// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
-    let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
-    if let Some(message) = options::several_clocks(&subject.set) {
-        subject.warnings.note(&message);
-    }
+    let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
     if let Some(file) = &args.perfetto {
         spare::check(file, &subject.set, &args.input.read())?;
     }

@@ -14,14 +14,14 @@ use crate::output::say;
 /// Definitions.
 #[derive(Args, Debug)]
 pub(super) struct DefinitionArgs {
-    /// A period: NAME : BEGIN : END, or NAME(PARENT) : BEGIN : END for one within another; without
-    /// an END the next BEGIN ends it
+    /// Define a period: NAME : BEGIN : END, or NAME(PARENT) : BEGIN : END for one within another;
+    /// without END, the next BEGIN ends it
     #[arg(long, value_name = "DEFINITION")]
     pub(super) period: Vec<String>,
-    /// Values to keep: NAME : A = FIELD, B = FIELD : C = FIELD, of its begin and of its end
+    /// Capture values: NAME : A = FIELD, B = FIELD : C = FIELD, at its beginning and at its end
     #[arg(long, visible_aliases = ["period-captures", "period-capture"], value_name = "DEFINITION")]
     pub(super) captures: Vec<String>,
-    /// A file with definitions: lines `period NAME : ...` and `captures NAME : ...`
+    /// Read definitions from FILE: lines `period NAME : ...` and `captures NAME : ...`
     #[arg(long, value_name = "FILE")]
     pub(super) file: Vec<PathBuf>,
 }
@@ -74,20 +74,20 @@ impl DefinitionArgs {
 pub(super) struct ExecutionArgs {
     #[command(flatten)]
     periods: DefinitionArgs,
-    /// System calls are executions: PATTERN, or NAME : PATTERN, as 'open*' or 'io : *sync*'
+    /// Take system calls as executions: PATTERN, or NAME : PATTERN, such as 'open*' or 'io :
+    /// *sync*'
     #[arg(long, value_name = "DEFINITION")]
     call: Vec<String>,
-    /// Functions are executions: PATTERN, or NAME : PATTERN; those that a program's instrumentation
-    /// tells of
+    /// Take calls of instrumented functions as executions: PATTERN, or NAME : PATTERN
     #[arg(long, value_name = "DEFINITION")]
     function: Vec<String>,
-    /// Spans are executions: PATTERN, or NAME : PATTERN
+    /// Take spans as executions: PATTERN, or NAME : PATTERN
     #[arg(long, value_name = "DEFINITION")]
     span: Vec<String>,
-    /// Processes are executions: PATTERN, or NAME : PATTERN, of the names of their programs
+    /// Take processes as executions: PATTERN, or NAME : PATTERN, of program names
     #[arg(long, value_name = "DEFINITION")]
     process: Vec<String>,
-    /// A value that the program attaches to its executions: NAME[(EXECUTIONS)] = EVENTS . FIELD
+    /// Attach a value that the program records: NAME[(EXECUTIONS)] = EVENTS . FIELD
     /// [sum|last|max|count]
     #[arg(long, value_name = "DEFINITION")]
     value: Vec<String>,

@@ -13,12 +13,14 @@ use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::lami::{self, Analysis};
 
-/// Shows what was read and written by system calls of a kernel trace: bytes, calls, errors and
-/// latency by process, thread, system call and type of file descriptor; the slowest calls; each
-/// one; how often each length occurred (these as `files` shows them).
+/// Show bytes, errors and latency of I/O system calls
 ///
-/// Needs the events of system calls (entry and exit), and sched_switch or the tid context to tell
-/// threads apart. A call counts where and when it ends.
+/// By process, thread, system call and type of file descriptor. `--view top` lists the slowest
+/// calls, `--view log` every call, `--view freq` a histogram of their durations; these are the
+/// tables of `tracebraid files`.
+///
+/// Needs the entry and exit events of system calls, and sched_switch or the tid context to assign
+/// them to threads. Each call is charged to the CPU and the time at which it ends.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),

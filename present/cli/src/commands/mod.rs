@@ -28,6 +28,7 @@ mod report;
 mod sched;
 mod sections;
 mod session;
+mod sql;
 mod stacks;
 mod sync;
 mod syscalls;
@@ -70,6 +71,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Start(args) => session::start(args),
         Command::Stop(args) => session::stop(args),
         Command::Status(args) => session::status(args),
+        Command::Sql(args) => sql::run(args),
         Command::Stacks(args) => stacks::run(args),
         Command::Sync(args) => sync::run(args),
         Command::List(args) => session::list(args),
@@ -158,6 +160,7 @@ pub(crate) use record::{RecordArgs, become_command};
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
 pub(crate) use session::{ListArgs, RotateArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs};
+pub(crate) use sql::SqlArgs;
 pub(crate) use stacks::StacksArgs;
 pub(crate) use sync::SyncArgs;
 pub(crate) use syscalls::SyscallsArgs;

@@ -15,11 +15,11 @@ use tracebraid_symbols::Symbols;
 
 use crate::debug_info;
 use crate::failure::Failure;
-use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
-use crate::output::{self, ColourChoice, Output, PIECE, Written};
+use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange, ZoneArgs};
+use crate::output::{self, Output, PIECE, Written};
 use crate::print::buffer::Buffer;
 use crate::print::line::{LineOptions, Lines, Names, Properties};
-use crate::print::select::Selection;
+use crate::print::select::{Chosen, Selection};
 use crate::print::stamp::StampOptions;
 use crate::print::style::Palette;
 use crate::print::symbols;
@@ -27,7 +27,7 @@ use crate::progress::Progress;
 use crate::spare;
 use crate::warnings::Warnings;
 
-/// Prints every event record as a line: as babeltrace2 does, or as JSON.
+/// Print event records as text, like babeltrace2, or as JSON
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid print ~/lttng-traces/my-session
@@ -41,42 +41,40 @@ The filter language is described in docs/reference/filter.md, what equals babelt
 pub(crate) struct PrintArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// What lines look like
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: PrintFormat,
     #[command(flatten)]
     time: TimeArgs,
     #[command(flatten)]
     select: SelectArgs,
-    /// Only events with such a name (a pattern with * and ?)
+    /// Select events by name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     name: Vec<String>,
     /// Only event records for which this expression holds
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
-    /// Name the functions at addresses, behind each line, where the trace tells what was loaded
-    /// where
+    /// Append the names of functions at addresses, if the trace records what was loaded where
     #[arg(long)]
     symbols: bool,
-    /// More directories with debug information, which has .build-id below
+    /// Additional directory with debug information (below DIR/.build-id)
     #[arg(long, value_name = "DIR", requires = "symbols")]
     debug_dir: Vec<PathBuf>,
-    /// Stop after so many lines
+    /// Stop after N records
     #[arg(long, visible_alias = "head", value_name = "N")]
     limit: Option<u64>,
-    /// Show the clock's value instead of the time
+    /// Print the clock's value instead of the time
     #[arg(long, help_heading = "Text lines")]
     clock_cycles: bool,
-    /// Show the date too
+    /// Print the date too
     #[arg(long, help_heading = "Text lines")]
     clock_date: bool,
-    /// Show and read times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    clock_gmt: bool,
-    /// Show seconds from the origin instead of the time of day
+    #[command(flatten)]
+    zone: ZoneArgs,
+    /// Print seconds since the origin instead of the time of day
     #[arg(long, help_heading = "Text lines")]
     clock_seconds: bool,
-    /// Take all times to be so many seconds later
+    /// Add SEC seconds to all times
     #[arg(
         long,
         value_name = "SEC",
@@ -84,7 +82,7 @@ pub(crate) struct PrintArgs {
         allow_hyphen_values = true
     )]
     clock_offset: i64,
-    /// Take all times to be so many nanoseconds later
+    /// Add NS nanoseconds to all times
     #[arg(
         long,
         value_name = "NS",
@@ -92,10 +90,10 @@ pub(crate) struct PrintArgs {
         allow_hyphen_values = true
     )]
     clock_offset_ns: i64,
-    /// Leave out the time since the line before
+    /// Omit the time since the previous record
     #[arg(long, help_heading = "Text lines")]
     no_delta: bool,
-    /// Show these between time and name
+    /// Properties to print between time and event name
     #[arg(
         long,
         short = 'f',
@@ -105,7 +103,7 @@ pub(crate) struct PrintArgs {
         help_heading = "Text lines"
     )]
     fields: Vec<FieldChoice>,
-    /// Show the names of these
+    /// Names to print
     #[arg(
         long,
         short = 'n',
@@ -115,16 +113,7 @@ pub(crate) struct PrintArgs {
         help_heading = "Text lines"
     )]
     names: Vec<NameChoice>,
-    /// Use colours
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        value_name = "WHEN",
-        help_heading = "Text lines"
-    )]
-    color: ColourChoice,
-    /// Write to this file instead of standard output
+    /// Write to FILE instead of standard output
     #[arg(long, short = 'w', value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -213,38 +202,6 @@ impl PrintArgs {
         }
     }
 
-    /// Warns why no line is printed, unless a warning on unknown names came before.
-    fn tell_nothing(
-        &self,
-        set: &TraceSet,
-        (range, offset): (TimeRange, i64),
-        zone: &TimeZone,
-        is_told: bool,
-        warnings: &mut Warnings,
-    ) {
-        let told = crate::hints::nothing_selected(set, &self.select, range, offset, zone, warnings);
-        let given = [
-            ("--name", !self.name.is_empty()),
-            ("--filter", self.filter.is_some()),
-        ];
-        let given: Vec<&str> = given
-            .iter()
-            .filter(|given| given.1)
-            .map(|given| given.0)
-            .collect();
-        if told || is_told {
-            return;
-        }
-        if given.is_empty() {
-            crate::hints::none_in_range(set, range, offset, zone, warnings);
-        } else {
-            let given = given.join(" and ");
-            warnings.note(&format!(
-                "no event record is selected: none matches {given}"
-            ));
-        }
-    }
-
     fn line_options(&self, zone: TimeZone, colours: bool) -> LineOptions {
         let json = self.format == PrintFormat::Json;
         let palette = if colours && !json {
@@ -281,20 +238,18 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     warnings.recorder(&set, &args.select);
-    let zone = options::zone(args.clock_gmt);
+    let zone = args.zone.zone();
     let offset = clock_offset(args, &set)?;
     let range = args.time.range(&set, &zone, offset)?;
     crate::hints::left_out_of(range, &set, &mut warnings);
     let extent = || options::extent_of(&set, offset);
     let shown_zone = zone.clone();
-    let selection = Selection::new(
-        &set,
-        &args.select,
-        &args.name,
-        args.filter.as_deref(),
-        extent,
-        &zone,
-    )?;
+    let chosen = Chosen {
+        select: &args.select,
+        names: &args.name,
+        expression: args.filter.as_deref(),
+    };
+    let selection = Selection::new(&set, &chosen, extent, &zone)?;
     let doubts = selection
         .as_ref()
         .map(Selection::doubts)
@@ -303,7 +258,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         .iter()
         .for_each(|doubt| warnings.note(&doubt.to_string()));
     let mut out = Output::open(args.output.as_deref())?;
-    let colours = out.colours(args.color);
+    let colours = out.has_colours();
     let names = options::trace_names(&set, &args.input.paths);
     let mut symbols = debug_info::open(&args.debug_dir);
     let addresses = addresses(args, &set, &mut symbols, &mut warnings)?;
@@ -320,12 +275,13 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     };
     let damage = job.run(&set, &mut out)?;
     job.progress.finish();
+    out.finish()?;
     warnings.reading(&damage);
     if job.found {
         crate::hints::unknown_cpus(&set, &args.select, &mut warnings);
     } else {
         let around = (range, offset);
-        args.tell_nothing(&set, around, &shown_zone, !doubts.is_empty(), &mut warnings);
+        chosen.report_nothing(&set, around, &shown_zone, !doubts.is_empty(), &mut warnings);
     }
     for loss in crate::loss::summary(&set) {
         warnings.note(&loss.to_string());

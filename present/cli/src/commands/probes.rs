@@ -13,21 +13,20 @@ use crate::output::Output;
 use crate::table::{self, Column};
 use crate::terminal_text;
 
-/// Shows the event classes of the probes of programs that are being recorded, and switches them
-/// while they run.
+/// List the probes of recorded programs; switch them on and off
 ///
-/// What is switched holds for programs that begin later in the same recording as well.
+/// A change also holds for programs that start later in the same recording.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid probes my-session
   tracebraid probes tracebraid-20261122-140528 --disable 'shop:*' --enable shop:order")]
 pub(crate) struct ProbesArgs {
-    /// A session in the background, or the directory of a recording
+    /// Name of a background session, or directory of a recording
     session: PathBuf,
-    /// Record events of these classes from now on (patterns with * and ?)
+    /// Start recording event classes that match (patterns with * and ?)
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     enable: Vec<String>,
-    /// Do not record those any more; --enable has the last word
+    /// Stop recording event classes that match; --enable takes precedence
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     disable: Vec<String>,
     /// Output format

@@ -9,14 +9,15 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows the tree of processes of a kernel trace: who made whom, when they began and ended, and
-/// what each used of CPUs, system calls and bytes, alone and with all that it made; the longest
-/// lives from begin to end; who was made, which programs were executed and who ended, one after the
-/// other; how often each life time occurred.
+/// Show the process tree with CPU time, system calls and bytes
 ///
-/// Needs the events sched_process_fork, sched_process_exec, sched_process_exit and the state dump
-/// (lttng_statedump_process_state) for the tree, sched_switch for CPU time, and those of system
-/// calls (entry and exit). An id that is used again is another row.
+/// For each process: its parent, when it began and ended, and what it used, alone and together with
+/// its descendants. `--view top` lists the longest lives, `--view log` every fork, exec and exit,
+/// `--view freq` a histogram of life times.
+///
+/// The tree needs sched_process_fork, sched_process_exec, sched_process_exit and the state dump
+/// (lttng_statedump_process_state); CPU time needs sched_switch; calls need the entry and exit
+/// events of system calls. A reused id is another row.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),

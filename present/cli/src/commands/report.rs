@@ -1,5 +1,6 @@
 //! What the commands that make reports do alike: open, choose, run, show, and tell what was lost.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -20,7 +21,7 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::indexes;
 use crate::numbers;
-use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
+use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange, ZoneArgs};
 use crate::output::{Output, say};
 use crate::terminal_text;
 use crate::warnings::Warnings;
@@ -46,16 +47,15 @@ const MOST: usize = 100_000;
 /// How to show a report.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// Show only so many processes, threads and system calls, 0 for all (in tables for people 20 if
-    /// not given); other tables are always whole
+    /// Limit each table of processes, threads and system calls to N rows; 0 for all; default: 20 in
+    /// text, all in other formats
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Read times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    pub(super) clock_gmt: bool,
+    #[command(flatten)]
+    pub(super) zone: ZoneArgs,
     /// Say how far it is on standard output, as LAMI wants it
     #[arg(long, hide = true)]
     output_progress: bool,
@@ -172,6 +172,11 @@ impl ReportArgs {
         )
     }
 
+    /// The traces, as they were given.
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        &self.input.paths
+    }
+
     /// Rows of each list, so many if the user does not say.
     pub(super) fn rows_or(&self, usual: usize) -> usize {
         self.show.rows_or(usual)
@@ -198,7 +203,7 @@ impl ReportArgs {
     /// When none can be read, or the range makes no sense.
     pub(super) fn open(&self) -> Result<Subject, Failure> {
         self.show.say_progress()?;
-        let mut subject = Subject::open(&self.input, &self.time, self.show.clock_gmt)?;
+        let mut subject = Subject::open(&self.input, &self.time, self.show.zone)?;
         subject.warnings.recorder(&subject.set, &self.select);
         Ok(subject)
     }
@@ -303,12 +308,16 @@ impl Subject {
     ///
     /// # Errors
     /// When none can be read, or the range makes no sense.
-    pub(super) fn open(input: &InputArgs, time: &TimeArgs, gmt: bool) -> Result<Subject, Failure> {
+    pub(super) fn open(
+        input: &InputArgs,
+        time: &TimeArgs,
+        zone: ZoneArgs,
+    ) -> Result<Subject, Failure> {
         let set = options::open(input)?;
         let mut warnings = Warnings::default();
         warnings.opening(&set);
         warnings.nothing_yet(&set);
-        let zone = options::zone(gmt);
+        let zone = zone.zone();
         Ok(Subject {
             range: time.range(&set, &zone, 0)?,
             set,

@@ -10,6 +10,7 @@ use tracebraid_tables::{
 use crate::commands::cells;
 use crate::commands::report::Show;
 use crate::commands::tree;
+use crate::glyphs::glyphs;
 use crate::info::tables::View as InfoView;
 use crate::table;
 use crate::terminal_text;
@@ -87,19 +88,27 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     // Of one machine, everything is.
     let is_shown = |column: &Column| {
         let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
-        is_of_several && column.forms.contain(Forms::TEXT)
+        is_of_several && column.unit != Unit::Command && column.forms.contain(Forms::TEXT)
     };
     let columns = section.columns.iter().filter(|column| is_shown(column));
     let columns: Vec<table::Column<'static>> = columns.flat_map(columns_of).collect();
     let kept = section.kept(rows);
     let branches = tree::branches(section, &kept);
-    let row = |(at, row): (usize, &&Vec<Value>)| {
-        let cells = section.columns.iter().zip(row.iter());
-        let cells = cells.filter(|(column, _)| is_shown(column));
+    let largest = largest(section, &kept);
+    let row = |(at, row): (usize, &&Vec<Value>)| -> Vec<table::Cell> {
+        let cells = section.columns.iter().zip(row.iter()).zip(&largest);
+        let cells = cells.filter(|((column, _), _)| is_shown(column));
         cells
-            .flat_map(|(column, value)| match value {
-                Value::Branch(branch) => cells_of_branch(head, branch, branches.get(at)).to_vec(),
-                value => cells_of(head, column, value, zone),
+            .flat_map(|((column, value), &largest)| {
+                let emphasis = emphasis(column, value, largest);
+                let texts = match value {
+                    Value::Branch(branch) => {
+                        cells_of_branch(head, branch, branches.get(at)).to_vec()
+                    }
+                    value => cells_of(head, column, value, zone),
+                };
+                let cell = move |text| table::Cell { text, emphasis };
+                texts.into_iter().map(cell)
             })
             .collect()
     };
@@ -123,7 +132,85 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     ]
     .into_iter()
     .chain(notes)
+    .chain([commands(section, &kept)])
     .collect()
+}
+
+/// Longest first cell of a row that names the row's command.
+const SHORT_NAME: usize = 12;
+
+/// The commands of the rows, below the table: as a column they would be too wide to be copied. Each
+/// has its row's first cell before it where that is short.
+fn commands(section: &Section, rows: &[&Vec<Value>]) -> String {
+    let Some(at) = section
+        .columns
+        .iter()
+        .position(|of| of.unit == Unit::Command)
+    else {
+        return String::new();
+    };
+    let mut lines: Vec<(&str, &str)> = Vec::new();
+    for row in rows {
+        let name = match row.first() {
+            Some(Value::Text(name)) if name.len() <= SHORT_NAME => name,
+            _ => "",
+        };
+        match row.get(at) {
+            Some(Value::Text(command)) if !lines.contains(&(name, command)) => {
+                lines.push((name, command));
+            }
+            _ => {}
+        }
+    }
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let gap = if width > 0 { 3 } else { 0 };
+    let line = |(name, command): &(&str, &str)| {
+        format!(
+            "  {name:<width$}{:gap$}{}\n",
+            "",
+            terminal_text::printable(command)
+        )
+    };
+    match lines.is_empty() {
+        true => String::new(),
+        false => std::iter::once("  Look closer:\n".to_owned())
+            .chain(lines.iter().map(line))
+            .collect(),
+    }
+}
+
+/// For each column of durations, sizes or shares, its largest value in several rows.
+fn largest(section: &Section, rows: &[&Vec<Value>]) -> Vec<Option<f64>> {
+    let of = |(at, column): (usize, &Column)| {
+        let is_measured = matches!(column.unit, Unit::Duration | Unit::Bytes | Unit::Share);
+        let values = rows.iter().filter_map(|row| row.get(at)?.number());
+        let largest = values.filter(|_| is_measured).reduce(f64::max);
+        largest.filter(|&largest| largest > 0.0 && rows.len() > 1)
+    };
+    section.columns.iter().enumerate().map(of).collect()
+}
+
+/// Words in the keys of columns that count failures.
+const TROUBLES: [&str; 7] = [
+    "error",
+    "lost",
+    "loss",
+    "drop",
+    "discarded",
+    "retrans",
+    "reset",
+];
+
+fn emphasis(column: &Column, value: &Value, largest: Option<f64>) -> table::Emphasis {
+    let number = value.number();
+    let is_trouble = column.unit == Unit::Count
+        && number.is_some_and(|number| number > 0.0)
+        && TROUBLES.iter().any(|word| column.key.contains(word));
+    match (is_trouble, largest) {
+        (true, _) => table::Emphasis::Trouble,
+        (false, Some(largest)) if number == Some(largest) => table::Emphasis::Largest,
+        _ => table::Emphasis::None,
+    }
 }
 
 /// Threads take several columns.
@@ -161,8 +248,18 @@ fn cells_of(head: &Head, column: &Column, value: &Value, zone: &TimeZone) -> Vec
         Value::None if column.unit != Unit::Priority => {
             vec!["-".to_owned(); columns_of(column).len()]
         }
+        value if is_zero(column.unit, value) => vec![String::new()],
         value => vec![cell(head, column.unit, value, Some(zone))],
     }
+}
+
+/// True for an amount of 0, whose cell is empty: the others stand out.
+fn is_zero(unit: Unit, value: &Value) -> bool {
+    let is_amount = matches!(
+        unit,
+        Unit::Count | Unit::Bytes | Unit::Duration | Unit::Share
+    );
+    is_amount && value.number() == Some(0.0)
 }
 
 /// A process behind the lines that lead to it.
@@ -258,7 +355,7 @@ fn histogram(head: &Head, section: &Section) -> String {
             let mut cells: Vec<String> = (section.columns.iter().zip(row).skip(1))
                 .map(|(column, value)| cell(head, column.unit, value, None))
                 .collect();
-            cells.push("█".repeat(length as usize));
+            cells.push(glyphs().bar.to_string().repeat(length as usize));
             cells
         };
         let name = group

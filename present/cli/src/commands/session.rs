@@ -19,7 +19,9 @@ use crate::output::Output;
 use crate::table::{self, Column};
 use crate::units::{self, grouped};
 
-/// Starts a recording in the background. It goes on until `tracebraid stop`, or a limit.
+/// Start a recording in the background
+///
+/// The recording ends at `tracebraid stop` or at a limit.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid start night --system --syscalls none -o night.trace --max-size 4G
@@ -28,42 +30,41 @@ use crate::units::{self, grouped};
   tracebraid status night
   tracebraid stop night")]
 pub(crate) struct StartArgs {
-    /// The session's name
+    /// Name of the session
     name: String,
     #[command(flatten)]
     record: RecordArgs,
 }
 
-/// Ends a recording in the background: its trace is whole when this returns.
+/// Stop a background recording and complete its trace
 ///
-/// Given the directory of a recording whose recorder is gone (it was killed, or there was none), it
-/// does what that would have done in the end for programs with probes: rings are put in order, and
-/// nothing more is recorded there.
+/// DIR completes a recording whose recorder is gone (killed, or never started): the rings of
+/// programs with probes are put in order, and nothing more is recorded there.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid stop night
   tracebraid stop night && tracebraid report night.trace
   tracebraid stop ./killed.trace")]
 pub(crate) struct StopArgs {
-    /// The session's name, or the directory of a recording without a recorder
+    /// Name of the session, or directory of a recording without a recorder
     #[arg(value_name = "SESSION|DIR")]
     name: String,
 }
 
-/// Shows how a recording in the background is, or all of them.
+/// Show the state of background recordings
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid status night
   tracebraid status night --format json | jq '.sessions[].lost'")]
 pub(crate) struct StatusArgs {
-    /// The session's name; all of them if not given
+    /// Name of the session; default: all sessions
     name: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
-/// Lists the recordings in the background.
+/// List background recordings
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid list
@@ -74,24 +75,26 @@ pub(crate) struct ListArgs {
     format: Format,
 }
 
-/// Writes what a recording keeps in memory (see `start --snapshot`) as a trace; the recording goes
-/// on.
+/// Write what a recording holds in memory as a trace, and go on
+///
+/// For recordings made with `tracebraid start --snapshot`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid start black-box --system --snapshot --max-size 256M
   tracebraid snapshot black-box -o what-just-happened
   tracebraid report what-just-happened")]
 pub(crate) struct SnapshotArgs {
-    /// The session's name
+    /// Name of the session
     name: String,
-    /// The trace's directory; NAME-DATE-TIME if not given
+    /// Directory of the trace; default: NAME-DATE-TIME
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
-/// Ends the chunk of a recording in the background (see `start --rotate`), and begins the next one.
+/// End the current chunk of a background recording, and start the next
 ///
-/// When this returns, the chunk that has ended is complete. Its directory is printed.
+/// For recordings made with `tracebraid start --rotate`. Prints the directory of the chunk that
+/// ended, which is complete when the command returns.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid start night --system --rotate 100M --keep 5
@@ -99,7 +102,7 @@ pub(crate) struct SnapshotArgs {
   tracebraid start tests --system --rotate manual
   tracebraid report \"$(tracebraid rotate tests)\"")]
 pub(crate) struct RotateArgs {
-    /// The session's name; may be left out if there is only one session
+    /// Name of the session; may be omitted if there is only one
     name: Option<String>,
 }
 

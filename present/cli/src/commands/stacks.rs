@@ -12,7 +12,7 @@ use tracebraid_profile::{Met, Profile, Stack, Sums};
 use crate::debug_info;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
-use crate::options::{self, InputArgs, SelectArgs, TimeArgs};
+use crate::options::{self, InputArgs, SelectArgs, TimeArgs, ZoneArgs};
 use crate::output::Output;
 use crate::stack_quality;
 use crate::table::{self, Column};
@@ -20,12 +20,12 @@ use crate::terminal_text;
 use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
-/// Shows which functions used the CPU and which waited, from call stacks in the trace
-/// (`tracebraid record --stacks`, or `perf record -g`).
+/// Show which functions used CPU time and which waited
 ///
-/// Functions are named from the programs' files, if these are still the same, and from debug
-/// information by build id. In perf.data, samples of cpu-clock, cycles or another event are CPU
-/// time, and call chains of sched_switch are waits.
+/// From call stacks in the trace (`tracebraid record --stacks`, or `perf record -g`). Functions are
+/// named from the files of the programs, if these are unchanged, and from debug information found
+/// by build id. In perf.data, samples of cpu-clock, cycles or another event count as CPU time, and
+/// the call chains of sched_switch as waits.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record --stacks -o TRACE -- ./my-program
@@ -40,23 +40,22 @@ pub(crate) struct StacksArgs {
     time: TimeArgs,
     #[command(flatten)]
     select: SelectArgs,
-    /// Times are given in UTC, not in local time
-    #[arg(long, alias = "clock-gmt")]
-    gmt: bool,
-    /// Rows of each table at most; 0 for all
+    #[command(flatten)]
+    zone: ZoneArgs,
+    /// Limit each table to N rows; 0 for all
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Of folded stacks: those of waits, in microseconds, not those of CPU time
+    /// With --format folded: write the stacks of waits, in microseconds, instead of CPU time
     #[arg(long)]
     waits: bool,
-    /// More directories with debug information, which has .build-id below
+    /// Additional directory with debug information (below DIR/.build-id)
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// More directories with maps of just-in-time compilers (perf-PID.map), which a recording keeps
-    /// otherwise
+    /// Additional directory with maps of just-in-time compilers (perf-PID.map); a recording
+    /// contains those of the programs that it recorded
     #[arg(long, value_name = "DIR")]
     perf_map_dir: Vec<PathBuf>,
     #[command(flatten)]
@@ -97,7 +96,7 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
 
 fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
     let mut symbols = debug_info::open(&args.debug_dir);
-    let range = args.time.range(set, &options::zone(args.gmt), 0)?;
+    let range = args.time.range(set, &args.zone.zone(), 0)?;
     let wanted = Wanted::new(set, &args.select);
     let is_choice = std::cell::Cell::new(false);
     let wants = |met: &Met<'_>| {

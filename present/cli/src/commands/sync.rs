@@ -9,6 +9,7 @@ use tracebraid_clocks::{Accuracy, MachineReport, PairReport, Synchronization};
 use crate::csv::Rows;
 use crate::failure::Failure;
 use crate::fold::FoldArgs;
+use crate::glyphs::glyphs;
 use crate::options::{self, ReportFormat};
 use crate::output::{self, Output};
 use crate::spare;
@@ -18,13 +19,12 @@ use crate::terminal_text;
 use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
-/// Relates the clocks of several hosts by the TCP packets that they sent to each other: offset,
-/// drift, and how wrong both can be.
+/// Align the clocks of several hosts by the TCP packets between them
 ///
-/// Needs kernel traces of at least two hosts, recorded at the same time, with net_dev_queue and
-/// net_if_receive_skb (lttng-modules 2.9 or later), or inet_sock_local_out and inet_sock_local_in.
-/// All commands that read traces take what -o writes: with --sync FILE they read several hosts as
-/// one trace.
+/// Reports offset, drift, and the bounds of both. Needs kernel traces of at least two hosts,
+/// recorded at the same time, with net_dev_queue and net_if_receive_skb (lttng-modules 2.9 or
+/// later), or inet_sock_local_out and inet_sock_local_in. Every command that reads traces accepts
+/// the file that -o writes: with --sync FILE it reads several hosts as one trace.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid sync CLIENT-TRACE SERVER-TRACE
@@ -35,22 +35,22 @@ use crate::warnings::Warnings;
 
 CSV has a row for each two hosts.")]
 pub(crate) struct SyncArgs {
-    /// Trace directories, or directories somewhere below which traces are
+    /// Trace directories, or directories that contain traces at any depth
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// End with exit code 1 if anything was damaged, or a host cannot be related to the reference
+    /// Exit with code 1 if anything was damaged, or if a host has no relation to the reference
     #[arg(long)]
     strict: bool,
-    /// The host whose time the others get: its name, or the UUID of its clock; that of the first
-    /// trace if not given
+    /// Host whose clock is the reference: its name, or the UUID of its clock; default: the host of
+    /// the first trace
     #[arg(long, value_name = "HOST")]
     reference: Option<String>,
-    /// Write the corrections to this file, for --sync
+    /// Write the corrections to FILE, for --sync
     #[arg(long, short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     fold: FoldArgs,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
 }
@@ -62,7 +62,7 @@ pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
         spare::check(path, &set, &args.paths)?;
     }
     let mut warnings = Warnings::default();
-    warnings.opening(&set);
+    warnings.opening_without_clocks(&set);
     let found = relate(&set, args.reference.as_deref(), &args.fold, &mut warnings)?;
     tell(&found, &mut warnings);
     for loss in crate::loss::summary(&set) {
@@ -155,7 +155,7 @@ fn host_row(host: &MachineReport) -> Vec<String> {
         signed(host.offset_ns),
         host.error_ns.map_or_else(
             || "?".to_owned(),
-            |error| format!("± {}", units::duration(error)),
+            |error| format!("{} {}", glyphs().plus_minus, units::duration(error)),
         ),
         drift(host.drift_ppm),
         host.through.join(", "),

@@ -2,6 +2,7 @@
 
 use tracebraid_tables::{Branch, Section, Unit, Value};
 
+use crate::glyphs::glyphs;
 use crate::terminal_text;
 use crate::units;
 
@@ -29,10 +30,20 @@ pub(super) fn branches(section: &Section, rows: &[&Vec<Value>]) -> Vec<String> {
         let follows_here = follows.get(depth).copied().unwrap_or(false);
         follows.resize(depth + 1, false);
         let mut line: String = (1..depth)
-            .map(|depth| if follows[depth] { "│ " } else { "  " })
+            .map(|depth| {
+                if follows[depth] {
+                    glyphs().tree[2]
+                } else {
+                    "  "
+                }
+            })
             .collect();
         if depth > 0 {
-            line += if follows_here { "├─" } else { "└─" };
+            line += if follows_here {
+                glyphs().tree[1]
+            } else {
+                glyphs().tree[0]
+            };
         } else if !branch.is_maker_known {
             line += "? ";
         }

@@ -14,44 +14,43 @@ use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::spare;
 
-/// Shows executions in a web page: two groups beside each other, with histograms, a differential
-/// flame graph, and the critical path of each execution.
+/// Compare executions in the browser: histograms, flame graph, paths
 ///
-/// Serves the page to this machine only, and only to who has the address with its token, until
-/// Ctrl-C; or writes it as one file that needs no server, to be mailed or attached (--export).
+/// Serves the page to this machine, and only to holders of the address with its token, until
+/// Ctrl-C; --export writes it as one file that needs no server.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid view requests.db
   tracebraid view requests.db --listen 127.0.0.1:8080
   tracebraid view requests.db --export requests.html")]
 pub(crate) struct ViewArgs {
-    /// The database, as `executions build` writes it
+    /// The database, written by `tracebraid executions build`
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// Listen on this address (port 0: any free port). Other machines can connect unless it is a
+    /// Address to listen on (port 0: any free port). Other machines can connect unless it is a
     /// loopback address
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: String,
-    /// Require this token (at least 16 characters, 8 of them different; default: a random one)
+    /// Token to require (at least 16 characters, 8 of them different); default: a random one
     #[arg(long, value_name = "TEXT", conflicts_with = "no_token", value_parser = token)]
     token: Option<String>,
-    /// Answer without a token; other machines only with --public
+    /// Answer without a token; other machines are answered only with --public
     #[arg(long)]
     no_token: bool,
     /// With --no-token: let every machine that reaches the address read the executions
     #[arg(long, requires = "no_token")]
     public: bool,
-    /// Answer requests for this host name too, besides addresses and `localhost`; others are
-    /// refused (DNS rebinding)
+    /// Accept requests for this host name, besides addresses and `localhost`; others are refused
+    /// (DNS rebinding)
     #[arg(long, value_name = "NAME", value_parser = host)]
     host: Vec<String>,
-    /// Write the page with all data in it to this file, and end
+    /// Write the page with all its data to FILE and exit
     #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "token", "no_token", "host"])]
     export: Option<PathBuf>,
-    /// Of this kind, where there are several (of exported pages)
+    /// With --export: the kind of executions, where there are several
     #[arg(long, value_name = "KIND", requires = "export")]
     kind: Option<String>,
-    /// An exported page tells the critical paths of so many executions, the longest ones
+    /// With --export: include the critical paths of the N longest executions
     #[arg(long, value_name = "N", default_value_t = 1000)]
     paths: usize,
 }

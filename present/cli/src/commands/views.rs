@@ -14,13 +14,13 @@ use crate::options;
 /// Which views, and of what lengths.
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
-    /// What to show: statistics, the longest ones, each one, how often each length occurred
+    /// Views to show: stats (summary tables), top (the largest), log (every one), freq (histogram)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "VIEW", default_values = ["stats", "top"])]
     view: Vec<ViewName>,
-    /// Only what lasts at least that long: 10us, 2.5ms, or seconds
+    /// Show only intervals of at least this duration: 10us, 2.5ms, or seconds
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     min: Option<u64>,
-    /// Only what lasts at most that long
+    /// Show only intervals of at most this duration
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max: Option<u64>,
 }
@@ -47,10 +47,10 @@ fn sized(limit: Arg) -> Arg {
 /// Of what sizes.
 #[derive(Args, Debug)]
 pub(crate) struct SizeArgs {
-    /// Only what moved at least so many bytes, or has no size: 4096, 64k, 1M
+    /// Show only transfers of at least this size, and operations without a size: 4096, 64k, 1M
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     minsize: Option<u64>,
-    /// Only what moved at most so many bytes, or has no size
+    /// Show only transfers of at most this size, and operations without a size
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     maxsize: Option<u64>,
 }
@@ -86,7 +86,7 @@ impl SizeArgs {
 /// Of which system calls.
 #[derive(Args, Debug)]
 pub(crate) struct CallArgs {
-    /// Only of these system calls (a pattern with * and ?)
+    /// Select system calls by name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     syscall: Vec<String>,
 }
@@ -101,8 +101,8 @@ impl CallArgs {
 /// Of which priorities.
 #[derive(Args, Debug)]
 pub(crate) struct PriorityArgs {
-    /// Only of threads with these priorities, numbers and ranges, as the kernel counts them: -1
-    /// deadline, 0-99 real time, 100-139 others (120 for a nice value of 0)
+    /// Select threads by kernel priority, numbers and ranges: -1 deadline, 0-99 real time, 100-139
+    /// others (120 is nice 0)
     #[arg(long, value_name = "PRIO", value_delimiter = ',', allow_hyphen_values = true, value_parser = numbers::priorities)]
     prio: Vec<Numbers<i32>>,
 }

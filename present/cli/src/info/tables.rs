@@ -9,6 +9,7 @@ use tracebraid_follow::not_recorded;
 use super::{DamageInfo, Info, StreamInfo, TraceInfo};
 use crate::table::{Column, render};
 use crate::terminal_text;
+use crate::time;
 use crate::units::{bytes, duration, grouped};
 
 /// How it is shown.
@@ -31,23 +32,7 @@ impl View {
 
     /// A time with its date.
     pub(crate) fn time(&self, time: Option<i64>) -> String {
-        let Some(time) = time else {
-            return "-".to_owned();
-        };
-        match jiff::Timestamp::from_nanosecond(time.into()) {
-            Ok(instant) => {
-                let civil = self.zone.to_datetime(instant);
-                format!(
-                    "{} {:02}:{:02}:{:02}.{:09}",
-                    civil.date(),
-                    civil.hour(),
-                    civil.minute(),
-                    civil.second(),
-                    civil.subsec_nanosecond()
-                )
-            }
-            Err(_) => format!("{time} ns"),
-        }
+        time.map_or_else(|| "-".to_owned(), |time| time::date(time, &self.zone))
     }
 
     /// A time in a table: where there is little room without the date, if that is the trace's.

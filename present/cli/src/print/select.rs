@@ -15,9 +15,11 @@ use tracebraid_language::tasks::{Running, Tasks};
 use tracebraid_language::{Cpus, Filter, Subject};
 
 use crate::failure::Failure;
-use crate::options::{self, SelectArgs};
+use crate::hints;
+use crate::options::{self, SelectArgs, TimeRange};
 use crate::output::say;
 use crate::time::TimeSpec;
+use crate::warnings::Warnings;
 
 /// What is known of a stream's packet.
 #[derive(Debug, Default)]
@@ -26,6 +28,50 @@ struct StreamPacket {
     trace: usize,
     cpu: Option<u64>,
     values: Vec<(NodeId, u64)>,
+}
+
+/// Options that select event records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen<'a> {
+    pub(crate) select: &'a SelectArgs,
+    /// Patterns of `--name`.
+    pub(crate) names: &'a [String],
+    /// `--filter`.
+    pub(crate) expression: Option<&'a str>,
+}
+
+impl Chosen<'_> {
+    /// Warns why no event record is selected, in a time range and with an offset of times, unless a
+    /// warning on unknown names came before.
+    pub(crate) fn report_nothing(
+        &self,
+        set: &TraceSet,
+        (range, offset): (TimeRange, i64),
+        zone: &TimeZone,
+        is_doubted: bool,
+        warnings: &mut Warnings,
+    ) {
+        if hints::nothing_selected(set, self.select, range, offset, zone, warnings) || is_doubted {
+            return;
+        }
+        let given = [
+            ("--name", !self.names.is_empty()),
+            ("--filter", self.expression.is_some()),
+        ];
+        let given: Vec<&str> = given
+            .iter()
+            .filter(|given| given.1)
+            .map(|given| given.0)
+            .collect();
+        if given.is_empty() {
+            hints::none_in_range(set, range, offset, zone, warnings);
+        } else {
+            let given = given.join(" and ");
+            warnings.note(&format!(
+                "no event record is selected: none matches {given}"
+            ));
+        }
+    }
 }
 
 /// Chooses event records.
@@ -48,12 +94,15 @@ impl<'t> Selection<'t> {
     /// When the expression cannot be understood.
     pub(crate) fn new(
         set: &'t TraceSet,
-        select: &SelectArgs,
-        names: &[String],
-        expression: Option<&str>,
+        chosen: &Chosen<'_>,
         extent: impl Fn() -> Option<(i64, i64)>,
         zone: &TimeZone,
     ) -> Result<Option<Self>, Failure> {
+        let Chosen {
+            select,
+            names,
+            expression,
+        } = chosen;
         let mut parts = of_options(set, select);
         let known = OnceCell::new();
         let time_of = |text: &str| {

@@ -89,7 +89,7 @@ fn comparisons_fail_tests_when_asked_to() {
     assert_eq!(with("nothing > 1").0, 2);
     // A figure with a unit is compared with amounts that have it.
     for (gate, expected) in [
-        ("duration > 5", "duration is a time: say in which unit"),
+        ("duration > 5", "duration is a time: give a unit"),
         ("duration > 64KiB", "the amount is a size"),
         ("read_bytes > 5ms", "the amount is a time"),
         ("switches > 5ms", "switches is a number without a unit"),

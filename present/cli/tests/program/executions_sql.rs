@@ -303,7 +303,7 @@ fn failures_name_what_to_do() {
     is(
         &[&other.display().to_string(), "SELECT 1"],
         3,
-        "is no database of executions",
+        "not a database of executions",
     );
 }
 

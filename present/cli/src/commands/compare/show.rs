@@ -8,6 +8,7 @@ use tracebraid_executions::{
 use super::{CompareArgs, Compared, gate};
 use crate::commands::executions::{amount, title};
 use crate::csv;
+use crate::glyphs::glyphs;
 use crate::table::{self, Column};
 use crate::terminal_text;
 use crate::units::{grouped, number_of};
@@ -178,7 +179,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         match shared {
             0 => text.push_str(&terminal_text::way(own, width)),
             _ => text.push_str(&terminal_text::way(
-                &[&["…".to_owned()][..], own].concat(),
+                &[&[glyphs().ellipsis.to_string()][..], own].concat(),
                 width,
             )),
         }

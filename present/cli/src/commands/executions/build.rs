@@ -23,7 +23,7 @@ use crate::debug_info;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::hints;
-use crate::options::{self, InputArgs, TimeArgs, TimeRange};
+use crate::options::{self, InputArgs, TimeArgs, TimeRange, ZoneArgs};
 use crate::output::Output;
 use crate::spare;
 use crate::stack_quality;
@@ -31,9 +31,9 @@ use crate::timings;
 use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
-/// Builds a database of executions from traces, or adds those of further traces to one.
+/// Build a database of executions from traces, or add to one
 ///
-/// The file is complete when it has its name: an interrupted build leaves what was there before.
+/// The file has its name only once it is complete: an interrupted build leaves the previous file.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions build TRACE -o requests.db --file requests.periods
@@ -44,36 +44,35 @@ use crate::warnings::Warnings;
 pub(super) struct BuildArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// The database to write
+    /// Database to write
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
-    /// Keep what is in the database, and add to it
+    /// Add to the database instead of replacing it
     #[arg(long)]
     append: bool,
-    /// What to call these traces: a version of the program, for instance; their directory's name if
-    /// not given
+    /// Label of these traces, such as the version of a program; default: the name of their
+    /// directory
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     #[command(flatten)]
     definitions: ExecutionArgs,
-    /// Take a function for that of another name, as it was renamed between versions: OLD=NEW
+    /// Treat function OLD as NEW, as it was renamed between versions
     #[arg(long, value_name = "OLD=NEW", value_parser = renames::one)]
     rename: Vec<Renamed>,
-    /// A file with such renames, one a line
+    /// Read renames from FILE, one on each line
     #[arg(long, value_name = "FILE")]
     rename_file: Vec<PathBuf>,
     #[command(flatten)]
     time: TimeArgs,
-    /// More directories with debug information, which has .build-id below
+    /// Additional directory with debug information (below DIR/.build-id)
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// More directories with maps of just-in-time compilers (perf-PID.map), which a recording keeps
-    /// otherwise
+    /// Additional directory with maps of just-in-time compilers (perf-PID.map); a recording
+    /// contains those of the programs that it recorded
     #[arg(long, value_name = "DIR")]
     perf_map_dir: Vec<PathBuf>,
-    /// Read times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    clock_gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
     #[command(flatten)]
     fold: FoldArgs,
 }
@@ -94,9 +93,6 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
         other_definitions(&before, &definitions, &mut warnings)
     });
     warnings.opening(&set);
-    if let Some(message) = options::several_clocks(&set) {
-        warnings.note(&message);
-    }
     let mut about = About {
         renames: renames.into_iter().map(|of| (of.old, of.new)).collect(),
         sync: args.input.sync.as_deref().map(sync),
@@ -105,7 +101,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     for (place, kind) in about.kinds.iter_mut().enumerate() {
         kind.is_otherwise = otherwise.contains(&place);
     }
-    let zone = options::zone(args.clock_gmt);
+    let zone = args.zone.zone();
     let range = args.time.range(&set, &zone, 0)?;
     let (mut counting, union) = open(args, &about)?;
     let built = make(

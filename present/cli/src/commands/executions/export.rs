@@ -16,7 +16,7 @@ use crate::output::{self, Output};
 use crate::spare;
 use crate::terminal_text::safe;
 
-/// Writes executions for other tools: folded stacks for flame graphs, or JSON with all times.
+/// Write executions as folded stacks for flame graphs, or as JSON
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions export requests.db --where 'duration > 50ms' | flamegraph.pl --countname ns > slow.svg
@@ -26,16 +26,16 @@ pub(super) struct ExportArgs {
     /// The database
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// Of this kind, where there are several
+    /// Kind of executions, where there are several
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only those of which this holds, as for `executions list`
+    /// Select executions by a condition, as in `executions list`
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
-    /// The form
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Write to this file
+    /// Write to FILE instead of standard output
     #[arg(long, short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
 }

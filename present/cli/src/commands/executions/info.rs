@@ -16,7 +16,7 @@ use crate::table::{self, Column};
 use crate::terminal_text;
 use crate::units::{bytes, duration, grouped};
 
-/// Shows what is in a database of executions.
+/// Show the contents of a database of executions
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions info requests.db
@@ -25,7 +25,7 @@ pub(super) struct InfoArgs {
     /// The database
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -12,13 +12,13 @@ use tracebraid_executions::{Named, Values, named};
 use super::{Format, open, rows, table};
 use crate::csv;
 use crate::failure::Failure;
-use crate::options;
+use crate::options::ZoneArgs;
 use crate::output::Output;
 use crate::table::{self as tables, Column};
 use crate::time;
 use crate::units::{self, duration, grouped};
 
-/// Lists executions, the longest first.
+/// List executions, the longest first
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions list requests.db
@@ -30,30 +30,29 @@ pub(super) struct ListArgs {
     /// The database
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// Of this kind, where there are several
+    /// Kind of executions, where there are several
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only those of which this holds: figures, values, label, host, thread, and ctx.FRAME, the
-    /// time in frames of that name
+    /// Select executions by metrics, captured values, label, host, thread, and ctx.FRAME, the time
+    /// in frames of a name
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
-    /// By this figure, the greatest first, or by this text (what was captured, thread, label,
-    /// host), in the order of the alphabet; `begin` for the order of time
+    /// Sort by a metric, descending, or by a text (captured text, thread, label, host), ascending;
+    /// `begin` sorts by time
     #[arg(long, value_name = "NAME", default_value = "duration")]
     sort: String,
-    /// Rows at most; 0 for all
+    /// Limit the table to N rows; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
-    /// These figures and texts (what was captured, thread, tid, label, host, trace), and ctx.FRAME,
-    /// in this order (in JSON and CSV all figures and what was captured, if not given)
+    /// Columns, in order: metrics, texts (captured texts, thread, tid, label, host, trace) and
+    /// ctx.FRAME; default in JSON and CSV: all metrics and captured values
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     columns: Vec<String>,
-    /// How to show them
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Times are shown in UTC, not in local time
-    #[arg(long, alias = "clock-gmt")]
-    gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
 }
 
 /// Runs it.
@@ -71,7 +70,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         table: &table,
         columns: columns(args, &database, &table)?,
         is_asked: !args.columns.is_empty(),
-        zone: options::zone(args.gmt),
+        zone: args.zone.zone(),
     };
     let mut output = Output::open(None)?;
     match args.format {

@@ -10,15 +10,14 @@ use tracebraid_executions::database::{Database, PathStep, Recorded};
 use super::{Format, open, unreadable};
 use crate::csv;
 use crate::failure::Failure;
-use crate::options;
+use crate::options::ZoneArgs;
 use crate::output::Output;
 use crate::table::{self, Column};
 use crate::terminal_text;
 use crate::time;
 use crate::units::{duration, grouped};
 
-/// Shows one execution: where it is in the trace, and what came one behind the other on its
-/// critical path.
+/// Show one execution: its place in the trace and its critical path
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions show requests.db 17
@@ -27,18 +26,17 @@ pub(super) struct ShowArgs {
     /// The database
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// The execution's id, as `executions list` tells it
+    /// Id of the execution, as `executions list` prints it
     #[arg(value_name = "ID")]
     id: u32,
-    /// Steps at most, the longest ones; 0 for all
+    /// Show only the N longest steps, in the order of time; 0 for all
     #[arg(long, value_name = "N", default_value_t = 30)]
     top: usize,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Times are shown in UTC, not in local time
-    #[arg(long, alias = "clock-gmt")]
-    gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
 }
 
 /// Runs it.
@@ -85,7 +83,7 @@ fn thread(database: &Database, step: &PathStep) -> String {
 }
 
 fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
-    let zone = options::zone(args.gmt);
+    let zone = args.zone.zone();
     let mut text = terminal_text::paragraph(&format!(
         "execution {}: {} long, from {} to {}",
         args.id,

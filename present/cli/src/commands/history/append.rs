@@ -15,12 +15,11 @@ use crate::output::Output;
 use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
-/// Brings a history up to date with a trace that has grown since, such as one that is being
-/// recorded.
+/// Update a history with a trace that has grown since
 ///
-/// Of the trace only what is new is read, and what is about as old. Then the history says what one
-/// says that is built of the whole trace. Whoever queries it meanwhile sees the old state or the
-/// new one; an interrupted append leaves the old one.
+/// Reads only the new part of the trace, and the part of about the same age. The result equals a
+/// history of the whole trace. Concurrent queries see the old state or the new one; an interrupted
+/// append leaves the old one.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history append TRACE.history
@@ -30,15 +29,14 @@ pub(crate) struct AppendArgs {
     /// The history
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the traces are now, in the order in which they were given to build, if they are no
-    /// longer where they were
+    /// Current paths of the traces, in the order in which they were given to `build`, if they have
+    /// moved
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// End with exit code 1 if anything was damaged
+    /// Exit with code 1 if anything was damaged
     #[arg(long)]
     strict: bool,
-    /// If build had that: let the traces of several hosts have one time, as this file of
-    /// `tracebraid sync -o` says
+    /// The --sync file of `build`, if it had one
     #[arg(long, value_name = "FILE")]
     sync: Option<PathBuf>,
     #[command(flatten)]

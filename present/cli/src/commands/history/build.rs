@@ -14,10 +14,10 @@ use crate::spare;
 use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
-/// Builds the history of a kernel trace.
+/// Build the history of a kernel trace
 ///
-/// The file is complete when it has its name: an interrupted build leaves none. It is the same for
-/// any number of threads.
+/// The file has its name only once it is complete: an interrupted build leaves none. Its contents
+/// do not depend on the number of threads.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history
@@ -27,15 +27,14 @@ use crate::warnings::Warnings;
 pub(crate) struct BuildArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// The file to write
+    /// File to write
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
-    /// Keep what this analysis says, too: a file in TOML, or in Trace Compass's XML
+    /// Add the attributes of a user-defined analysis: a TOML file, or XML of Trace Compass
     /// (docs/reference/user-analyses.md)
     #[arg(long, value_name = "FILE")]
     analysis: Option<PathBuf>,
-    /// Keep what the descriptors of processes are, and what is read and written: takes about twice
-    /// as long
+    /// Add the descriptors of processes, and bytes read and written: takes about twice as long
     #[arg(long)]
     files: bool,
     #[command(flatten)]

@@ -9,11 +9,11 @@ use tracebraid_history::History;
 
 use super::unreadable;
 use crate::failure::Failure;
-use crate::options;
+use crate::options::ZoneArgs;
 use crate::output::Output;
 use crate::units::{bytes, duration, grouped};
 
-/// Shows what a history is of; with --verify also reads all of it.
+/// Show what a history covers; with --verify, check all of it
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history info TRACE.history
@@ -25,9 +25,8 @@ pub(crate) struct InfoArgs {
     /// Read all of it, and look at all check sums
     #[arg(long)]
     verify: bool,
-    /// Times are shown in UTC, not in local time
-    #[arg(long, alias = "clock-gmt")]
-    gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -76,7 +75,7 @@ fn value(history: &History) -> serde_json::Value {
 
 fn text(args: &InfoArgs, history: &History) -> String {
     let meta = history.meta();
-    let zone = options::zone(args.gmt);
+    let zone = args.zone.zone();
     let (fine, coarse) = history.blocks();
     let mut text = String::new();
     let mut line = |title: &str, value: String| text.push_str(&format!("{title:<12}{value}\n"));

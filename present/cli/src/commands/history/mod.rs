@@ -16,12 +16,12 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-/// Keeps and tells what each CPU, thread and disk was doing at any time.
+/// Build and query the state of every CPU, thread and disk at any time
 ///
-/// `build` reads a kernel trace once and writes a history, some per cent of the trace's size;
-/// `query` answers from it at once, however long the trace; `append` brings it up to date with a
-/// trace that is still being recorded. Analyses of your own (`build --analysis`) say what else is
-/// kept: see docs/reference/history.md and docs/reference/user-analyses.md.
+/// `build` reads a kernel trace once and writes a history, a few percent of the size of the trace;
+/// `query` answers from it at once, however long the trace is; `append` updates it with a trace
+/// that is still being recorded. User-defined analyses (`build --analysis`) add further attributes:
+/// see docs/reference/user-analyses.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history

@@ -20,11 +20,11 @@ use crate::spare;
 use crate::time::TimeSpec;
 use crate::units::{grouped, number_of};
 
-/// Tells what attributes were: all at a time, or some over a range.
+/// Show the values of attributes at a time or over a time range
 ///
-/// Attributes are paths: cpu/0/state, thread/1234/syscall, disk/8,0/depth; patterns with * and ?
-/// name many. With several machines, the machine's name stands before: srv/cpu/0/state. Without any
-/// other choice, tells the changes in the range.
+/// Attributes are paths, such as cpu/0/state, thread/1234/syscall, disk/8,0/depth; patterns with *
+/// and ? select many. With several hosts, paths begin with the host's name: srv/cpu/0/state. By
+/// default, the changes in the range are shown.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("what"), after_help = "Examples:
   # everything at a moment
@@ -44,17 +44,17 @@ pub(crate) struct QueryArgs {
     /// Paths of attributes, or patterns of paths
     #[arg(value_name = "ATTRIBUTE")]
     attributes: Vec<String>,
-    /// What they are at that time
+    /// Show the values at this time
     #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     at: Option<TimeSpec>,
-    /// Their first change after that time
+    /// Show the first change after this time
     #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     next: Option<TimeSpec>,
-    /// Their last change before that time
+    /// Show the last change before this time
     #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     previous: Option<TimeSpec>,
-    /// The first time in the range at which a condition holds: ==, !=, <, <=, >, >= and a value (-
-    /// is no value), as '> 4'
+    /// Show the first time in the range at which a condition holds: ==, !=, <, <=, >, >= and a
+    /// value (- means no value), such as '> 4'
     #[arg(
         long,
         value_name = "CONDITION",
@@ -62,7 +62,7 @@ pub(crate) struct QueryArgs {
         allow_hyphen_values = true
     )]
     first: Option<String>,
-    /// What they are at so many times in the range, in equal steps
+    /// Show the values at N equally spaced times in the range
     #[arg(long, value_name = "N", group = "what", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     samples: Option<u32>,
     #[command(flatten)]
@@ -70,10 +70,10 @@ pub(crate) struct QueryArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Write the answer to this file
+    /// Write to FILE instead of standard output
     #[arg(long, short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
-    /// If it is damaged, or of another version, do not build it again from its trace
+    /// Do not rebuild a history that is damaged or of another version from its trace
     #[arg(long)]
     no_rebuild: bool,
 }
@@ -98,12 +98,7 @@ impl QueryArgs {
         if is_empty {
             self.tell_of_unknown(&history)?;
         }
-        let answer = show(
-            &history,
-            self.format,
-            &options::zone(self.range.gmt),
-            answer,
-        )?;
+        let answer = show(&history, self.format, &self.range.zone.zone(), answer)?;
         self.write(&answer)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -16,11 +16,11 @@ use crate::output::Output;
 use crate::table::{self, Column};
 use crate::units::{duration, grouped, percent};
 
-/// Shows how long attributes had which values, and what numbers were on average.
+/// Show how long attributes had each value, and averages of numbers
 ///
-/// A value's share is that of the range; of attributes together, that of all their time. Sums, and
-/// numbers with more than 16 values that measure something, are told by their least, average (over
-/// time) and greatest value; those that name something, as threads and interrupts, always by value.
+/// Shares are of the time range, or with --together of the time of all attributes. Sums and
+/// measured numbers with more than 16 values are shown by their minimum, time-weighted average and
+/// maximum; numbers that identify something, such as threads and interrupts, always by value.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history report TRACE.history 'cpu/*/state'
@@ -34,7 +34,7 @@ pub(crate) struct ReportArgs {
     /// Paths of attributes, or patterns of paths
     #[arg(value_name = "ATTRIBUTE", required = true)]
     attributes: Vec<String>,
-    /// All attributes' times in one, by value; averages stay apart
+    /// Add up the times of all attributes, by value; averages stay separate
     #[arg(long)]
     together: bool,
     #[command(flatten)]

@@ -30,6 +30,7 @@ use tracebraid_session::{Launched, Session, SessionError, SessionOptions, Signal
 use crate::failure::{DAMAGED, Failure};
 use crate::fold;
 use crate::output::say;
+use crate::settings;
 use asked::Asked;
 use choice::{Groups, Traced};
 use conditions::Condition;
@@ -161,9 +162,6 @@ pub(crate) struct RecordArgs {
     /// Write at most N snapshots by --when
     #[arg(long, value_name = "N", default_value_t = 10, requires = "when", value_parser = clap::value_parser!(u32).range(1..))]
     snapshots: u32,
-    /// Print no progress and no summary
-    #[arg(long, short)]
-    quiet: bool,
     /// The command to record, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -197,10 +195,10 @@ pub(super) fn record(
         &session,
         command.as_mut(),
         &limits,
-        args.quiet,
+        settings::is_quiet(),
         asked.as_ref(),
         &mut signals,
-        &when::Snapshots::new(&options.directory, args.quiet),
+        &when::Snapshots::new(&options.directory, settings::is_quiet()),
     )?;
     let goes_on = command
         .as_mut()
@@ -218,7 +216,7 @@ pub(super) fn record(
     if matches!(ended, Ended::Command(_)) && is_empty(&options) {
         clear(&options.directory, is_new);
     }
-    if !args.quiet {
+    if !settings::is_quiet() {
         say::summary(&options, &summary, elapsed);
         if let Some(process) = goes_on {
             say!("The command goes on (process {process}), and is not recorded any more");

@@ -1,4 +1,4 @@
-//! `tracebraid executions sql`: questions in SQL.
+//! `tracebraid sql`: queries in SQL.
 
 mod answer;
 mod tables;
@@ -14,7 +14,7 @@ use tracebraid_executions::database::Database;
 use tracebraid_sql::{Questions, SqlError, TextPosition, Traces};
 
 use self::answer::Answer;
-use super::Format;
+use super::executions::{Format, unreadable};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::indexes;
@@ -22,42 +22,41 @@ use crate::options;
 use crate::output::{Output, say};
 use crate::warnings::Warnings;
 
-/// Answers questions in SQL about a database of executions, and about traces.
+/// Query executions and traces in SQL (read-only)
 ///
-/// Without a question, it shows the tables: executions with their figures, the steps of their
-/// critical paths (segments), their times by calling context (times, contexts), their threads; and
-/// of the traces that they come from, where those are still there, or of those that --trace names,
-/// the event records (events), what threads did when (intervals), and the threads (trace_threads).
-/// Nothing is ever written. See docs/reference/sql.md.
+/// Without a query, the available tables are shown: executions with their metrics, the segments of
+/// their critical paths (segments), their times by calling context (times, contexts) and their
+/// threads (threads); and of the traces that they come from, as long as those still exist, or of
+/// the traces of --trace, the event records (events), the states of threads over time (intervals),
+/// and the threads (trace_threads). See docs/reference/sql.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tracebraid executions sql requests.db
-  tracebraid executions sql requests.db 'SELECT count(*), avg(duration_ns) / 1e6 AS ms FROM executions'
-  tracebraid executions sql requests.db 'SELECT state, sum(duration_ns) / 1e6 AS ms FROM segments
+  tracebraid sql requests.db
+  tracebraid sql requests.db 'SELECT count(*), avg(duration_ns) / 1e6 AS ms FROM executions'
+  tracebraid sql requests.db 'SELECT state, sum(duration_ns) / 1e6 AS ms FROM segments
       WHERE execution IN (SELECT id FROM executions ORDER BY duration_ns DESC LIMIT 10) GROUP BY state ORDER BY ms DESC'
-  tracebraid executions sql requests.db \"SELECT name, count(*) AS times FROM events, executions AS one
+  tracebraid sql requests.db \"SELECT name, count(*) AS times FROM events, executions AS one
       WHERE one.id = 17 AND time_ns BETWEEN one.begin_ns AND one.begin_ns + one.duration_ns GROUP BY name\"
-  tracebraid executions sql --trace TRACE \"SELECT thread, sum(duration_ns) / 1e6 AS ms FROM intervals
+  tracebraid sql TRACE \"SELECT thread, sum(duration_ns) / 1e6 AS ms FROM intervals
       WHERE state = 'block-device' GROUP BY tid ORDER BY ms DESC LIMIT 5\"
-  tracebraid executions sql --trace TRACE --format csv - < question.sql > answer.csv")]
-pub(super) struct SqlArgs {
-    /// The database; with --trace it may be left out
-    #[arg(value_name = "DB", required_unless_present = "trace")]
+  tracebraid sql TRACE --format csv - < question.sql > answer.csv")]
+pub(crate) struct SqlArgs {
+    /// A database of executions, or a trace; may be omitted with --trace
+    #[arg(value_name = "DB|TRACE", required_unless_present = "trace")]
     file: Option<PathBuf>,
-    /// The question; - for standard input; without one, the tables are shown
+    /// The query; `-` reads it from standard input; without one, the tables are shown
     #[arg(value_name = "SQL")]
     question: Option<String>,
-    /// A trace that is asked about, in place of those that the executions come from; may be given
-    /// several times
+    /// Trace to query, in place of the traces that the executions come from; may be repeated
     #[arg(long, value_name = "PATH")]
     trace: Vec<PathBuf>,
-    /// Let the traces of several hosts have one time, as `tracebraid executions build` does
+    /// Align the clocks of several hosts: a file written by `tracebraid sync -o`, or `auto`
     #[arg(long, value_name = "FILE|auto")]
     sync: Option<PathBuf>,
-    /// How to show the answer
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Rows of a table for people at most; 0 for all, which are then kept in memory
+    /// Limit text tables to N rows; 0 for all, which are then kept in memory
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: usize,
     #[command(flatten)]
@@ -66,10 +65,14 @@ pub(super) struct SqlArgs {
 
 /// Runs it.
 pub(super) fn run(args: &SqlArgs) -> Result<ExitCode, Failure> {
-    let (file, question) = positions(args);
+    let Subject {
+        database,
+        traces,
+        question,
+    } = Subject::of(args);
     let question = question.map(text).transpose()?;
-    let traces = traces(args, file);
-    let questions = Questions::new(file, Some(traces)).map_err(failure)?;
+    let traces = self::traces(args, traces, database);
+    let questions = Questions::new(database, Some(traces)).map_err(failure)?;
     let mut sink = Answer::new(args.format, args.limit, Output::open(None)?);
     let stopper = questions.stopper();
     args.fold.time(stopper.control());
@@ -88,14 +91,37 @@ pub(super) fn run(args: &SqlArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The database and the question: with `--trace`, what is no file is a question.
-fn positions(args: &SqlArgs) -> (Option<&Path>, Option<&str>) {
-    let file = args.file.as_deref();
-    match (file, &args.question) {
-        (file, Some(question)) => (file, Some(question)),
-        (Some(file), None) if !args.trace.is_empty() && !file.is_file() => (None, file.to_str()),
-        (file, None) => (file, None),
+/// What a query is about.
+struct Subject<'a> {
+    database: Option<&'a Path>,
+    /// Traces in place of those that the executions come from.
+    traces: Vec<PathBuf>,
+    question: Option<&'a str>,
+}
+
+impl<'a> Subject<'a> {
+    /// With `--trace`, an argument that is no file is the query.
+    fn of(args: &'a SqlArgs) -> Self {
+        let mut traces = args.trace.clone();
+        let (file, question) = match (args.file.as_deref(), args.question.as_deref()) {
+            (Some(file), None) if !traces.is_empty() && !file.exists() => (None, file.to_str()),
+            given => given,
+        };
+        let database = file.filter(|file| !is_trace(file));
+        if database.is_none() {
+            traces.extend(file.map(Path::to_owned));
+        }
+        Subject {
+            database,
+            traces,
+            question,
+        }
     }
+}
+
+/// Whether a path can only be a trace: a directory, an archive, a file of perf or trace-cmd.
+fn is_trace(path: &Path) -> bool {
+    path.is_dir() || tracebraid_import::is_importable(path) || crate::archives::is_packed(path)
 }
 
 /// The text of the question.
@@ -111,8 +137,8 @@ fn text(question: &str) -> Result<String, Failure> {
 }
 
 /// The traces that are asked about, which are opened when a question needs them.
-fn traces(args: &SqlArgs, file: Option<&Path>) -> Traces {
-    let (given, sync) = (args.trace.clone(), args.sync.clone());
+fn traces(args: &SqlArgs, given: Vec<PathBuf>, file: Option<&Path>) -> Traces {
+    let sync = args.sync.clone();
     let file = file.map(Path::to_owned);
     let open = move |check| -> Result<&'static TraceSet, String> {
         if check == IndexCheck::Every {
@@ -175,7 +201,7 @@ fn sources(file: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), String> {
 /// What is wrong with a question, for people.
 fn failure(error: SqlError) -> Failure {
     match error {
-        SqlError::Database(error) => super::unreadable(&error),
+        SqlError::Database(error) => unreadable(&error),
         SqlError::Question { what, place } => {
             let place = place.as_ref().map(shown).unwrap_or_default();
             Failure::usage(format!("{what}{place}"))
