@@ -102,8 +102,8 @@ mod tls;
 mod trace_directory;
 mod word;
 
-/// Nothing is recorded in this process and its children, whatever the environment said when this
-/// library was loaded.
+/// Disables recording in this process and its children, even if the environment named a session
+/// when this library was loaded.
 #[doc(hidden)]
 pub fn forget_session() {
     kept::SESSION.forget();
