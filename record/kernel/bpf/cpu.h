@@ -1,5 +1,5 @@
-/* The state of each CPU, shared by all programs: its position in the ring, and its current thread.
- */
+/* The state of each CPU, shared by all programs: its position in the ring, and its current
+ * thread. */
 #pragma once
 
 #include "kernel.h"
@@ -31,8 +31,8 @@ struct cpu {
 	/* The thread that runs according to the trace; unknown before the first switch. */
 	struct runner runner;
 	u32 is_known;
-	/* Written by the consumer, hence on a separate cache line: the ring is free up to this position.
-	 */
+	/* Written by the consumer, hence on a separate cache line: the ring is free up to this
+	 * position. */
 	u64 consumed __attribute__((aligned(CACHE_LINE)));
 } __attribute__((aligned(CACHE_LINE)));
 _Static_assert(sizeof(struct cpu) == CPU_SIZE, "CPU_SIZE in shared.h");

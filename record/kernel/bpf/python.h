@@ -10,8 +10,8 @@
 #define MOST_PYTHON_THREADS 256
 #define MOST_INTERPRETERS 8
 
-/* An interpreter in a process: the address of the list of interpreters, and offsets in its types.
- */
+/* An interpreter in a process: the address of the list of interpreters, and offsets in its
+ * types. */
 struct python {
 	u64 interpreters;
 	u16 interpreter_next;

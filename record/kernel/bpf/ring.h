@@ -28,8 +28,8 @@ struct {
 	MAP_TYPE(key, u32);
 } rings SEC(".maps");
 
-/* The size of rings: constants to the verifier, which derives the bounds of all accesses from them.
- */
+/* The size of rings: constants to the verifier, which derives the bounds of all accesses from
+ * them. */
 struct ring_shape {
 	/* Bytes of a ring, without the slack of its chunks. */
 	u64 bytes;
@@ -229,8 +229,8 @@ INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 	complete(record, size, room_of(size));
 }
 
-/* Reserves a record as a variable of the given type; returns from the program if there is no room.
- */
+/* Reserves a record as a variable of the given type; returns from the program if there is no
+ * room. */
 #define RESERVE(record, type, kind) \
 	u32 this_cpu = bpf_get_smp_processor_id(); \
 	struct type *record = reserve(this_cpu, KIND_##kind, 0, sizeof(struct type)); \

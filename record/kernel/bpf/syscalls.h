@@ -174,8 +174,8 @@ INLINE u32 copy_part(struct call *call, u32 at, const struct part *part)
 	return 2 + size;
 }
 
-/* Copies the parts of a call whose arguments are already in the record, and completes the record.
- */
+/* Copies the parts of a call whose arguments are already in the record, and completes the
+ * record. */
 INLINE void end_with_parts(u32 cpu, struct call *call, const struct part *parts, const struct room *room)
 {
 	u32 at = copy_part(call, 0, &parts[0]);

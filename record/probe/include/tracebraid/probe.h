@@ -61,8 +61,8 @@ void *tb_reserve(const struct tb_class *event_class, size_t size) TB_IMPORT __at
  * For other languages. */
 void tb_record(const struct tb_class *event_class, const void *fields, size_t size) TB_IMPORT;
 
-/* Event classes known to reports (tracebraid:prof_in, ...). Ids of user-level threads are above 0.
- */
+/* Event classes known to reports (tracebraid:prof_in, ...). Ids of user-level threads are above
+ * 0. */
 void tb_prof_in(const char *name) TB_IMPORT;
 void tb_prof_out(const char *name) TB_IMPORT;
 void tb_span_begin(uint64_t id, const char *name) TB_IMPORT;
