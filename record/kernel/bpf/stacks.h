@@ -195,8 +195,8 @@ struct page_copy {
 	u32 wanted;
 };
 
-/* Computes all values from `index` without a counter, whose values the verifier would track one by
- * one. */
+/* Computes all values from `index` without a counter, each of whose values the verifier
+ * would track. */
 static long copy_page(u32 index, struct page_copy *copy)
 {
 	u32 skew = copy->from & (PAGE - 1);
