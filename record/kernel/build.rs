@@ -61,7 +61,7 @@ fn compile(out: &Path) {
     let machine = match machine.as_str() {
         "x86_64" => "x86",
         "aarch64" => "arm64",
-        other => panic!("recording kernel events is for x86-64 and arm64, not for {other}"),
+        other => panic!("recording kernel events supports x86-64 and arm64, not {other}"),
     };
     let status = Command::new(&clang)
         .args(["-O2", "-g", "-Wall", "-Werror", "-target", "bpf"])
@@ -75,6 +75,6 @@ fn compile(out: &Path) {
     match status {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{clang} failed ({status}): see its messages above"),
-        Err(error) => panic!("{clang} cannot be run ({error}): install clang, or set CLANG"),
+        Err(error) => panic!("cannot run {clang} ({error}): install clang, or set CLANG"),
     }
 }

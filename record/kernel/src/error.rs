@@ -36,7 +36,7 @@ pub enum RecordError {
     #[error("the kernel rejected the BPF programs: {0}")]
     Load(String),
     /// A program cannot be attached.
-    #[error("cannot follow the tracepoint {tracepoint}: {reason}")]
+    #[error("cannot attach to the tracepoint {tracepoint}: {reason}")]
     Attach {
         /// Name of the tracepoint.
         tracepoint: String,

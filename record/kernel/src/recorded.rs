@@ -95,7 +95,7 @@ impl Options {
             Some(group) => self.records_group(name, group),
             None if is_one(&of_stacks) => self.records_stacks(name, id),
             None if is_one(&of_memory) && self.stacks.is_none() => {
-                Err(format!("`{name}` is recorded with --stacks only"))
+                Err(format!("`{name}` is recorded only with --stacks"))
             }
             None if name.starts_with("lttng_statedump_") && !self.state_dump => {
                 Err(format!("`{name}` is left out by --no-state-dump"))
@@ -120,7 +120,7 @@ impl Options {
 
     fn records_stacks(&self, name: &str, id: u64) -> Result<(), NotRecorded> {
         let Some(stacks) = &self.stacks else {
-            return Err(format!("`{name}` is recorded with --stacks only"));
+            return Err(format!("`{name}` is recorded only with --stacks"));
         };
         let is_wait = id == u64::from(kinds::TRACEBRAID_SYSCALL_STACK);
         match (is_wait, stacks.threshold_ns, stacks.period_ns) {

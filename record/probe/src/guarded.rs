@@ -42,7 +42,12 @@ impl Directory {
 pub(crate) fn open(path: &Path, write: bool) -> io::Result<File> {
     // Does not block if the file is a pipe.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let refused = || io::Error::new(io::ErrorKind::InvalidData, "not a file of its own");
+    let refused = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "not a regular file with a single hard link",
+        )
+    };
     let opened = OpenOptions::new()
         .read(true)
         .write(write)

@@ -152,7 +152,7 @@ impl Launched {
                 Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => {
                     if let Some(status) = self.try_wait()? {
                         let source =
-                            io::Error::other(format!("the launcher ended at once: {status}"));
+                            io::Error::other(format!("the launcher ended immediately: {status}"));
                         return Err(SessionError::Launch { source });
                     }
                     std::thread::sleep(Duration::from_millis(1));

@@ -80,7 +80,7 @@ pub fn decode(file: &[u8]) -> Result<Vec<IndexEntry>> {
     };
     if entry_bytes < 56 || !file[16..].len().is_multiple_of(entry_bytes as usize) {
         bail!(
-            "{} bytes of entries of {entry_bytes} bytes",
+            "{} bytes are not a number of entries of {entry_bytes} bytes",
             file.len() - 16
         );
     }

@@ -119,7 +119,7 @@ impl Executable {
             false => Architecture::Aarch64,
         };
         if elf.architecture() != own {
-            return Err(wrong(&"a program of another machine"));
+            return Err(wrong(&"built for another architecture"));
         }
         let section = |name: &str| elf.section_by_name(name);
         let data = |name: &str| section(name)?.data().ok().map(<[u8]>::to_vec);

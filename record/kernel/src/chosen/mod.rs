@@ -229,7 +229,7 @@ impl ChosenEvents {
         let name = format!("{}:{}", probe.provider, probe.name);
         let shown = program.path.display();
         let (address, semaphore) = program.moved(probe);
-        let outside = || format!("{shown}: the probe {name} is outside of the program");
+        let outside = || format!("{shown}: the probe {name} is outside the program");
         if !Text::is_nop(program, address) {
             Text::new(program).check(&format!("the USDT probe {name}"), address)?;
         }
