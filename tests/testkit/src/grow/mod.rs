@@ -14,7 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use survey::TraceSurvey;
 
-/// The shift is a multiple of this period, which all unchanged truncated timestamps divide.
+/// The shift is a multiple of this number, and so of the period of every unchanged truncated
+/// timestamp.
 const SHIFT_UNIT: u64 = 1 << 32;
 
 /// Length of the new trace.
