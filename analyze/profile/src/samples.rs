@@ -13,6 +13,7 @@ use crate::naming::Naming;
 use crate::profile::each;
 use crate::quality::{Quality, QualityCounts};
 
+/// Every stack of a trace set with its time and thread, for reports that select stacks.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     /// Names of functions.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// A group of kernel events, as selected by `--kernel`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// Context switches, wake-ups, and the creation and exit of threads.

@@ -18,6 +18,7 @@ pub(crate) mod file;
 use crate::guarded;
 use file::{CLASSES, ENDED, MAGIC, MOST_CLASSES, NAME, NAMES, PID, RULES, START, STATES};
 
+/// An event class that a process has registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassState {
     /// `provider:event`.
@@ -113,6 +114,7 @@ impl Control {
         })
     }
 
+    /// Id of the traced process.
     pub fn pid(&self) -> u32 {
         self.pid
     }

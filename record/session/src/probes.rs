@@ -28,6 +28,7 @@ pub struct Probes {
 /// Recording of the modules of programs, with which addresses of functions are resolved to names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modules {
+    /// The library to preload.
     pub library: PathBuf,
 }
 
