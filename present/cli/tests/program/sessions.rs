@@ -398,7 +398,7 @@ fn a_snapshot_goes_into_a_directory_of_its_own() {
     // There the session's own trace will be, when it ends.
     let (code, said) = fails(&command(run, &["snapshot", "box", "-o", "last"]));
     assert!(
-        code == 1 && said.contains("the session's own trace"),
+        code == 1 && said.contains("the session writes its own trace"),
         "{code}: {said}"
     );
     // It goes on.
