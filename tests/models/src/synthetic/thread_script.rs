@@ -335,8 +335,8 @@ impl ThreadScript {
     }
 
     fn exec(&mut self, task: usize, cpu: u64) {
-        // A thread that does not lead its process takes over the id of the leader. The simulation
-        // continues with a separate id if the old one is in use.
+        // `execve` in a thread that does not lead its process changes the thread's id to the
+        // leader's. The simulation assigns an unused id instead, so that ids stay distinct.
         let old = self.tasks[task].tid;
         if self.random.chance(300) && !self.tracer.shape.told_threads {
             self.tasks[task].tid += 100_000;

@@ -117,7 +117,7 @@ impl Tracer {
         }
         if self.shape.pid_context {
             record.extend(maker.pid.to_le_bytes());
-            // All ids equal those of the namespace's first process.
+            // `vpid` and `vtid`: each thread is the first of its namespace.
             record.extend([1i32.to_le_bytes(), 1i32.to_le_bytes()].concat());
         }
         for (_, bits, value) in &fields {
