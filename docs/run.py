@@ -444,7 +444,7 @@ def report(results):
     left_out = [(result.page, *each) for result in results for each in result.left_out]
     failures = [failure for result in results for failure in result.failures]
     if left_out:
-        print(f"documents: NOT RUN: {len(left_out)} blocks")
+        print(f"documents: SKIPPED: {len(left_out)} blocks of commands")
         for page, line, reason in left_out:
             print(f"  {page}:{line}: {reason}")
     for failure in failures:

@@ -13,7 +13,7 @@ use crate::tree::key;
 use crate::wanted::{GroupPlace, Wanted};
 use tracebraid_follow::KeyHasher;
 use tracebraid_statistics::{Bins, Distribution, Summary};
-use tracebraid_tables::View;
+use tracebraid_tables::{Value, View};
 
 /// A period ends.
 pub(super) struct Closed<'a> {
@@ -324,11 +324,14 @@ impl Group {
 
     /// `a.b = 1, cpu = 2`.
     pub(super) fn name(&self, wanted: &Wanted) -> String {
-        let parts = wanted.group_names.iter().zip(&self.values);
-        let parts: Vec<String> = parts
-            .map(|(name, value)| format!("{name} = {}", text(value)))
-            .collect();
-        parts.join(", ")
+        Value::named_text(&self.named(wanted).collect::<Vec<_>>())
+    }
+
+    /// The values that the members have in common, with the names by which they were asked for.
+    pub(super) fn named(&self, wanted: &Wanted) -> impl Iterator<Item = (String, Value)> {
+        let names = wanted.group_names.iter().map(ToString::to_string);
+        let named = names.zip(&self.values);
+        named.map(|(name, value)| (name, value_of(value)))
     }
 
     /// The name behind that of the period.
@@ -337,20 +340,19 @@ impl Group {
     }
 }
 
-/// A value for people; text that could be taken for something else is in quotes.
-pub(super) fn text(value: &Datum) -> String {
-    match value {
-        Datum::Missing => "-".to_owned(),
-        Datum::Integer(number) => number.to_string(),
-        Datum::Float(bits) => format!("{:?}", f64::from_bits(*bits)),
-        value => {
+/// A captured value in a table.
+pub(super) fn value_of(value: &Datum) -> Value {
+    match *value {
+        Datum::Missing => Value::None,
+        Datum::Integer(number) => match (i64::try_from(number), u64::try_from(number)) {
+            (Ok(number), _) => Value::Signed(number),
+            (_, Ok(number)) => Value::Unsigned(number),
+            _ => Value::Text(number.to_string()),
+        },
+        Datum::Float(bits) => Value::Float(f64::from_bits(bits)),
+        Datum::Short(..) | Datum::Long(_) => {
             let text = String::from_utf8_lossy(value.bytes().unwrap_or_default());
-            let is_plain = |letter: char| !letter.is_control() && !"\",=".contains(letter);
-            let looks_else = text.parse::<f64>().is_ok() || text.is_empty() || text == "-";
-            match text.chars().all(is_plain) && !looks_else {
-                true => text.into_owned(),
-                false => format!("{text:?}"),
-            }
+            Value::Text(text.into_owned())
         }
     }
 }

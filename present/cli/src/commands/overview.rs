@@ -193,7 +193,7 @@ impl Show for Page {
         self.report.csv(rows)
     }
 
-    fn sections(&self) -> Report {
-        self.report.clone()
+    fn sections(&mut self) -> &mut Report {
+        &mut self.report
     }
 }

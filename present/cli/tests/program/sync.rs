@@ -259,11 +259,15 @@ fn wrong_files_are_refused() {
         assert!(good.contains(from), "{good}");
         good.replacen(from, to, 1)
     };
-    refused("text", "hello", "this is no file of `tracebraid sync`");
+    refused(
+        "text",
+        "hello",
+        "not a file written by `tracebraid sync -o`",
+    );
     refused(
         "other",
         "{\"hosts\": []}",
-        "this is no file of `tracebraid sync`",
+        "not a file written by `tracebraid sync -o`",
     );
     let newer = with("\"tracebraid_sync\": 1", "\"tracebraid_sync\": 2");
     refused("newer", &newer, "only version 1 can be read");
