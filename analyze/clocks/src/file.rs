@@ -1,4 +1,4 @@
-//! The JSON file of corrections (format: `docs/sync.md`).
+//! The JSON file of corrections (format: `docs/reference/sync.md`).
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;

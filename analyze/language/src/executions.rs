@@ -1,7 +1,7 @@
 //! Definitions of executions: what delimits them, and what programs attach to them.
 //!
 //! Periods are one kind of delimiter; the others are what begins and ends by itself: a system call,
-//! a function, a span, a process. `docs/executions.md` describes the language.
+//! a function, a span, a process. `docs/reference/executions.md` describes the language.
 
 use crate::ast::Field;
 use crate::field::{field, old_field, spelling};

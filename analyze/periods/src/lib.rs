@@ -13,7 +13,7 @@
 //! plays them. Where a condition asks for the thread of an event record that lacks it, switches are
 //! among the candidates (`running`).
 //!
-//! `docs/reports-periods.md` defines each number.
+//! `docs/reference/periods.md` defines each number.
 #![forbid(unsafe_code)]
 
 mod aggregated;

@@ -322,7 +322,8 @@ fn compare(found: &Found, call: &Call, theirs: Option<&Counted>) -> String {
 type Row = (&'static str, u64, u64);
 
 /// By trace: calls that succeeded and their bytes, by what our type of descriptor is to
-/// lttng-analyses, or why it counts something else. `docs/differences.md` explains each kind.
+/// lttng-analyses, or why it counts something else. `docs/explain/differences.md` explains each
+/// kind.
 const IO: &[(&str, &[Row])] = &[
     (
         "kernel-mix-small",

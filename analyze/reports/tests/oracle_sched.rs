@@ -329,7 +329,7 @@ fn distributions_are_the_same() {
 }
 
 /// Where events were lost: latencies that both have, only theirs, only ours, and those that end by
-/// the same switch but begin with another wake-up. `docs/differences.md` explains them.
+/// the same switch but begin with another wake-up. `docs/explain/differences.md` explains them.
 #[test]
 fn what_differs_where_events_were_lost() {
     let Some(set) = kernel_trace(LOSSES) else {

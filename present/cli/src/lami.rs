@@ -1,5 +1,6 @@
 //! LAMI 1.0, the machine interface of lttng-analyses: by it Trace Compass runs an analysis, shows
-//! its tables and draws charts of them. `docs/lami.md` says how to register tracebraid there.
+//! its tables and draws charts of them. `docs/how-to/lami.md` says how to register tracebraid
+//! there.
 //!
 //! A program answers in four phases: `--mi-version`, `--metadata`, `--test-compatibility TRACE`,
 //! and the results. Trace Compass gives the first one to the program alone, without a command, and

@@ -1,5 +1,5 @@
 //! The individual rules of lttng-analyses 0.6.1, so that its numbers can be computed with and
-//! without each rule that differs from ours (`docs/differences.md`).
+//! without each rule that differs from ours (`docs/explain/differences.md`).
 
 use std::collections::{BTreeMap, HashMap};
 

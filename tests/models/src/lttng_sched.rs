@@ -1,5 +1,5 @@
 //! The rules of the scheduler reports of lttng-analyses 0.6.1, except where events show
-//! that they are wrong (`docs/differences.md`).
+//! that they are wrong (`docs/explain/differences.md`).
 
 use std::collections::HashMap;
 

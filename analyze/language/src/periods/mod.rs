@@ -2,7 +2,7 @@
 //! that another chooses, which may name fields of the first.
 //!
 //! The language is that of lttng-analyses' `--period` and `--period-captures`, and more;
-//! `docs/reports-periods.md` describes it.
+//! `docs/reference/periods.md` describes it.
 
 pub(crate) mod file;
 pub(crate) mod parse;

@@ -2,7 +2,7 @@
 //!
 //! Chunks know who ran on a CPU from one switch to the next. The time before the first switch of a
 //! chunk goes to the thread that runs at the end of the chunk before it on that CPU, or, if there
-//! is none, to the thread that the first switch takes from the CPU. `docs/reports-cpu.md` defines
+//! is none, to the thread that the first switch takes from the CPU. `docs/reference/cpu.md` defines
 //! each number.
 
 mod lists;

@@ -1,7 +1,7 @@
 //! Block devices: requests, how long they took, how many there were at a time.
 //!
 //! A request is in the driver from its issue to the completion that ends where it ends: completions
-//! of its parts before have other ends. `docs/reports-disk.md` defines each number.
+//! of its parts before have other ends. `docs/reference/disk.md` defines each number.
 
 mod depth;
 mod device;

@@ -3,7 +3,7 @@
 //! Each CPU is followed alone: entries are joined with exits there while their thread runs. What
 //! descriptors are is known in the order of time only: items ([`FileItem`]) are played in slices of
 //! time beside each other (`slice`), which are joined to what was before them (`compose`); or one
-//! after the other by a [`FileMachine`], whose calls a `Counter` adds up. `docs/reports-files.md`
+//! after the other by a [`FileMachine`], whose calls a `Counter` adds up. `docs/reference/files.md`
 //! defines each number.
 
 mod cache;

@@ -4,7 +4,7 @@
 //! Each CPU's chunks join entries with exits (`lane`). What threads take to other CPUs, and what
 //! descriptors are, is put together in slices of time beside each other (`slice`), which are joined
 //! to what was before them (`compose`); or, where that does not do, by one `machine` in the order
-//! of time. `docs/reports-io.md` defines each number.
+//! of time. `docs/reference/io.md` defines each number.
 
 mod cache;
 mod call;

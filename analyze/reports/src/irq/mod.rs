@@ -1,7 +1,7 @@
 //! Interrupts and softirqs: how many, how long, how long softirqs waited, what CPUs spent on them.
 //!
 //! Everything happens on one CPU: a handler ends where it began, and a softirq runs where it was
-//! raised. `docs/reports-irq.md` defines each number.
+//! raised. `docs/reference/irq.md` defines each number.
 
 mod lane;
 mod options;

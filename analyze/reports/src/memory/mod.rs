@@ -1,7 +1,7 @@
 //! Memory: pages and objects of the kernel, page faults, the page cache, reclaiming, by thread.
 //!
 //! Most of it is sums, of whoever runs where an event happens: each CPU is followed alone.
-//! `docs/reports-memory.md` defines each number.
+//! `docs/reference/memory.md` defines each number.
 
 mod lane;
 mod lists;

@@ -3,7 +3,7 @@
 //! Most packets reach the driver on the CPU that queued them, soon after. Those are paired on that
 //! CPU; only the others are played in the order of time.
 //!
-//! `docs/reports-net.md` defines each number.
+//! `docs/reference/net.md` defines each number.
 
 mod connections;
 mod context;

@@ -3,7 +3,7 @@
 //!
 //! Each CPU adds up what threads do from one switch to the next. Threads are kept by id and life: a
 //! fork under an id that is known begins another life. Which life that is, is known when what all
-//! CPUs tell is played in the order of time. `docs/reports-processes.md` defines each number.
+//! CPUs tell is played in the order of time. `docs/reference/processes.md` defines each number.
 
 mod item;
 mod life;

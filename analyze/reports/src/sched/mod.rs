@@ -2,7 +2,7 @@
 //! who goes to another one.
 //!
 //! Activity on each CPU is followed there; changes of threads are played in the order of
-//! time over all CPUs (`machine`). `docs/reports-sched.md` defines each number.
+//! time over all CPUs (`machine`). `docs/reference/sched.md` defines each number.
 
 mod cpus;
 mod freq;

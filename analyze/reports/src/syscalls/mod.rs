@@ -1,7 +1,7 @@
 //! System calls: how many, how long, what they gave.
 //!
-//! An exit ends the call that its thread entered last, if it names the same one. `docs/reports.md`
-//! defines each number.
+//! An exit ends the call that its thread entered last, if it names the same one.
+//! `docs/reference/reports.md` defines each number.
 
 mod calls;
 mod options;

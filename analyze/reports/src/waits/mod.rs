@@ -5,7 +5,7 @@
 //! wakes whom, becomes items, which a state machine (`wait_machine`) takes in the order of time.
 //! Slices of time are played beside each other (`wait_slice`) without knowledge of what came
 //! before; the machine plays what depends on that when they are composed (`wait_compose`).
-//! `docs/reports-waits.md` defines each number.
+//! `docs/reference/waits.md` defines each number.
 
 mod call_events;
 mod cpu_follower;

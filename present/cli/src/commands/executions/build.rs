@@ -376,7 +376,7 @@ fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
             "no span is called so: `tracebraid print --filter 'tracebraid:span_begin'` shows what spans are called"
         }
         Delimiter::Span(_) => {
-            "there are none in the traces: programs tell of them by tb_span_begin and tb_span_end (docs/probe.md)"
+            "there are none in the traces: programs tell of them by tb_span_begin and tb_span_end (docs/reference/probe.md)"
         }
         Delimiter::Process(_) => {
             "none ends in the traces that is known to be called so: `tracebraid processes` shows which there are, which takes \
