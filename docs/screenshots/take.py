@@ -3,7 +3,7 @@
 Usage: take.py PROGRAM TRACES TO
        take.py PROGRAM DIRECTORY TO.svg COMMAND [COLUMNS]
 
-Each command of SCREENS runs in a terminal of its own; what it drew is written to TO/NAME.svg.
+Each command of SCREENS runs in a terminal of its own; its picture is TO/NAME.svg.
 Traces are named as below TRACES. With a COMMAND, only that one, which runs in DIRECTORY, in a
 terminal of COLUMNS (130) columns.
 """
@@ -43,7 +43,7 @@ SCREENS = {
     "sync": "tracebraid sync twohost-client twohost-server",
 }
 
-# What must have run before: it makes what others show.
+# Commands that run first: they make the input of others.
 BEFORE = ["tracebraid history build kernel-mix-small -o kernel-mix-small.history"]
 
 # As the usual form, but without a font from the network.
@@ -71,7 +71,7 @@ FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="htt
 
 
 def run(program, traces, command, columns=COLUMNS):
-    """What the command draws on a terminal of so many columns."""
+    """The output of the command on a terminal with a number of columns."""
     words = shlex.split(command)
     pid, terminal = pty.fork()
     if pid == 0:
