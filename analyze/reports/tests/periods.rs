@@ -703,7 +703,7 @@ fn what_is_asked_for_must_exist() {
         };
         assert!(error(group("k")).contains("PERIOD.CAPTURE"));
         assert!(error(group("q.k")).contains("no period `q`"));
-        assert!(error(group("p.x")).contains("captures no `x`"));
+        assert!(error(group("p.x")).contains("does not capture `x`"));
         let select = Asked {
             select: vec!["q".to_owned()],
             ..Asked::default()
