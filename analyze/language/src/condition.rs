@@ -162,9 +162,7 @@ impl<'a> Conditions<'a> {
     fn operator(&mut self) -> Result<Operator, FilterError> {
         let operator = match self.tokens.peek() {
             Token::Sign("=") => {
-                return Err(self
-                    .tokens
-                    .error("to compare, write `==`"));
+                return Err(self.tokens.error("to compare, write `==`"));
             }
             Token::Sign(sign) => operator(sign),
             _ => None,

@@ -87,11 +87,7 @@ pub(crate) fn tokens_from(
             continue;
         }
         if first == '=' {
-            return Err(FilterError::new(
-                text,
-                at,
-                "to compare, write `==`",
-            ));
+            return Err(FilterError::new(text, at, "to compare, write `==`"));
         }
         if first == '&' || first == '|' {
             return Err(FilterError::new(

@@ -30,11 +30,11 @@ fn a_filter_that_matches_nothing_is_named_with_what_there_is() {
     );
     says(
         &["sched", "--prio", "50-60"],
-        "warning: --prio matches no latency of what was chosen",
+        "warning: --prio matches no selected latency",
     );
     says(
         &["cpu", "--prio", "50-60"],
-        "warning: --prio matches no thread of what was chosen",
+        "warning: --prio matches no selected thread",
     );
     for command in ["syscalls", "waits", "io"] {
         let none = "warning: --syscall opne matches nothing: Linux has no such system call";
