@@ -100,7 +100,7 @@ fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64)
     vec![
         Total::new("calls", "I/O calls", sum(&calls)),
         Total::new("errors", "errors", sum(&|stats| stats.errors)),
-        Total::new("unfinished", "not finished", unfinished.into()),
+        Total::new("unfinished", "unfinished", unfinished.into()),
         Total::new(
             "unknown_thread",
             "events of unknown threads",

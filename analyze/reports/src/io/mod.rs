@@ -93,8 +93,7 @@ impl KernelAnalysis for IoAnalysis {
             }
             _ => false,
         });
-        (!calls)
-            .then_some("no reads or writes were recorded: enable system calls")
+        (!calls).then_some("no reads or writes were recorded: enable system calls")
     }
 
     fn wants_event(&self, event: &KernelEvent) -> bool {

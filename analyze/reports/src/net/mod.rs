@@ -107,9 +107,7 @@ impl Rules for NetRules {
         };
         match (has(PacketStep::Xmit), has(PacketStep::Receive)) {
             (true, true) if has(PacketStep::Queue) => None,
-            (true, true) => {
-                Some("senders and queueing times are unknown: enable net_dev_queue")
-            }
+            (true, true) => Some("senders and queueing times are unknown: enable net_dev_queue"),
             (true, false) => Some("received packets were not recorded: enable net_if_receive_skb"),
             (false, true) => {
                 Some("sent packets were not recorded: enable net_dev_queue and net_dev_xmit")

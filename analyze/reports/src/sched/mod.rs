@@ -110,9 +110,7 @@ impl Rules for SchedRules {
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
         if !has(&|event| matches!(event, KernelEvent::Switch(_))) {
-            return Some(
-                "the scheduler cannot be analysed: sched_switch was not recorded",
-            );
+            return Some("the scheduler cannot be analysed: sched_switch was not recorded");
         }
         let wakes = has(&|event| matches!(event, KernelEvent::Wakeup(_)));
         (!wakes).then_some(

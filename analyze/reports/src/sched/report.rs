@@ -67,7 +67,8 @@ fn notes(rules: &SchedRules, partial: &SchedPartial) -> Vec<String> {
     let mut threads = partial.sums.counts.entries();
     let is_met = rules.options.priorities.is_empty()
         || threads.any(|(_, counts)| !counts.priorities.is_empty());
-    let note = "--prio matches no selected latency; `tracebraid cpu` shows the priorities of threads";
+    let note =
+        "--prio matches no selected latency; `tracebraid cpu` shows the priorities of threads";
     (!is_met).then(|| note.to_owned()).into_iter().collect()
 }
 

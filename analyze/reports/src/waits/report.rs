@@ -135,8 +135,8 @@ fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
     let time = u64::try_from(time).unwrap_or(u64::MAX);
     vec![
         Total::new("calls", "system calls", calls.into()),
-        Total::new("time_ns", "in them", time.into()).of(Unit::Duration),
-        Total::new("unfinished", "not finished", unfinished.into()),
+        Total::new("time_ns", "of call time", time.into()).of(Unit::Duration),
+        Total::new("unfinished", "unfinished", unfinished.into()),
         Total::new(
             "unknown_thread",
             "events of unknown threads",
