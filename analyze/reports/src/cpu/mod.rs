@@ -60,7 +60,7 @@ impl KernelAnalysis for CpuAnalysis {
             .input
             .sources
             .has(|event| matches!(event, KernelEvent::Switch(_)));
-        (!switches).then_some("the running threads are unknown: sched_switch was not recorded")
+        (!switches).then_some("the running threads are unknown: enable sched_switch")
     }
 
     fn wants_event(&self, event: &KernelEvent) -> bool {

@@ -44,7 +44,7 @@ pub(super) struct Counts {
     pub(super) merged_bios: u64,
     /// Requests merged into another request.
     pub(super) merged_requests: u64,
-    /// Completions without data that follow a write, after its flushes.
+    /// Completions of flush sequences: a write, if any, and its flushes are complete.
     pub(super) sequences: u64,
     /// Requests completed in parts.
     pub(super) parts: u64,

@@ -100,7 +100,7 @@ impl Rules for SchedRules {
         use KernelEvent::*;
         match event {
             Wakeup(_) | Migrate(_) => true,
-            // A freed thread no longer waits.
+            // Once freed, a thread no longer waits.
             ThreadEnd(end) => end.step == EndStep::Free,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             // The overview does not show wakers.
@@ -110,7 +110,7 @@ impl Rules for SchedRules {
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
         if !has(&|event| matches!(event, KernelEvent::Switch(_))) {
-            return Some("the scheduler cannot be analysed: sched_switch was not recorded");
+            return Some("no switches were recorded: enable sched_switch");
         }
         let wakes = has(&|event| matches!(event, KernelEvent::Wakeup(_)));
         (!wakes).then_some(

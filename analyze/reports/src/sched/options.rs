@@ -9,8 +9,7 @@ pub struct SchedOptions {
     pub views: Views,
     /// Priorities on the kernel's scale; empty: all.
     pub priorities: Vec<i32>,
-    /// True for the overview, which shows only sums and the longest latencies: distributions and
-    /// wakers are not computed.
+    /// True for the overview, which shows neither wakers nor preemptions: these are not computed.
     pub is_summary: bool,
 }
 
