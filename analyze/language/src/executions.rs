@@ -1,7 +1,7 @@
 //! Definitions of executions: their delimiters, and the values that programs attach to them.
 //!
-//! Periods are one kind of delimiter. The others have a fixed begin and end: a system call, a
-//! function, a span, a process. `docs/executions.md` describes the language.
+//! Periods are one kind of delimiter. The others have a fixed start and end: a system call, a
+//! function, a span, a process. `docs/reference/executions.md` describes the language.
 
 use crate::ast::Field;
 use crate::field::{field, old_field, spelling};
@@ -26,11 +26,11 @@ pub struct Definitions {
 pub struct Definition {
     /// Unique name.
     pub name: String,
-    /// Rule for the begin and the end.
+    /// Rule for the start and the end.
     pub delimiter: Delimiter,
 }
 
-/// Rule for the begin and the end of an execution.
+/// Rule for the start and the end of an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delimiter {
     /// Event records that conditions select: an index into [`Definitions::periods`].
@@ -39,7 +39,7 @@ pub enum Delimiter {
     Call(Glob),
     /// Entry and exit of a function whose name matches.
     Function(Glob),
-    /// Begin and end of a span whose name matches.
+    /// Start and end of a span whose name matches.
     Span(Glob),
     /// Creation and end of a process whose name matches.
     Process(Glob),
@@ -79,7 +79,7 @@ pub enum How {
 const MOST: usize = 1000;
 
 impl Delimiter {
-    /// Names of the values captured at the begin and at the end of each execution. For periods, the
+    /// Names of the values captured at the start and at the end of each execution. For periods, the
     /// definition lists them.
     pub fn captures(&self) -> [&'static [&'static str]; 2] {
         match self {
@@ -155,7 +155,7 @@ impl Definitions {
             .position(|definition| definition.name == name)
     }
 
-    /// Names of the values captured in executions of a definition: those of the begin, then those
+    /// Names of the values captured in executions of a definition: those of the start, then those
     /// of the end.
     pub fn captures(&self, kind: usize) -> Vec<String> {
         match self.list.get(kind).map(|definition| &definition.delimiter) {

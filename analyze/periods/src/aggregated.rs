@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_language::periods::Periods;
 
-use crate::report::captured;
+use crate::report::{CAPTURES, captured};
 use crate::sums::Done;
 use crate::wanted::Wanted;
 use tracebraid_statistics::Summary;
 use tracebraid_tables::{Column, Section, Unit, Value, View};
 
-/// For each period of the `aggregate_by` definition, in the order of their begins, one row for each
+/// For each period of the `aggregate_by` definition, in the order of their starts, one row for each
 /// definition with periods within it, at any depth. These rows are in the order of the definitions.
 pub(super) fn section(wanted: &Wanted, periods: &Periods, log: &[Done]) -> Section {
     let mut around: BTreeMap<u64, (&Done, BTreeMap<usize, Summary>)> = BTreeMap::new();
@@ -63,7 +63,8 @@ fn columns() -> Vec<Column> {
         Column::new("average_ns", "Average", Unit::Duration).left_out(6),
         Column::new("max_ns", "Max", Unit::Duration).left_out(5),
         Column::new("deviation_ns", "Std dev", Unit::Duration).left_out(3),
-        Column::new("captures", "Captures", Unit::Text).left_out(1),
+        CAPTURES[0].left_out(2),
+        CAPTURES[1].left_out(1),
     ]
 }
 
@@ -75,11 +76,12 @@ fn values(
 ) -> Vec<Value> {
     let (period, sums) = inner;
     let captures = periods.list.get(outer.period).map(|period| {
-        let begin = captured(&period.begin_captures, &outer.begin_captures);
-        let end = captured(&period.end_captures, &outer.end_captures);
-        let both = [begin, end].into_iter().filter(|text| !text.is_empty());
-        Value::Text(both.collect::<Vec<_>>().join(", "))
+        [
+            captured(&period.begin_captures, &outer.begin_captures),
+            captured(&period.end_captures, &outer.end_captures),
+        ]
     });
+    let [begin, end] = captures.unwrap_or([Value::None, Value::None]);
     vec![
         Timestamp(outer.begin).into(),
         Timestamp(outer.end).into(),
@@ -93,6 +95,7 @@ fn values(
         sums.mean().into(),
         sums.max().into(),
         sums.deviation().into(),
-        captures.unwrap_or(Value::None),
+        begin,
+        end,
     ]
 }

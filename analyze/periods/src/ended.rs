@@ -23,7 +23,7 @@ pub struct EndedPeriod {
     /// Index of its definition.
     pub period: usize,
     /// Numbers of the enclosing periods, outermost first, then its own. Numbers count from 1 in the
-    /// order of the begins.
+    /// order of the starts.
     pub numbers: Vec<u64>,
     /// The event record that began the period.
     pub begin: Bound,
@@ -55,7 +55,7 @@ pub struct BegunPeriod {
     pub begin: Bound,
 }
 
-/// Finds the begin and the end of every period.
+/// Finds the start and the end of every period.
 #[derive(Debug)]
 pub struct EndedAnalysis {
     periods: PeriodAnalysis,
@@ -68,9 +68,9 @@ pub struct EndedAnalysis {
 /// The report of [`EndedAnalysis`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ended {
-    /// Periods that ended, in the order of their begins.
+    /// Periods that ended, in the order of their starts.
     pub periods: Vec<EndedPeriod>,
-    /// All begins, in the order of time.
+    /// All starts, in the order of time.
     pub begun: Vec<BegunPeriod>,
     /// By definition: number of periods that did not end.
     pub unfinished: Vec<u64>,
@@ -128,7 +128,7 @@ impl EndedAnalysis {
         log.into_iter().map(|done| self.ended(done))
     }
 
-    /// Removes and returns the begins so far, in the order of time.
+    /// Removes and returns the starts so far, in the order of time.
     pub fn take_begun(&self, partial: &mut PeriodPartial) -> impl Iterator<Item = BegunPeriod> {
         let begun = std::mem::take(&mut partial.machine.begins);
         begun.into_iter().map(|begun| self.begun(begun))
@@ -139,7 +139,7 @@ impl EndedAnalysis {
         partial.machine.room()
     }
 
-    /// Begin times of the open periods.
+    /// Start times of the open periods.
     pub fn open<'p>(&self, partial: &'p PeriodPartial) -> impl Iterator<Item = i64> + use<'p> {
         partial.machine.open_begins()
     }

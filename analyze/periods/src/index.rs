@@ -45,7 +45,7 @@ impl Index {
         }
     }
 
-    /// The open periods with that key, in the order of their begins.
+    /// The open periods with that key, in the order of their starts.
     #[inline]
     pub(super) fn find(&mut self, key: u64, is_open: impl Fn(Entry) -> bool) -> &[Entry] {
         let Some(entries) = self.places.get_mut(&key) else {

@@ -13,7 +13,7 @@
 //! plays them. Where a condition uses the thread of an event record that does not contain it,
 //! switches are among the candidates (`running`).
 //!
-//! `docs/reports-periods.md` defines each number.
+//! `docs/reference/periods.md` defines each number.
 #![forbid(unsafe_code)]
 
 mod aggregated;
@@ -105,7 +105,7 @@ impl PeriodAnalysis {
         self.window.to
     }
 
-    /// Marks the thread on a packet's CPU as unknown from the begin of the packet.
+    /// Marks the thread on a packet's CPU as unknown from the start of the packet.
     fn forget_runner(&self, partial: &mut PeriodPartial, place: &StreamPlace<'_>, packet: &Packet) {
         let Some(begin) = packet.begin else { return };
         let stream = self.plan.stream(place.stream.trace, place.stream.stream);

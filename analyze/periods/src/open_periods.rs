@@ -25,7 +25,7 @@ pub(super) struct OpenPeriods {
     periods: Vec<OfPeriod>,
     /// Number of periods that began.
     begun: u64,
-    /// The begins, if they are requested and until they are taken.
+    /// The starts, if they are requested and until they are taken.
     pub(super) begins: Vec<Begun>,
     runners: Runners,
     #[serde(skip)]
@@ -77,7 +77,7 @@ pub(super) struct Begun {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Open {
     pub(super) period: usize,
-    /// From 1 in the order of the begins; 0 for a free slot.
+    /// From 1 in the order of the starts; 0 for a free slot.
     pub(super) number: u64,
     pub(super) begin: i64,
     /// Event record that began the period.
@@ -174,7 +174,7 @@ impl OpenPeriods {
         self.open.len()
     }
 
-    /// Begin times of the open periods.
+    /// Start times of the open periods.
     pub(super) fn open_begins(&self) -> impl Iterator<Item = i64> {
         let open = self.open.iter().filter(|open| open.number > 0);
         open.map(|open| open.begin)

@@ -30,12 +30,12 @@ pub(super) struct PeriodPlan {
     pub(super) parent: Option<usize>,
     /// Number of enclosing periods.
     pub(super) depth: usize,
-    /// Fields of the event record at its begin that later conditions or captures use.
+    /// Fields of the event record at its start that later conditions or captures use.
     keep: Vec<Named>,
     /// Indices in `keep` of the key by which an end finds the period; empty: every open period is a
     /// candidate.
     pub(super) end_key: Vec<usize>,
-    /// Indices in `keep` of the keys by which the begins of inner periods find this one.
+    /// Indices in `keep` of the keys by which the starts of inner periods find this one.
     pub(super) child_keys: Vec<Vec<usize>>,
     /// Index in the parent's `child_keys` of the key that finds the parent.
     pub(super) parent_key: Option<usize>,
@@ -60,13 +60,13 @@ pub(super) struct ClassPlan {
     pub(super) begins: Vec<PeriodBound>,
 }
 
-/// The begin or the end of a period by an event record.
+/// The start or the end of a period at an event record.
 #[derive(Debug)]
 pub(super) struct PeriodBound {
     pub(super) period: usize,
     pub(super) tree: Tree,
     /// Values that find the periods that the bound applies to: for an end, those that may end; for
-    /// a begin, the possible parents.
+    /// a start, the possible parents.
     pub(super) key: Vec<ValueSource>,
     /// Values that are kept for later conditions.
     pub(super) keep: Vec<ValueSource>,

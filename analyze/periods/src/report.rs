@@ -8,7 +8,7 @@ use tracebraid_language::Datum;
 use tracebraid_language::periods::{Capture, Periods};
 
 use crate::aggregated;
-use crate::sums::{Done, Group, OfPeriod, PerParent, SHARES, Sums, Within, text};
+use crate::sums::{Done, Group, OfPeriod, PerParent, SHARES, Sums, Within, value_of};
 use crate::wanted::{Order, Wanted};
 use tracebraid_follow::Head;
 use tracebraid_statistics::{BINS, Bins, Distribution, Ranges, Summary};
@@ -143,7 +143,7 @@ fn of_groups(wanted: &Wanted, groups: &[Group]) -> Section {
     let row = |group: &Group| {
         let about = [
             Value::text(wanted.path(group.period)),
-            Value::Text(group.name(wanted)),
+            Value::Named(group.named(wanted).collect()),
         ];
         about
             .into_iter()
@@ -276,12 +276,17 @@ fn per_parent(values: &PerParent) -> [Value; 13] {
     [counts.count().into(), a, b, c, d, e, f, g, h, i, j, k, l]
 }
 
-/// Formats captures: `a = 1, b = 2`.
-pub(super) fn captured(captures: &[Capture], values: &[Datum]) -> String {
-    let one = |(capture, value): (&Capture, &Datum)| format!("{} = {}", capture.name, text(value));
-    let all: Vec<String> = captures.iter().zip(values).map(one).collect();
-    all.join(", ")
+/// Captured values with their names.
+pub(super) fn captured(captures: &[Capture], values: &[Datum]) -> Value {
+    let names = captures.iter().map(|capture| capture.name.to_string());
+    Value::Named(names.zip(values.iter().map(value_of)).collect())
 }
+
+/// Columns of the values captured at the start and at the end of a period.
+pub(super) const CAPTURES: [Column; 2] = [
+    Column::new("begin", "At its beginning", Unit::Text),
+    Column::new("end", "At its end", Unit::Text),
+];
 
 fn list(
     key: &'static str,
@@ -289,7 +294,6 @@ fn list(
     view: View,
     (wanted, periods, of): (&Wanted, &Periods, &[Done]),
 ) -> Section {
-    let captured = |captures: &[Capture], values: &[Datum]| Value::Text(captured(captures, values));
     let row = |done: &Done| {
         let period = periods.list.get(done.period)?;
         Some(vec![
@@ -312,8 +316,8 @@ fn list(
             Column::new("duration_ns", "Duration", Unit::Duration),
             PERIOD,
             Column::new("cpu", "CPU", Unit::Cpu).left_out(1),
-            Column::new("begin_captures", "At its begin", Unit::Text),
-            Column::new("end_captures", "At its end", Unit::Text),
+            CAPTURES[0],
+            CAPTURES[1],
         ],
         rows: of.iter().filter_map(row).collect(),
         is_long: true,
@@ -416,7 +420,7 @@ fn series(wanted: &Wanted, sums: &Sums) -> Section {
                     Value::text(wanted.path(group.period)),
                     bin.from.into(),
                     bin.to.into(),
-                    Value::Text(group.name(wanted)),
+                    Value::Named(group.named(wanted).collect()),
                     bin.count.into(),
                 ]
             }));

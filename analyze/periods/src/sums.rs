@@ -13,7 +13,7 @@ use crate::tree::key;
 use crate::wanted::{GroupPlace, Wanted};
 use tracebraid_follow::KeyHasher;
 use tracebraid_statistics::{Bins, Distribution, Summary};
-use tracebraid_tables::View;
+use tracebraid_tables::{Value, View};
 
 /// A period at its end.
 pub(super) struct Closed<'a> {
@@ -54,7 +54,7 @@ impl Done {
         self.numbers.last().copied().unwrap_or(0)
     }
 
-    /// Longest first; of equal durations, the earlier begin first.
+    /// Longest first; of equal durations, the earlier start first.
     pub(super) fn rank(&self) -> (Reverse<u64>, u64) {
         (Reverse(self.duration()), self.number())
     }
@@ -325,11 +325,14 @@ impl Group {
 
     /// Captures and values: `a.b = 1, cpu = 2`.
     pub(super) fn name(&self, wanted: &Wanted) -> String {
-        let parts = wanted.group_names.iter().zip(&self.values);
-        let parts: Vec<String> = parts
-            .map(|(name, value)| format!("{name} = {}", text(value)))
-            .collect();
-        parts.join(", ")
+        Value::named_text(&self.named(wanted).collect::<Vec<_>>())
+    }
+
+    /// The common values of the periods in the group, named as in `group_by`.
+    pub(super) fn named(&self, wanted: &Wanted) -> impl Iterator<Item = (String, Value)> {
+        let names = wanted.group_names.iter().map(ToString::to_string);
+        let named = names.zip(&self.values);
+        named.map(|(name, value)| (name, value_of(value)))
     }
 
     /// The name after that of the period.
@@ -338,20 +341,19 @@ impl Group {
     }
 }
 
-/// Formats a value; ambiguous text is quoted.
-pub(super) fn text(value: &Datum) -> String {
-    match value {
-        Datum::Missing => "-".to_owned(),
-        Datum::Integer(number) => number.to_string(),
-        Datum::Float(bits) => format!("{:?}", f64::from_bits(*bits)),
-        value => {
+/// A captured value as a table cell.
+pub(super) fn value_of(value: &Datum) -> Value {
+    match *value {
+        Datum::Missing => Value::None,
+        Datum::Integer(number) => match (i64::try_from(number), u64::try_from(number)) {
+            (Ok(number), _) => Value::Signed(number),
+            (_, Ok(number)) => Value::Unsigned(number),
+            _ => Value::Text(number.to_string()),
+        },
+        Datum::Float(bits) => Value::Float(f64::from_bits(bits)),
+        Datum::Short(..) | Datum::Long(_) => {
             let text = String::from_utf8_lossy(value.bytes().unwrap_or_default());
-            let is_plain = |letter: char| !letter.is_control() && !"\",=".contains(letter);
-            let looks_else = text.parse::<f64>().is_ok() || text.is_empty() || text == "-";
-            match text.chars().all(is_plain) && !looks_else {
-                true => text.into_owned(),
-                false => format!("{text:?}"),
-            }
+            Value::Text(text.into_owned())
         }
     }
 }

@@ -42,7 +42,7 @@ pub const MOST_OPEN: usize = 1 << 20;
 /// The order of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// In the order of the begins.
+    /// In the order of the starts.
     #[default]
     Time,
     /// Each period followed by those within it.
@@ -84,7 +84,7 @@ pub(super) struct Wanted {
     pub(super) aggregated: Vec<Option<usize>>,
     pub(super) most_open: usize,
     pub(super) ranges: Option<Ranges>,
-    /// Whether all begins are kept until they are taken.
+    /// Whether all starts are kept until they are taken.
     pub(super) begins: bool,
     /// By definition: whether it is shown.
     pub(super) shown: Vec<bool>,
@@ -101,7 +101,7 @@ pub(super) struct Wanted {
 pub(super) enum GroupPlace {
     /// The CPU on which the period began.
     Cpu,
-    /// Captured at the begin of a period: distance outward to the period (0: its own), and index
+    /// Captured at the start of a period: distance outward to the period (0: its own), and index
     /// of the capture.
     Begin(usize, usize),
     /// Captured at the period's end.

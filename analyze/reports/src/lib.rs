@@ -11,8 +11,8 @@
 //! time unless the head of a module states otherwise. Rows become tables of `tracebraid-tables`,
 //! from which the program makes text, JSON, CSV and LAMI.
 //!
-//! `docs/reports.md` and `docs/reports-NAME.md` define each figure. `ARCHITECTURE.md` lists the
-//! steps to add a report.
+//! `docs/reference/reports.md` and `docs/reference/NAME.md` define each figure. `ARCHITECTURE.md`
+//! lists the steps to add a report.
 #![forbid(unsafe_code)]
 
 pub mod count;

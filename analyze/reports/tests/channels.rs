@@ -38,7 +38,7 @@ event { name = "syscall_entry_read"; id = 0; stream_id = 1; fields := struct { u
 event { name = "syscall_exit_read"; id = 1; stream_id = 1; fields := struct { int64_t ret; }; };
 "#;
 
-/// A packet of a stream class, with its begin and end times, and the number of events lost before
+/// A packet of a stream class, with its start and end times, and the number of events lost before
 /// it.
 fn packet(
     class: u32,

@@ -325,7 +325,8 @@ fn compare(found: &Found, call: &Call, theirs: Option<&Counted>) -> String {
 type Row = (&'static str, u64, u64);
 
 /// By trace: successful calls and their bytes, by lttng-analyses' treatment of our type of
-/// descriptor, or by the reason of the difference. `docs/differences.md` explains each kind.
+/// descriptor, or by the reason of the difference. `docs/explain/differences.md` explains each
+/// kind.
 const IO: &[(&str, &[Row])] = &[
     (
         "kernel-mix-small",

@@ -278,7 +278,8 @@ fn expected(rows: &[Row]) -> Names {
         .collect()
 }
 
-/// By trace: rows of its slowest calls, by their files. `docs/differences.md` explains each kind.
+/// By trace: rows of its slowest calls, by their files. `docs/explain/differences.md` explains each
+/// kind.
 const SLOWEST: &[(&str, &[Row])] = &[
     (
         "kernel-mix-small",

@@ -330,8 +330,8 @@ fn distributions_are_the_same() {
 }
 
 /// With losses: number of latencies in both reports, only in theirs, only in ours, and of those
-/// that end with the same switch but begin with another wake-up. `docs/differences.md` explains
-/// them.
+/// that end with the same switch but begin with another wake-up. `docs/explain/differences.md`
+/// explains them.
 #[test]
 fn what_differs_where_events_were_lost() {
     let Some(set) = kernel_trace(LOSSES) else {

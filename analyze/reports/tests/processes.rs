@@ -57,7 +57,7 @@ struct Life {
 #[derive(Default)]
 struct Model {
     lives: BTreeMap<(u32, i32), Vec<Life>>,
-    /// By CPU, the running thread: id, begin of the stretch, number of its life.
+    /// By CPU, the running thread: id, start of the stretch, number of its life.
     current: BTreeMap<(u32, u32), (i32, i64, usize)>,
 }
 
@@ -187,7 +187,7 @@ fn as_modelled(what: &str, set: &TraceSet) {
         let row = numbers[&(trace, tid)]
             .iter()
             .find(|row| {
-                // Rows whose first thread is unknown have no begin to compare.
+                // Rows whose first thread is unknown have no start to compare.
                 row.begin_ns == life.and_then(|life| life.begin)
                     && (row.begin_ns.is_some()
                         || (row.threads, row.active_ns) == (*threads, *active))

@@ -269,7 +269,7 @@ fn lives_are_told_by_events() {
         .map(|(time, what, tid, detail)| (time, what.to_owned(), tid, detail))
         .collect();
     assert_eq!(found, told);
-    // Lives from begin to end.
+    // Lives from start to end.
     let mut lives = Vec::new();
     for row in log
         .iter()

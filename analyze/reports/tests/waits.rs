@@ -157,7 +157,7 @@ fn losses_show() {
     }
 }
 
-/// A request of the recorded program: cause, thread, begin and end, and its own measurements in
+/// A request of the recorded program: cause, thread, start and end, and its own measurements in
 /// nanoseconds: waits for its lock, for its store, and for its backend.
 struct Request {
     cause: String,

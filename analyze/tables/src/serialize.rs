@@ -121,6 +121,9 @@ impl Serialize for Value {
             Value::Branch(branch) => branch.thread.serialize(serializer),
             Value::List(values) | Value::Row(values) => serializer.collect_seq(values.iter()),
             Value::Rows(rows) => serializer.collect_seq(rows.iter()),
+            Value::Named(values) => {
+                serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
+            }
         }
     }
 }

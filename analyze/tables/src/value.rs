@@ -34,6 +34,8 @@ pub enum Value {
     Row(Arc<[Value]>),
     /// Rows of the nested table.
     Rows(Arc<[Vec<Value>]>),
+    /// Values with names that users chose: an object in JSON; in CSV a column for each name.
+    Named(Arc<[(String, Value)]>),
 }
 
 /// A process in the tree of parents and children. Parents precede their children.
@@ -62,6 +64,30 @@ impl Value {
             Value::Part(part, whole) => Some(share(part, whole)),
             _ => None,
         }
+    }
+
+    /// Formats named values: `NAME = VALUE, NAME = VALUE`. Ambiguous text is quoted.
+    pub fn named_text(values: &[(String, Value)]) -> String {
+        let text = |(name, value): &(String, Value)| match value {
+            Value::None => format!("{name} = -"),
+            Value::Unsigned(number) => format!("{name} = {number}"),
+            Value::Signed(number) => format!("{name} = {number}"),
+            Value::Float(number) => format!("{name} = {number:?}"),
+            Value::Text(text) => format!("{name} = {}", unambiguous(text)),
+            value => format!("{name} = {value:?}"),
+        };
+        let texts: Vec<String> = values.iter().map(text).collect();
+        texts.join(", ")
+    }
+}
+
+/// Quotes text that is empty, looks like a number, or contains separators.
+fn unambiguous(text: &str) -> String {
+    let is_plain = |letter: char| !letter.is_control() && !"\",=".contains(letter);
+    let looks_else = text.parse::<f64>().is_ok() || text.is_empty() || text == "-";
+    match text.chars().all(is_plain) && !looks_else {
+        true => text.to_owned(),
+        false => format!("{text:?}"),
     }
 }
 

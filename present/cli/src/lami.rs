@@ -1,5 +1,6 @@
 //! LAMI 1.0, the machine interface of lttng-analyses: by it Trace Compass runs an analysis, shows
-//! its tables and draws charts of them. `docs/lami.md` says how to register tracebraid there.
+//! its tables and draws charts of them. `docs/how-to/lami.md` says how to register tracebraid
+//! there.
 //!
 //! A program answers in four phases: `--mi-version`, `--metadata`, `--test-compatibility TRACE`,
 //! and the results. Trace Compass gives the first one to the program alone, without a command, and
@@ -142,10 +143,9 @@ pub(crate) fn empty<A: KernelAnalysis<Report: Default + Show, Options: From<View
         )
     };
     let sections = |ranges| {
-        run(views(ranges))
-            .map(|outcome| outcome.report)
-            .unwrap_or_default()
-            .sections()
+        let outcome = run(views(ranges));
+        let mut report = outcome.map(|outcome| outcome.report).unwrap_or_default();
+        std::mem::take(report.sections())
     };
     let (mut all, second) = (sections(None), sections(Some(Default::default())));
     // Those without a second pass make the same report twice.
@@ -252,6 +252,7 @@ fn cell(unit: Unit, value: &Value) -> Json {
         Value::List(values) | Value::Row(values) => json!(plain_list(values)),
         Value::Rows(rows) => json!(rows.len()),
         Value::Text(text) => json!(text),
+        Value::Named(values) => json!(Value::named_text(values)),
     };
     let key = match class {
         "cpu" => "id",

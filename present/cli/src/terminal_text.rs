@@ -49,6 +49,15 @@ fn escaped(text: &str, is_wanted: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
+/// A word of a shell's command line, in quotes where the shell would change it.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./@:+=,".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// Columns that a text takes.
 pub(crate) fn width_of(text: &str) -> usize {
     match text.is_ascii() {

@@ -1,7 +1,7 @@
 //! All executions of a kind as one binary document, the data of the page.
 //!
 //! The document consists of a magic number, the length of the header, the header in JSON, and
-//! sections of little-endian numbers, each at a multiple of 8 bytes. `docs/view-formats.md`
+//! sections of little-endian numbers, each at a multiple of 8 bytes. `docs/reference/view-formats.md`
 //! documents the format. The document is written piece by piece from a spool.
 
 use std::io::{self, Write};

@@ -2,7 +2,7 @@
 //! another selects. The second condition may refer to fields of the first event record.
 //!
 //! The language is a superset of lttng-analyses' `--period` and `--period-captures`;
-//! `docs/reports-periods.md` describes it.
+//! `docs/reference/periods.md` describes it.
 
 pub(crate) mod file;
 pub(crate) mod parse;
@@ -33,7 +33,7 @@ pub struct Period {
     pub begin: Condition,
     /// Selects event records that end the period.
     pub end: Condition,
-    /// Values captured at the begin.
+    /// Values captured at the start.
     pub begin_captures: Vec<Capture>,
     /// Values captured at the end.
     pub end_captures: Vec<Capture>,
@@ -95,7 +95,7 @@ pub enum Operand {
 }
 
 impl Periods {
-    /// Adds a period: `NAME(PARENT) : BEGIN : END`. Without an end, the condition of the begin also
+    /// Adds a period: `NAME(PARENT) : BEGIN : END`. Without an end, the condition of the start also
     /// ends it. Name and parent are optional.
     ///
     /// # Errors The definition is malformed; the error contains the position.
@@ -103,7 +103,7 @@ impl Periods {
         self.period_from(text, 0)
     }
 
-    /// Adds captures of a begin and of an end: `NAME : A = FIELD, B = FIELD : C = FIELD`.
+    /// Adds captures of a start and of an end: `NAME : A = FIELD, B = FIELD : C = FIELD`.
     ///
     /// # Errors The definition is malformed; the error contains the position.
     pub fn captures(&mut self, text: &str) -> Result<(), FilterError> {

@@ -45,7 +45,7 @@ impl Periods {
         let mut parser = Parser::new(text, start, dialect)?;
         let (name, parent) = parser.head(self)?;
         parser.is_about(false, parent.is_some());
-        parser.colon("expected `:` and the condition of the begin")?;
+        parser.colon("expected `:` and the condition that begins the period")?;
         let before = parser.conditions.tokens.at;
         let begin = parser.conditions.alternatives()?;
         parser.is_about(true, parent.is_some());

@@ -285,7 +285,7 @@ struct Run {
     /// The CPU of the packet.
     cpu: Option<u32>,
     part: Part,
-    /// A single step must come first: at the begin of each part, to find its first event record,
+    /// A single step must come first: at the start of each part, to find its first event record,
     /// and where counting in several lanes at once stops.
     waits: bool,
     events: u64,

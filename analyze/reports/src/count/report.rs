@@ -65,7 +65,7 @@ pub struct StreamRow {
 /// Event records over time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rate {
-    /// Begin of the first column, in nanoseconds from the origin.
+    /// Start of the first column, in nanoseconds from the origin.
     pub from: i64,
     /// End of the last column.
     pub to: i64,

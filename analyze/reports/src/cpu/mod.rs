@@ -2,7 +2,7 @@
 //!
 //! A chunk contains the running thread from one switch to the next. The time before a chunk's first
 //! switch belongs to the thread that runs at the end of the previous chunk of that CPU or, without
-//! one, to the thread that the first switch takes off the CPU. `docs/reports-cpu.md` defines each
+//! one, to the thread that the first switch takes off the CPU. `docs/reference/cpu.md` defines each
 //! number.
 
 mod lists;

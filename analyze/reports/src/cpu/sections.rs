@@ -116,10 +116,10 @@ fn missing(total: &CpuTotal) -> Option<Sentence> {
         .words("  ")
         .number(
             total.inconsistent,
-            "switch is inconsistent",
-            "switches are inconsistent",
+            "switch contradicts",
+            "switches contradict",
         )
-        .words(" with the previous one: events are missing");
+        .words(" the previous switch: events are missing");
     (total.inconsistent > 0).then_some(sentence)
 }
 

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use tracebraid_follow::Window;
 
-/// A count over time that never falls below 0: a request that ends without a recorded begin began
-/// before the trace, or its begin was lost.
+/// A count over time that never falls below 0: a request that ends without a recorded start began
+/// before the trace, or its start was lost.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Depth {
     /// Times of the first and the last change.
@@ -40,9 +40,9 @@ impl Level {
     }
 }
 
-/// The count in a slice of time, relative to its unknown value at the begin of the slice.
+/// The count in a slice of time, relative to its unknown value at the start of the slice.
 ///
-/// With `x` at the begin, the count is `max(x + more, more - least)`. `more` is the net increase so
+/// With `x` at the start, the count is `max(x + more, more - least)`. `more` is the net increase so
 /// far, and `least` its minimum so far, below 0 if requests ended that did not begin in the slice:
 /// if they did not begin before the slice either, the count stayed at 0.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,7 @@ struct Change {
 }
 
 impl Change {
-    /// The count, given the count at the begin of the slice.
+    /// The count, given the count at the start of the slice.
     fn count(self, begin: u64) -> u64 {
         let begin = i64::try_from(begin).unwrap_or(i64::MAX);
         let count = begin.saturating_add(self.more).max(self.more - self.least);

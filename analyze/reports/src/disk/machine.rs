@@ -1,8 +1,8 @@
 //! Follows requests over all CPUs in the order of time.
 //!
-//! Time is played in slices. A slice does not know the requests in progress at its begin, so it
-//! keeps ends without a begin, and the number of requests of each disk relative to that at its
-//! begin.
+//! Time is played in slices. A slice does not know the requests in progress at its start, so it
+//! keeps ends without a start, and the number of requests of each disk relative to that at its
+//! start.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Rwbs;
@@ -25,7 +25,7 @@ pub(super) struct DiskMachine {
     pub(super) depths: Vec<(DiskKey, Depth)>,
 }
 
-/// A slice of time, played without the requests in progress at its begin.
+/// A slice of time, played without the requests in progress at its start.
 #[derive(Debug, Default)]
 pub(super) struct DiskSlice {
     requests: PairSlice<(DiskKey, u64), Issued, Return>,
@@ -181,7 +181,7 @@ impl Player<'_> {
 }
 
 impl DiskSlice {
-    /// Appends the slice to the state at its begin.
+    /// Appends the slice to the state at its start.
     pub(super) fn compose(self, rules: &DiskRules, machine: &mut DiskMachine, sums: &mut Sums) {
         let mut replaced = Vec::new();
         self.requests.compose(

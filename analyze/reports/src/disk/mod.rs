@@ -1,7 +1,7 @@
 //! Block devices: requests, their latency, and the number in progress at a time.
 //!
 //! A request is in the driver from its issue to the completion with the same end sector:
-//! completions of its earlier parts have other end sectors. `docs/reports-disk.md` defines each
+//! completions of its earlier parts have other end sectors. `docs/reference/disk.md` defines each
 //! number.
 
 mod depth;

@@ -16,7 +16,7 @@ pub(super) struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// The file of a thread's descriptor at the begin of a call.
+    /// The file of a thread's descriptor at the start of a call.
     #[inline(always)]
     fn descriptor(
         &mut self,

@@ -4,7 +4,7 @@
 //! descriptors depend on the order of time over all CPUs. Items ([`FileItem`]) are played in slices
 //! of time in parallel (`slice`), which are then appended to the state before them (`compose`); or,
 //! where that is impossible, in order by a [`FileMachine`] whose calls a `Counter` counts.
-//! `docs/reports-files.md` defines each number.
+//! `docs/reference/files.md` defines each number.
 
 mod cache;
 mod compose;
@@ -54,7 +54,7 @@ pub struct FilesRules {
 ///
 /// Besides items that wait to be played, it has a bounded number of entries for each thread, for
 /// each file that a thread uses, and for each descriptor that is open or was changed since the
-/// begin of the oldest open call; with `--view log` also one for each call.
+/// start of the oldest open call; with `--view log` also one for each call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesPartial {
     seen: Seen,

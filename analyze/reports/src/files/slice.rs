@@ -1,6 +1,6 @@
 //! Plays a slice of time without the state before it.
 //!
-//! Values of descriptors are relative to those at the begin of the slice ([`Sliced`]). A call that
+//! Values of descriptors are relative to those at the start of the slice ([`Sliced`]). A call that
 //! began before the slice is late: it is kept until the state before the slice is known, and so are
 //! the effects that it may have on descriptors.
 
@@ -22,7 +22,7 @@ use tracebraid_follow::{CallItem, CpuKey, LaterCalls, Table, ThreadKey, WholeCal
 pub(super) struct Beginning {
     pub(super) ahead: Ahead,
     pub(super) dictionaries: Arc<Dictionaries>,
-    /// Begin time of the slice.
+    /// Start time of the slice.
     pub(super) time: i64,
 }
 
@@ -284,7 +284,7 @@ impl<'a> Slice<'a> {
         self.made(cpu, time, &made, held);
     }
 
-    /// The files of the descriptors that a call uses, at its begin.
+    /// The files of the descriptors that a call uses, at its start.
     fn held(&mut self, thread: ThreadKey, entered: &Entered) -> (ValueId, ValueId) {
         let (first, second) = entered.named();
         let mut held = |fd| match fd {

@@ -8,7 +8,7 @@ use crate::files::slice::Slice;
 use crate::files::slice_steps::{Input, SliceFile, SliceStep};
 
 impl Slice<'_> {
-    /// The file that a call makes, where `held` is the file of the call's descriptor at its begin.
+    /// The file that a call makes, where `held` is the file of the call's descriptor at its start.
     pub(super) fn what(&mut self, thread: ThreadKey, made: &Made, held: ValueId) -> FileId {
         let trace = thread.trace;
         let naming = Naming::new(trace, made);

@@ -63,10 +63,10 @@ pub(super) struct Late {
 #[derive(Debug)]
 pub(super) enum LateWhat {
     Call(Call),
-    /// With the files of the descriptors at the call's begin, if that is in the slice.
+    /// With the files of the descriptors at the call's start, if that is in the slice.
     Made(Box<Made>, Option<(ValueId, ValueId)>),
     Arrives(i32, Exited),
-    /// With the files of the descriptors at the call's begin, if that is in the slice.
+    /// With the files of the descriptors at the call's start, if that is in the slice.
     Leaves(i32, Entered, Option<(ValueId, ValueId)>),
     TakesOver(i32, i32),
     /// A thread's call, as known in the slice.

@@ -19,7 +19,7 @@ pub(super) struct Log {
     touched: HashSet<i32, BuildHasherDefault<KeyHasher>>,
     /// True if an item is earlier than its predecessor.
     unsorted: bool,
-    /// Begin of the oldest call that is parked in the list.
+    /// Start of the oldest call that is parked in the list.
     since: Option<i64>,
 }
 
@@ -45,7 +45,7 @@ struct End {
 struct Indexed {
     time: i64,
     at: Position,
-    /// Begin of the oldest call that is parked from this item on, or `i64::MAX`; during
+    /// Start of the oldest call that is parked from this item on, or `i64::MAX`; during
     /// construction, up to the next indexed item.
     since: i64,
 }
@@ -152,7 +152,7 @@ impl Log {
         rest
     }
 
-    /// Begin of the oldest call that is parked in the list.
+    /// Start of the oldest call that is parked in the list.
     pub(super) fn since(&self) -> Option<i64> {
         self.since
     }
@@ -241,7 +241,7 @@ impl Items {
             .map_or(Position::default(), |indexed| indexed.at)
     }
 
-    /// Begin of the oldest call that is parked after a time, or shortly before it.
+    /// Start of the oldest call that is parked after a time, or shortly before it.
     pub(super) fn since(&self, time: i64) -> Option<i64> {
         let indexed = self.before(time).or(self.index.first());
         let since = indexed.map(|indexed| indexed.since);

@@ -30,7 +30,7 @@ pub(super) struct IoCpu {
     first: First,
     open: Option<Open>,
     out: Draft,
-    /// Position of `out` at the begin of the stretch, and number of items between that and the
+    /// Position of `out` at the start of the stretch, and number of items between that and the
     /// stretch's first event.
     began: Mark,
     before_first: usize,

@@ -16,7 +16,7 @@ use crate::io::sums::Types;
 use crate::io::totals::Totals;
 
 /// State after a part of the trace. Holds an entry for each thread, and for each descriptor that is
-/// open or was changed since the begin of the oldest open call.
+/// open or was changed since the start of the oldest open call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct IoMachine {
     pub(super) descriptors: Descriptors,
@@ -180,7 +180,7 @@ impl IoMachine {
         }
     }
 
-    /// Types of a call's descriptors at its begin, and the time until which they stay the same.
+    /// Types of a call's descriptors at its start, and the time until which they stay the same.
     pub(super) fn types(
         &self,
         thread: ThreadKey,

@@ -4,7 +4,7 @@
 //! Each CPU's chunks pair entries with exits (`lane`). Calls that threads take to other CPUs, and
 //! the types of descriptors, are resolved in slices of time in parallel (`slice`), which are then
 //! appended to the state before them (`compose`); or, where that is impossible, by one `machine` in
-//! the order of time. `docs/reports-io.md` defines each number.
+//! the order of time. `docs/reference/io.md` defines each number.
 
 mod cache;
 mod call;

@@ -14,7 +14,7 @@ use crate::io::sums::Types;
 pub(super) struct Parked {
     pub(super) open: Open,
     pub(super) cpu: CpuKey,
-    /// Types of the call's descriptors at its begin, once known.
+    /// Types of the call's descriptors at its start, once known.
     pub(super) types: Option<Types>,
 }
 

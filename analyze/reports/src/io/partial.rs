@@ -24,7 +24,7 @@ use tracebraid_follow::{CpuKey, Event, Packet, People, Table, ThreadKey};
 /// State after some chunks.
 ///
 /// Besides items that wait to be played, its size is bounded by the number of CPUs, threads, and
-/// descriptors that are open or were changed since the begin of the oldest open call; with `--view
+/// descriptors that are open or were changed since the start of the oldest open call; with `--view
 /// log` also by that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IoPartial {

@@ -40,9 +40,9 @@ pub(super) struct Batch {
     named: i32,
     /// Events before this time have been taken.
     from: i64,
-    /// Begin of the oldest call in the batch.
+    /// Start of the oldest call in the batch.
     since: Option<i64>,
-    /// Begin of the last call of a group.
+    /// Start of the last call of a group.
     until: Option<i64>,
 }
 
@@ -233,7 +233,7 @@ impl Sink {
         Cut { pieces }
     }
 
-    /// Begin of the oldest waiting call.
+    /// Start of the oldest waiting call.
     pub(super) fn since(&self) -> Option<i64> {
         self.batches.iter().filter_map(|batch| batch.since).min()
     }

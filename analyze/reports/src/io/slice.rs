@@ -1,6 +1,6 @@
 //! Plays a slice of time without the state before it.
 //!
-//! Values of descriptors are relative to those at the begin of the slice ([`Sliced`]). A thread's
+//! Values of descriptors are relative to those at the start of the slice ([`Sliced`]). A thread's
 //! call is unknown until the thread enters or ends a call, or leaves its CPU within a call. An exit
 //! that may end a call from before the slice is late, and is processed when the slice is composed
 //! ([`compose`](crate::io::compose)). There is at most one for each thread.
@@ -19,18 +19,18 @@ use crate::io::stretch;
 use crate::io::sums::{Sums, Tally};
 use crate::io::totals::Totals;
 
-/// The values of a call's descriptors at its begin.
+/// The values of a call's descriptors at its start.
 type Held = (ValueId, ValueId);
 
 /// A slice's knowledge of the call in which a thread left its CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Cell {
-    /// The thread is in the same call as at the begin of the slice.
+    /// The thread is in the same call as at the start of the slice.
     #[default]
     Unknown,
     /// The thread has entered or left a call since.
     Known {
-        /// The exit of the call at the begin of the slice was lost.
+        /// The exit of the call at the start of the slice was lost.
         is_lost: bool,
         /// The current call, if any.
         parked: Option<SliceCall>,
@@ -91,7 +91,7 @@ struct Player<'a> {
     around: Around<'a>,
     begin: i64,
     left: Left,
-    /// Calls that ended at the time of their begin, processed after all changes of that time.
+    /// Calls that ended at the time of their start, processed after all changes of that time.
     taken: Vec<(ThreadKey, Io, Option<Held>)>,
 }
 
@@ -242,7 +242,7 @@ impl Player<'_> {
         stretch::alone(exit, time, thread.tid).for_each(|item| self.item(cpu, item));
     }
 
-    /// The values of a call's descriptors at its begin, and the time of their next change.
+    /// The values of a call's descriptors at its start, and the time of their next change.
     fn held(
         &mut self,
         thread: ThreadKey,

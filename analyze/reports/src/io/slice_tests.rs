@@ -128,7 +128,7 @@ fn what(&(kind, tid, _, _, fds, ago): &Told, time: i64) -> Option<IoAction> {
     })
 }
 
-/// Parts of a trace: the end time of each, which is the begin of the next, and its items.
+/// Parts of a trace: the end time of each, which is the start of the next, and its items.
 fn parts(told: &[Told], size: usize) -> Vec<(i64, IoPartial)> {
     let mut time = 100;
     let mut parts = Vec::new();

@@ -49,7 +49,7 @@ pub(super) enum Boundary {
     Loss { time: i64 },
 }
 
-/// The state of a CPU after some chunks: the stretch at their begin and, if they contain a
+/// The state of a CPU after some chunks: the stretch at their start and, if they contain a
 /// boundary, the first boundary and the stretch at their end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Edges {
@@ -72,7 +72,7 @@ impl Stretch {
             (First::Entry(time), Some(open)) => out.items.extend(open.lost(time, tid)),
             (first, None) if self.first == First::Nothing => {
                 self.first = first;
-                // If the begin or the thread of the stretch is unknown, the event waits.
+                // If the start or the thread of the stretch is unknown, the event waits.
                 if self.tid.is_some() && self.begun {
                     self.told = true;
                     out.items.extend(first.item(tid));
@@ -280,7 +280,7 @@ impl Edges {
         self.head.waits_since().into_iter().chain(tail).min()
     }
 
-    /// Begin of the oldest open call that a later chunk may end.
+    /// Start of the oldest open call that a later chunk may end.
     pub(super) fn open_since(&self) -> Option<i64> {
         let tail = self.tail.as_ref().map_or(&self.head, |(_, tail)| tail);
         tail.open

@@ -1,7 +1,7 @@
 //! Handlers on a CPU, which interrupt threads and one another.
 //!
 //! A handler ends before the interrupted one continues, so the running handlers form a stack. The
-//! stack at the begin of a chunk is unknown: ends without a begin are kept, and replayed when the
+//! stack at the start of a chunk is unknown: ends without a start are kept, and replayed when the
 //! chunk is joined with the previous one.
 
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Raised {
         }
     }
 
-    /// Resolves the state with `before`, the state at the begin of the chunk.
+    /// Resolves the state with `before`, the state at the start of the chunk.
     pub(super) fn after(self, before: Raised) -> Raised {
         let (Raised::Before(Some(time)), mut raised) = (self, before) else {
             return if matches!(self, Raised::Before(None)) {
@@ -117,7 +117,7 @@ pub(super) struct IrqCpu {
     stack: Vec<Frame>,
     /// By vector: when a softirq that does not run yet was raised.
     pending: Pending,
-    /// Ends without a known begin.
+    /// Ends without a known start.
     orphans: u64,
     pub(super) hard: Usage,
     pub(super) soft: Usage,
@@ -174,8 +174,8 @@ impl IrqCpu {
         *of.unwrap_or(&mut self.since.interrupted) += time;
     }
 
-    /// A handler ends. `counts` is true if an end without a known begin counts. Returns the handler
-    /// if its begin was seen.
+    /// A handler ends. `counts` is true if an end without a known start counts. Returns the handler
+    /// if its start was seen.
     pub(super) fn exit(&mut self, handler: Handler, end: i64, counts: bool) -> Option<Ended> {
         // Most often the top of the stack ends.
         if let Some(frame) = self.stack.pop_if(|frame| frame.handler == handler) {
@@ -234,7 +234,7 @@ impl IrqCpu {
         });
     }
 
-    /// Number of ends without a known begin that count.
+    /// Number of ends without a known start that count.
     pub(super) fn orphans(&self, counts: impl Fn(i64) -> bool) -> u64 {
         let heads = self.heads.iter().filter(|head| counts(head.end)).count();
         self.orphans + heads as u64
@@ -311,7 +311,7 @@ mod tests {
         Lost,
     }
 
-    /// Begin and end of a handler, the time of its raise, and the time that hard interrupts took
+    /// Start and end of a handler, the time of its raise, and the time that hard interrupts took
     /// from it.
     type Seen = (i64, i64, Option<i64>, u64);
 
@@ -381,7 +381,7 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<IrqStep>> {
-        // Mostly begins, so that the stack fills up.
+        // Mostly starts, so that the stack fills up.
         let step = prop_oneof![
             12 => (0i64..20).prop_map(IrqStep::Enter),
             8 => (0i64..20).prop_map(IrqStep::Exit),

@@ -1,7 +1,7 @@
 //! Interrupts and softirqs: numbers, durations, latency of softirqs, time that CPUs spend on them.
 //!
 //! All events of a handler are on one CPU: a handler ends where it began, and a softirq runs where
-//! it was raised. `docs/reports-irq.md` defines each number.
+//! it was raised. `docs/reference/irq.md` defines each number.
 
 mod lane;
 mod options;

@@ -113,10 +113,10 @@ fn totals(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Total>
             .or_one("unfinished handler"),
         Total::new(
             "unknown_begin",
-            "handlers without a recorded begin",
+            "handlers without a recorded start",
             orphans.into(),
         )
-        .or_one("handler without a recorded begin"),
+        .or_one("handler without a recorded start"),
     ]
 }
 
@@ -342,7 +342,7 @@ fn frequencies(rules: &IrqRules, head: Head, rows: &Rows<'_>) -> Report {
         };
         let labels = [
             (DURATION, label.clone()),
-            (LATENCY, format!("{label}, from raise to begin")),
+            (LATENCY, format!("{label}, from raise to start")),
         ];
         for ((what, label), bins) in labels.into_iter().zip(&stats.bins) {
             if let Some(&range) = ranges.and_then(|ranges| ranges.get(&source.key.group(what))) {

@@ -6,7 +6,7 @@ use crate::irq::lane::{Frame, Handler, Raised, VECTORS};
 use tracebraid_follow::CpuKey;
 use tracebraid_statistics::{Bins, Distribution, Top};
 
-/// A handler from begin to end. The order is by duration.
+/// A handler from start to end. The order is by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Run {
     pub(super) duration: u64,
@@ -40,7 +40,7 @@ impl Run {
         usize::try_from(self.handler.1).unwrap_or(VECTORS)
     }
 
-    /// Time from raise to begin in nanoseconds, if known.
+    /// Time from raise to start in nanoseconds, if known.
     pub(super) fn latency(&self) -> Option<u64> {
         Some(self.begin.abs_diff(self.raised.time()?))
     }
@@ -60,7 +60,7 @@ pub(super) const LATENCY: &str = "latency";
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stats {
     pub(super) durations: Distribution,
-    /// Time from raise to begin.
+    /// Time from raise to start.
     pub(super) latencies: Distribution,
     pub(super) raises: u64,
     top: Top<Run>,

@@ -1,7 +1,7 @@
 //! Memory: pages and slab objects of the kernel, page faults, page cache and reclaim, by thread.
 //!
 //! Most numbers are sums over the events of the thread that runs on the CPU, so each CPU is
-//! followed alone. `docs/reports-memory.md` defines each number.
+//! followed alone. `docs/reference/memory.md` defines each number.
 
 mod lane;
 mod lists;

@@ -4,7 +4,7 @@
 //! Most packets reach the driver soon, on the CPU that queued them. These are paired on that CPU;
 //! only the others are played in the order of time.
 //!
-//! `docs/reports-net.md` defines each number.
+//! `docs/reference/net.md` defines each number.
 
 mod connections;
 mod context;

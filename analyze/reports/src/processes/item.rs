@@ -11,7 +11,7 @@ pub(super) struct Stretch {
     pub(super) calls: CallStretch,
     /// Sums over the calls that ended in it.
     pub(super) sums: Sums,
-    /// Begin of the stretch.
+    /// Start of the stretch.
     pub(super) since: i64,
 }
 

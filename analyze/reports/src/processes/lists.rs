@@ -1,4 +1,4 @@
-//! Tables of lives: from the begin to the end of a process.
+//! Tables of lives: from the start to the end of a process.
 
 use crate::processes::{ProcessOptions, ProcessRules};
 use std::cmp::Reverse;
@@ -135,7 +135,7 @@ fn steps(row: &ProcessRow) -> Vec<LifeStep<'_>> {
         let what = match name.by {
             NamedBy::Exec => "exec",
             NamedBy::Rename => "rename",
-            // The name at fork belongs to the begin, and the state dump changes nothing.
+            // The name at fork belongs to the start, and the state dump changes nothing.
             NamedBy::Fork | NamedBy::Dump => return None,
         };
         Some((name.time, what, Some(name.name.as_str())))

@@ -1,9 +1,9 @@
-//! Processes: their creators, begin and end, and resources used by each, alone and with all
+//! Processes: their creators, start and end, and resources used by each, alone and with all
 //! descendants.
 //!
 //! Each CPU sums the activity of threads from one switch to the next. Threads are identified by id
 //! and life: a fork under a known id begins another life. The life is determined when the events of
-//! all CPUs are played in the order of time. `docs/reports-processes.md` defines each number.
+//! all CPUs are played in the order of time. `docs/reference/processes.md` defines each number.
 
 mod item;
 mod life;

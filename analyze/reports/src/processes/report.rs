@@ -75,7 +75,7 @@ impl ProcessRow {
         }
     }
 
-    /// Lifetime in nanoseconds, if begin and end were recorded.
+    /// Lifetime in nanoseconds, if start and end were recorded.
     pub(super) fn life(&self) -> Option<u64> {
         let (begin, end) = (self.begin?.0, self.end?.0);
         (begin <= end).then(|| end.abs_diff(begin))

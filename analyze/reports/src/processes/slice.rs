@@ -1,8 +1,8 @@
 //! Plays a slice of time without the state before it.
 //!
-//! An id names the life at the begin of the slice until another life begins under it. Activity of
+//! An id names the life at the start of the slice until another life begins under it. Activity of
 //! that life is summed. Facts about it, which are rare, are kept and applied to the state at the
-//! begin of the slice, as is activity that began before the slice.
+//! start of the slice, as is activity that began before the slice.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,19 +15,19 @@ use tracebraid_follow::{CallSlice, CpuKey, Selection, Table, ThreadKey};
 /// them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ProcessSlice {
-    /// Begin of the slice, in nanoseconds from the origin.
+    /// Start of the slice, in nanoseconds from the origin.
     begin: i64,
     calls: CallSlice,
     threads: Table<SliceLives>,
     told: Vec<(CpuKey, i64, Told)>,
-    /// Activity that began before the slice, and its begin.
+    /// Activity that began before the slice, and its start.
     early: Vec<(ThreadKey, Sums, i64)>,
 }
 
 /// The lives under an id in a slice.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct SliceLives {
-    /// Sums of the life at the begin of the slice, and whether it has events.
+    /// Sums of the life at the start of the slice, and whether it has events.
     sums: Sums,
     is_seen: bool,
     /// Lives that began in the slice.
@@ -123,7 +123,7 @@ impl ProcessSlice {
             .for_each(|lives| lives.after.shrink_to_fit());
     }
 
-    /// Appends the slice to the state at its begin. `self` keeps memory that the caller frees.
+    /// Appends the slice to the state at its start. `self` keeps memory that the caller frees.
     pub(super) fn compose(&mut self, selection: &Selection, machine: &mut ProcessMachine) {
         let lives = &mut machine.lives;
         for (cpu, time, told) in &self.told {

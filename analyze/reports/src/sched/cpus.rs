@@ -70,7 +70,7 @@ pub(super) struct QueueChanges(Vec<QueueStretch>);
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct QueueStretch {
     number: usize,
-    /// Number of waiting threads relative to that at the begin of the slice, as far as the slice
+    /// Number of waiting threads relative to that at the start of the slice, as far as the slice
     /// alone determines it: at the end of the stretch, and the maximum in the range.
     now: i64,
     peak: Option<i64>,

@@ -31,7 +31,7 @@ pub(super) enum Now {
     /// Runnable, and waiting for a CPU.
     Waiting {
         since: i64,
-        /// Begin of the wait for this CPU.
+        /// Start of the wait for this CPU.
         moved: i64,
         place: CpuEpoch,
         /// The thread that preempted it; 0 is the idle thread.

@@ -2,7 +2,7 @@
 //! threads that wait for a CPU, and migrations.
 //!
 //! Activity on each CPU is followed there; changes of threads are played in the order of time over
-//! all CPUs (`machine`). `docs/reports-sched.md` defines each number.
+//! all CPUs (`machine`). `docs/reference/sched.md` defines each number.
 
 mod cpus;
 mod freq;
@@ -182,7 +182,7 @@ impl Rules for SchedRules {
         watermark: i64,
     ) -> Vec<Slice<'a, SchedPartial>> {
         let items = partial.items.cut(watermark);
-        // The numbers of waiting threads count from the begin of the range, so they must be known
+        // The numbers of waiting threads count from the start of the range, so they must be known
         // then.
         let is_before_range = self.selection.window.from.is_some() && !partial.machine.in_range;
         match items.is_empty() {

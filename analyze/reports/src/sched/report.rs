@@ -164,7 +164,7 @@ fn longest(rules: &SchedRules, rows: &[Row<'_>]) -> Vec<Latency> {
         rows.iter().flat_map(of_each).collect::<Vec<_>>()
     };
     let mut longest = parallel::map_pieces(rows, of_piece).concat();
-    // Of equal begin and duration, the later ones come first.
+    // Of equal start and duration, the later ones come first.
     let order = |latency: &Latency| {
         let place = (Reverse(latency.duration), latency.begin, latency.thread);
         (place, Reverse(*latency))

@@ -26,7 +26,7 @@ pub(super) struct SchedSlice {
     last: Option<i64>,
 }
 
-/// An event to replay on the state at the begin of the slice.
+/// An event to replay on the state at the start of the slice.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Kept {
     /// A CPU is switched from the thread.
@@ -160,7 +160,7 @@ impl SlicePlayer<'_> {
 }
 
 impl SchedSlice {
-    /// Appends the slice to the state at its begin.
+    /// Appends the slice to the state at its start.
     pub(super) fn compose(self, rules: &SchedRules, machine: &mut SchedMachine, sums: &mut Sums) {
         let SchedSlice {
             machine: slice,
@@ -198,7 +198,7 @@ impl SchedSlice {
         for (cpu, current) in seen {
             machine.cpus.get(cpu).current = current;
         }
-        // Losses in the slice are counted from its begin.
+        // Losses in the slice are counted from its start.
         let mut before = |cpu: CpuKey| {
             let of = losses.iter().find(|of| of.0 == cpu);
             machine.cpus.get(cpu).losses - of.map_or(0, |of| of.1)

@@ -14,7 +14,7 @@ pub(super) struct Calls {
     top: Top<Call>,
 }
 
-/// A call from begin to end. The order is by duration.
+/// A call from start to end. The order is by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Call {
     pub(super) duration: u64,

@@ -1,7 +1,7 @@
 //! System calls: numbers, durations, results.
 //!
 //! An exit ends the call that its thread entered last, if both have the same system call.
-//! `docs/reports.md` defines each number.
+//! `docs/reference/reports.md` defines each number.
 
 mod calls;
 mod options;

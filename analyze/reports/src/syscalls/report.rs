@@ -253,7 +253,7 @@ fn single_calls(
         (ThreadKey { trace, tid }, Arc::clone(&row.thread))
     });
     let who: HashMap<ThreadKey, Arc<Thread>> = who.collect();
-    // Calls of one thread with equal begin and duration are in descending order.
+    // Calls of one thread with equal start and duration are in descending order.
     let order = |call: &Call| {
         (
             Reverse(call.duration),

@@ -4,7 +4,7 @@
 //! there. Open calls of threads that leave a CPU, operations on futexes and sockets, and wake-ups
 //! become items, which a state machine (`wait_machine`) plays in the order of time. Slices of time
 //! are played in parallel (`wait_slice`) without the state before them; steps that depend on it are
-//! played by the machine when the slices are composed (`wait_compose`). `docs/reports-waits.md`
+//! played by the machine when the slices are composed (`wait_compose`). `docs/reference/waits.md`
 //! defines each number.
 
 mod call_events;
@@ -79,9 +79,9 @@ pub struct WaitPartial {
     items: Items<WaitItem>,
     /// Facts about threads in the items that later slices need.
     news: ThreadNews,
-    /// Facts about threads at the begin of the waiting items.
+    /// Facts about threads at the start of the waiting items.
     directory: ThreadDirectory,
-    /// Begin of the waiting items, in nanoseconds from the origin.
+    /// Start of the waiting items, in nanoseconds from the origin.
     begin: Option<i64>,
     sums: WaitSums,
     /// Entries and exits of unknown threads.

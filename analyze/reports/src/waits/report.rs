@@ -148,7 +148,7 @@ fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
 /// The longest waits, and the log.
 fn lists(who: &Who<'_>, mut longest: Vec<Wait>, mut log: Vec<Wait>) -> Vec<Section> {
     let top = who.rules.options.views.top();
-    // Of waits of a thread with equal begin and duration, the later ones come first.
+    // Of waits of a thread with equal start and duration, the later ones come first.
     let order = |wait: &Wait| {
         (
             Reverse(wait.duration),

@@ -1,6 +1,6 @@
 //! Plays sockets in a slice of time without those that were open before.
 //!
-//! The socket of a descriptor at the begin of the slice is a symbol. Its sums are by symbol until
+//! The socket of a descriptor at the start of the slice is a symbol. Its sums are by symbol until
 //! the descriptor is closed or becomes another socket. If a kept step
 //! ([`WaitStep`](crate::waits::wait_slice::WaitStep)) may change sockets of a process in an unknown
 //! manner, their descriptors get new symbols from then on. Composing resolves the symbols in the
@@ -60,10 +60,10 @@ struct SliceSocket {
 /// The socket of a descriptor.
 #[derive(Clone, Copy, Debug, Default)]
 enum Base {
-    /// As at the begin of the symbol.
+    /// As at the start of the symbol.
     #[default]
     Symbol,
-    /// As at the begin of the symbol, and an open socket.
+    /// As at the start of the symbol, and an open socket.
     Open,
     Known {
         is_open: bool,
@@ -83,7 +83,7 @@ enum Local {
 /// End of the last call that sent, if none has received since.
 #[derive(Clone, Copy, Debug, Default)]
 enum Sent {
-    /// As at the begin of the symbol.
+    /// As at the start of the symbol.
     #[default]
     Symbol,
     Nothing,
@@ -92,7 +92,7 @@ enum Sent {
     Perhaps(i64),
 }
 
-/// The first receipt, which ends the response to a send before the symbol's begin.
+/// The first receipt, which ends the response to a send before the symbol's start.
 #[derive(Clone, Copy, Debug)]
 struct Response {
     thread: ThreadKey,

@@ -24,7 +24,7 @@ pub(super) struct ThreadWaits {
 /// Time of a thread's open call so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SpentCall {
-    /// Begin of the call in which the thread last left its CPU; earlier time does not belong to the
+    /// Start of the call in which the thread last left its CPU; earlier time does not belong to the
     /// call.
     entered: i64,
     /// Time of the call so far.
@@ -95,7 +95,7 @@ impl SpentCall {
         }
     }
 
-    /// Begin of the call.
+    /// Start of the call.
     pub(super) fn entered(&self) -> i64 {
         self.entered
     }

@@ -39,7 +39,7 @@ impl PlayedSlice {
         ]
     }
 
-    /// Appends the slice to the state at its begin.
+    /// Appends the slice to the state at its start.
     pub(super) fn compose(self, rules: &WaitRules, machine: &mut WaitMachine, sums: &mut WaitSums) {
         let PlayedSlice {
             steps,

@@ -31,7 +31,7 @@ pub(super) struct WaitMachine {
     pub(super) sockets: Sockets,
 }
 
-/// A call from begin to end, on the CPU of its end.
+/// A call from start to end, on the CPU of its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WholeCall {
     pub(super) thread: ThreadKey,

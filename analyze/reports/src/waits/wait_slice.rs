@@ -1,7 +1,7 @@
 //! Plays a slice of time without the state of threads before it.
 //!
 //! Threads are followed by [`SliceCell`]s, sockets by [`SocketSlice`]. An item that depends on
-//! unknown state becomes a [`WaitStep`], which composing plays on the state at the begin of the
+//! unknown state becomes a [`WaitStep`], which composing plays on the state at the start of the
 //! slice.
 
 use tracebraid_threads::{
@@ -64,7 +64,7 @@ pub(super) struct WaitNews {
     pub(super) knows_spent: bool,
 }
 
-/// Steps of composing, played on the state at the begin of the slice.
+/// Steps of composing, played on the state at the start of the slice.
 #[derive(Debug)]
 pub(super) enum WaitStep {
     /// Facts about a thread.
@@ -479,7 +479,7 @@ impl<'a> WaitSlice<'a> {
         if with != ParkUse::Play {
             return self.keeps_parking(cpu, time, parked, with);
         }
-        // The time before depends on the begin of the thread's stretch.
+        // The time before depends on the start of the thread's stretch.
         let is_vague = parked.open.is_some() && !thread.cell.knows_state();
         if is_vague {
             self.keep(key, WaitStep::Item(cpu, time, WaitItem::Park(parked)));
@@ -502,13 +502,13 @@ impl<'a> WaitSlice<'a> {
         let key = ThreadKey { trace, tid };
         self.keep(key, WaitStep::Item(cpu, time, WaitItem::Park(parked)));
         let (thread, _) = self.thread(key);
-        // With known calls, this is the begin of one that has ended.
+        // With known calls, this is the start of one that has ended.
         let is_over = with == ParkUse::Keep && thread.cell.call().is_some();
         thread.cell.park_kept((cpu, time), &parked, with);
         thread.may_use_peer();
         if !is_over {
             thread.forget_call();
-            // The current state may only partly belong to the call, whose begin is unknown.
+            // The current state may only partly belong to the call, whose start is unknown.
             thread.cell.forget_state();
         }
         // The end of the call may be known.

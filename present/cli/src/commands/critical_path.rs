@@ -101,9 +101,6 @@ impl CriticalPathArgs {
 /// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
-    if let Some(message) = options::several_clocks(&subject.set) {
-        subject.warnings.note(&message);
-    }
     if let Some(file) = &args.perfetto {
         spare::check(file, &subject.set, &args.input.read())?;
     }

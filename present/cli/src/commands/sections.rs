@@ -17,8 +17,8 @@ use crate::terminal_text;
 use crate::units;
 
 impl Show for Report {
-    fn sections(&self) -> Report {
-        self.clone()
+    fn sections(&mut self) -> &mut Report {
+        self
     }
 
     fn summary(&self) -> String {
@@ -88,7 +88,7 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     // Of one machine, everything is.
     let is_shown = |column: &Column| {
         let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
-        is_of_several && column.forms.contain(Forms::TEXT)
+        is_of_several && column.unit != Unit::Command && column.forms.contain(Forms::TEXT)
     };
     let columns = section.columns.iter().filter(|column| is_shown(column));
     let columns: Vec<table::Column<'static>> = columns.flat_map(columns_of).collect();
@@ -132,7 +132,51 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     ]
     .into_iter()
     .chain(notes)
+    .chain([commands(section, &kept)])
     .collect()
+}
+
+/// Longest first cell of a row that names the row's command.
+const SHORT_NAME: usize = 12;
+
+/// The commands of the rows, below the table: as a column they would be too wide to be copied. Each
+/// has its row's first cell before it where that is short.
+fn commands(section: &Section, rows: &[&Vec<Value>]) -> String {
+    let Some(at) = section
+        .columns
+        .iter()
+        .position(|of| of.unit == Unit::Command)
+    else {
+        return String::new();
+    };
+    let mut lines: Vec<(&str, &str)> = Vec::new();
+    for row in rows {
+        let name = match row.first() {
+            Some(Value::Text(name)) if name.len() <= SHORT_NAME => name,
+            _ => "",
+        };
+        match row.get(at) {
+            Some(Value::Text(command)) if !lines.contains(&(name, command)) => {
+                lines.push((name, command));
+            }
+            _ => {}
+        }
+    }
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let gap = if width > 0 { 3 } else { 0 };
+    let line = |(name, command): &(&str, &str)| {
+        format!(
+            "  {name:<width$}{:gap$}{}\n",
+            "",
+            terminal_text::printable(command)
+        )
+    };
+    match lines.is_empty() {
+        true => String::new(),
+        false => std::iter::once("  Look closer:\n".to_owned())
+            .chain(lines.iter().map(line))
+            .collect(),
+    }
 }
 
 /// For each column of durations, sizes or shares, its largest value in several rows.
@@ -258,6 +302,7 @@ fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> Stri
             texts.collect::<Vec<_>>().join(" ")
         }
         Value::Rows(rows) => units::grouped(rows.len() as u64),
+        Value::Named(values) => Value::named_text(values),
     }
 }
 
@@ -324,30 +369,68 @@ fn histogram(head: &Head, section: &Section) -> String {
     text
 }
 
-fn plain(head: &Head, section: &Section, rows: usize) -> String {
-    let columns: Vec<&Column> = (section.columns.iter())
-        .filter(|column| column.forms.contain(Forms::CSV))
+/// A table as comma-separated values, with at most that number of rows.
+pub(super) fn plain(head: &Head, section: &Section, rows: usize) -> String {
+    let kept = section.kept(rows);
+    let columns = section.columns.iter().enumerate();
+    let columns: Vec<PlainColumn<'_>> = columns
+        .filter(|(_, column)| column.forms.contain(Forms::CSV))
+        .map(|(at, column)| PlainColumn {
+            at,
+            column,
+            names: names_in(&kept, at),
+        })
         .collect();
-    let names: Vec<String> = columns
-        .iter()
-        .flat_map(|column| plain_names(column))
-        .collect();
+    let names: Vec<String> = columns.iter().flat_map(PlainColumn::headings).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut table = crate::csv::Rows::new(&names);
-    for row in section.kept(rows) {
-        for row in plain_rows(head, section, row) {
+    for row in kept {
+        for row in plain_rows(head, &columns, row) {
             table.add(row);
         }
     }
     table.finish()
 }
 
+/// A column of comma-separated values.
+struct PlainColumn<'s> {
+    /// Its place in the rows.
+    at: usize,
+    column: &'s Column,
+    /// Names of the values in its cells: a column for each. Empty for other columns.
+    names: Vec<&'s str>,
+}
+
+impl PlainColumn<'_> {
+    fn headings(&self) -> Vec<String> {
+        let key = self.column.key;
+        match self.names.as_slice() {
+            [] => plain_names(self.column),
+            names => names.iter().map(|name| format!("{key}.{name}")).collect(),
+        }
+    }
+}
+
+/// All names of the named values in a column, in the order of their first occurrence.
+fn names_in<'s>(rows: &[&'s Vec<Value>], at: usize) -> Vec<&'s str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in rows {
+        if let Some(Value::Named(values)) = row.get(at) {
+            for (name, _) in values.iter() {
+                if !names.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+        }
+    }
+    names
+}
+
 /// A row; of one with a table in it, one for each row of that.
-fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>> {
+fn plain_rows(head: &Head, columns: &[PlainColumn<'_>], row: &[Value]) -> Vec<Vec<String>> {
     let mut rows = vec![Vec::new()];
-    let cells = section.columns.iter().zip(row);
-    for (column, value) in cells.filter(|(column, _)| column.forms.contain(Forms::CSV)) {
-        match value {
+    for PlainColumn { at, column, names } in columns {
+        match row.get(*at).unwrap_or(&Value::None) {
             Value::Rows(nested) => {
                 let nested = nested.iter().map(|row| plain_nested(head, column, row));
                 let nested: Vec<Vec<String>> = nested.collect();
@@ -357,6 +440,13 @@ fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>>
                     .iter()
                     .flat_map(|row| -> Vec<Vec<String>> { beside(row) })
                     .collect();
+            }
+            Value::Named(values) if !names.is_empty() => {
+                let of = |name: &&str| values.iter().find(|(own, _)| own == name);
+                let cell = |name| of(name).map_or_else(String::new, |(_, value)| plain_cell(value));
+                let cells: Vec<String> = names.iter().map(cell).collect();
+                rows.iter_mut()
+                    .for_each(|row| row.extend_from_slice(&cells));
             }
             value => {
                 let cells = plain_cells(head, column, value);
@@ -423,5 +513,6 @@ fn plain_cell(value: &Value) -> String {
             values.iter().map(plain_cell).collect::<Vec<_>>().join(" ")
         }
         Value::Rows(rows) => rows.len().to_string(),
+        Value::Named(values) => Value::named_text(values),
     }
 }

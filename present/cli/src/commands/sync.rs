@@ -62,7 +62,7 @@ pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
         spare::check(path, &set, &args.paths)?;
     }
     let mut warnings = Warnings::default();
-    warnings.opening(&set);
+    warnings.opening_without_clocks(&set);
     let found = relate(&set, args.reference.as_deref(), &args.fold, &mut warnings)?;
     tell(&found, &mut warnings);
     for loss in crate::loss::summary(&set) {

@@ -39,12 +39,12 @@ fn a_filter_that_matches_nothing_is_named_with_what_there_is() {
     for command in ["syscalls", "waits", "io"] {
         let none = "warning: --syscall opne matches nothing: Linux has no such system call";
         says(&[command, "--syscall", "opne,read"], none);
-        let none = "warning: --syscall swapon matches no call that ended in what was chosen";
+        let none = "warning: --syscall swapon matches no system call that ended in the selection";
         says(&[command, "--syscall", "swapon"], none);
     }
     let none = "warning: --syscall opne matches nothing: Linux has no such system call";
     says(&["files", "--syscall", "opne"], none);
-    let none = "warning: --syscall preadv2 matches no call that ended in what was chosen";
+    let none = "warning: --syscall preadv2 matches no system call that ended in the selection";
     says(&["files", "--syscall", "preadv2"], none);
 }
 

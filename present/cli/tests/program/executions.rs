@@ -122,7 +122,7 @@ fn executions_are_told_as_they_were_found() {
 fn documented() -> &'static str {
     static DONE: OnceLock<(TempDir, String)> = OnceLock::new();
     let (_, path) = DONE.get_or_init(|| {
-        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/executions.md");
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/executions.md");
         let docs = std::fs::read_to_string(docs).expect("the documentation");
         let (_, rest) = docs.split_once("\n## An example\n").expect("the example");
         let definitions = rest.split("```\n").nth(1).expect("its definitions");

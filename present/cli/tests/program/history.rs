@@ -200,7 +200,7 @@ fn failures_name_what_to_do() {
     is(
         &["history", "info", "--verify", &built.file],
         3,
-        "build it again",
+        "rebuild it",
     );
     // Nothing tells any longer which trace it is of.
     bytes.truncate(100);
@@ -208,7 +208,7 @@ fn failures_name_what_to_do() {
     is(
         &["history", "query", &built.file, "--at", "+1s"],
         3,
-        "build it again",
+        "rebuild it",
     );
     fs::write(
         &built.file,
@@ -218,7 +218,7 @@ fn failures_name_what_to_do() {
     is(
         &["history", "query", &built.file, "--at", "+1s"],
         3,
-        "is no history",
+        "is not a history",
     );
     text(&[
         "history",
@@ -408,7 +408,7 @@ fn doubtful_histories_say_so() {
     fs::write(at("shadow.toml"), rules).unwrap();
     let said = said_of(&["--analysis", &at("shadow.toml"), &trace]);
     assert!(
-        said.contains("this attribute is there without the analysis too"),
+        said.contains("this attribute already exists without the analysis"),
         "{said}"
     );
 }

@@ -99,7 +99,7 @@ fn failures_name_what_to_do() {
         "is a history of another trace",
     );
     grow(&source, path("shorter").as_ref(), 40);
-    is(&[&file, &path("shorter")], 2, "packets, and had");
+    is(&[&file, &path("shorter")], 2, "packets, but had");
     is(&[&path("none")], 3, "No such file");
     assert!(fs::read(&file).unwrap() == before);
 

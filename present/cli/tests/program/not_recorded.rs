@@ -170,7 +170,7 @@ fn histories_and_sql_know_what_they_do_not_know() {
         "{states:?}"
     );
     // No preemption without a preemptor.
-    let question = "SELECT count(*) AS n FROM intervals WHERE detail = 'by nobody'";
+    let question = "SELECT count(*) AS n FROM intervals WHERE detail = 'by the idle task'";
     let (rows, _) = ask(question);
     assert_eq!(rows[0]["n"], 0);
 }

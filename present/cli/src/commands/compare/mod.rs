@@ -128,9 +128,9 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     };
     let failed = |of: &&Decision| of.outcome == Outcome::Failed;
     let (failed, other): (Vec<_>, Vec<_>) = decisions.iter().partition(failed);
-    let said = other.iter().chain(&failed);
-    let said = said.filter_map(|of| gate::says(of, &compared));
-    said.for_each(|said| say!("{said}"));
+    for decision in other.iter().chain(&failed) {
+        say!("{}", gate::line(decision, &compared));
+    }
     Ok(ExitCode::from(match Outcome::of_all(&decisions) {
         Outcome::Failed => REGRESSION,
         Outcome::Undecidable => USAGE,

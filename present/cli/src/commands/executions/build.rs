@@ -93,9 +93,6 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
         other_definitions(&before, &definitions, &mut warnings)
     });
     warnings.opening(&set);
-    if let Some(message) = options::several_clocks(&set) {
-        warnings.note(&message);
-    }
     let mut about = About {
         renames: renames.into_iter().map(|of| (of.old, of.new)).collect(),
         sync: args.input.sync.as_deref().map(sync),
@@ -379,7 +376,7 @@ fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
             "no span is called so: `tracebraid print --filter 'tracebraid:span_begin'` shows what spans are called"
         }
         Delimiter::Span(_) => {
-            "there are none in the traces: programs tell of them by tb_span_begin and tb_span_end (docs/probe.md)"
+            "there are none in the traces: programs tell of them by tb_span_begin and tb_span_end (docs/reference/probe.md)"
         }
         Delimiter::Process(_) => {
             "none ends in the traces that is known to be called so: `tracebraid processes` shows which there are, which takes \
