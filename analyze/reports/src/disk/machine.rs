@@ -152,8 +152,8 @@ impl Player<'_> {
         }
         let kind = RequestKind::of(rwbs, at.place);
         if kind == RequestKind::Command && rwbs.is_write() {
-            // Ends a flush sequence: the flushes before or after a write's data, and the data itself
-            // if there is any, are complete.
+            // Ends a flush sequence: the flushes before or after a write's data, and the data
+            // itself if there is any, are complete.
             self.sums.disk(at.disk).counts.sequences += u64::from(at.counts);
             return;
         }

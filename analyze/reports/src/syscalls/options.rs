@@ -9,8 +9,8 @@ pub struct SyscallOptions {
     pub views: Views,
     /// The selected system calls.
     pub calls: CallNames,
-    /// True for the overview: quantiles are not computed, and the longest calls do not include those
-    /// that wait for work.
+    /// True for the overview: quantiles are not computed, and the longest calls do not include
+    /// those that wait for work.
     pub is_summary: bool,
 }
 
