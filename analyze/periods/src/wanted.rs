@@ -1,6 +1,6 @@
 //! Options of the report.
 
-use tracebraid_language::periods::{Capture, Periods};
+use tracebraid_language::periods::{Capture, Period, Periods};
 
 use tracebraid_follow::{CpuSet, Limits, ROWS, Window};
 use tracebraid_statistics::Ranges;
@@ -187,15 +187,40 @@ impl Wanted {
     }
 }
 
+/// Name of the only period that captures a value of that name.
+fn only_period_with<'p>(capture: &str, periods: &'p Periods) -> Result<&'p str, String> {
+    let captures = |period: &Period| {
+        let mut all = period.begin_captures.iter().chain(&period.end_captures);
+        all.any(|one| one.name == capture)
+    };
+    let owners: Vec<&Period> = periods.list.iter().filter(|one| captures(one)).collect();
+    match owners.as_slice() {
+        [owner] => Ok(&owner.name),
+        [] => Err(format!(
+            "`{capture}`: no period captures it; expected PERIOD.CAPTURE or cpu"
+        )),
+        several => {
+            let names = several
+                .iter()
+                .map(|period| format!("{}.{capture}", period.name));
+            Err(format!(
+                "`{capture}`: several periods capture it; write {}",
+                names.collect::<Vec<_>>().join(" or ")
+            ))
+        }
+    }
+}
+
 /// By definition: source of the value of that name.
 fn group_places(name: &str, periods: &Periods) -> Result<Vec<Option<GroupPlace>>, String> {
     if name == "cpu" {
         return Ok(vec![Some(GroupPlace::Cpu); periods.list.len()]);
     }
     // Names of captures may contain points; names of periods do not.
-    let (owner, capture) = name
-        .split_once('.')
-        .ok_or_else(|| format!("`{name}`: expected PERIOD.CAPTURE or cpu"))?;
+    let (owner, capture) = match name.split_once('.') {
+        Some(parts) => parts,
+        None => (only_period_with(name, periods)?, name),
+    };
     let owner = periods
         .find(owner)
         .ok_or_else(|| format!("`{name}`: no period `{owner}` is defined"))?;
