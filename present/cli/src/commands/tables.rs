@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use tracebraid_language::glob::Glob;
 use tracebraid_language::near::did_you_mean;
-use tracebraid_tables::{Forms, Report, Section};
+use tracebraid_tables::{Forms, Report, Section, Unit};
 
 use super::report::Format;
 use super::sections;
@@ -32,11 +32,23 @@ pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failur
     if !names.is_empty() {
         let is_chosen = |section: &Section| names.iter().any(|name| name == section.key);
         report.sections.retain(is_chosen);
-        // Some formats leave out tables only because they show all of them together.
-        let chosen = report.sections.iter_mut();
-        chosen.for_each(|section| section.forms = Forms::ALL);
+        report.sections.iter_mut().for_each(show_in_all);
     }
     Ok(())
+}
+
+/// Has all formats show a table. Comma-separated values leave out tables that would hinder reading
+/// those beside them; then their columns are chosen for JSON.
+fn show_in_all(section: &mut Section) {
+    if !section.forms.contain(Forms::CSV) {
+        for column in &mut section.columns {
+            let is_list = !column.nested.is_empty() || column.unit == Unit::Table;
+            if column.forms.contain(Forms::JSON) && !is_list {
+                column.forms = column.forms.and(Forms::CSV);
+            }
+        }
+    }
+    section.forms = Forms::ALL;
 }
 
 /// Prints a note where several tables of comma-separated values follow one another, which most
@@ -72,11 +84,13 @@ pub(super) fn write(directory: &Path, format: Format, report: &mut Report) -> Re
     };
     std::fs::create_dir_all(directory)
         .map_err(|error| output::cannot_be_written(directory, &error))?;
-    let sections = std::mem::take(&mut report.sections);
+    let mut sections = std::mem::take(&mut report.sections);
     let is_data = |section: &&Section| {
         section.forms.contain(Forms::CSV) || section.forms.contain(Forms::JSON)
     };
-    for section in sections.iter().filter(is_data) {
+    sections.retain(|section| is_data(&section));
+    sections.iter_mut().for_each(show_in_all);
+    for section in &sections {
         let file = directory.join(format!("{}.{ending}", section.key));
         match format {
             Format::Json => write_json(&file, section)?,
