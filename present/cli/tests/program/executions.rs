@@ -354,7 +354,7 @@ fn what_is_not_in_the_traces_is_told_with_a_remedy() {
     assert!(!String::from_utf8_lossy(&output.stdout).contains('%'));
     let text = said(&["--span", "*", "--process", "*"]);
     assert!(
-        text.contains("`*` is defined already") && text.contains("`other : *`"),
+        text.contains("`*` is already defined") && text.contains("`other : *`"),
         "{text}"
     );
     assert!(said(&["--span", "*", "--process", "other : *"]).contains("tb_span_begin"));
