@@ -154,7 +154,19 @@ def has_postgresql(_program):
     return shutil.which("postgres") is not None or any(found)
 
 
+def has_libraries(program):
+    """The library of probes, where `make install` or cargo puts it."""
+    return (libraries_of(program) / "libtracebraid_probe.so").exists()
+
+
+def libraries_of(program):
+    """The directory of the libraries that belong to a program."""
+    told = os.environ.get("TRACEBRAID_LIBRARIES")
+    return pathlib.Path(told) if told else pathlib.Path(program).parent
+
+
 NEEDS = {
+    "libtracebraid_probe": has_libraries,
     "root": lambda program: os.geteuid() == 0
     and can_record(program, "record", "-q", "--kernel", "sched", "-o"),
     "perf": lambda _: can_record("perf", "record", "-a", "-e", "sched:sched_switch", "-o"),
@@ -270,7 +282,15 @@ def run_script(script, directory, scratch, options):
         for name, value in os.environ.items()
         if not name.startswith("XDG_") and name not in ("COLUMNS", "PAGER")
     }
+    libraries = str(libraries_of(options.program))
     environment |= {
+        # As `make install` would put them where compilers and Python look.
+        "C_INCLUDE_PATH": f"{ROOT}/record/probe/include",
+        "LIBRARY_PATH": libraries,
+        "LD_LIBRARY_PATH": libraries,
+        "PYTHONPATH": f"{ROOT}/record/python",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TRACEBRAID_LIBRARIES": libraries,
         "HOME": f"{scratch}/home",
         "XDG_RUNTIME_DIR": f"{scratch}/run",
         "TMPDIR": f"{scratch}/tmp",

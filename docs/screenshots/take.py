@@ -43,6 +43,9 @@ SCREENS = {
     "sync": "tracebraid sync twohost-client twohost-server",
 }
 
+# Screens with lines that are not broken: commands to copy.
+WIDER = {"report"}
+
 # Commands that run first: they make the input of others.
 BEFORE = ["tracebraid history build kernel-mix-small -o kernel-mix-small.history"]
 
@@ -122,7 +125,8 @@ def main(program, traces, to, command=None, columns=WIDE):
     for before in BEFORE:
         run(program, traces, before)
     for name, command in SCREENS.items():
-        take(program, traces, command, to / f"{name}.svg")
+        columns = WIDE if name in WIDER else COLUMNS
+        take(program, traces, command, to / f"{name}.svg", columns)
 
 
 if __name__ == "__main__":
