@@ -19,6 +19,7 @@ pub fn tracebraid() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracebraid"));
     command
         .env("TZ", "UTC")
+        .env("LC_ALL", "C.UTF-8")
         .env("TRACEBRAID_LIBRARIES", libraries())
         // Names of functions are looked for anew.
         .env("TRACEBRAID_CACHE", "")
