@@ -1,4 +1,4 @@
-//! A progress bar for long runs whose results go elsewhere than to the terminal.
+//! A progress bar for long runs, unless their results appear on the terminal.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use crate::settings;
 use indicatif::{FormattedDuration, HumanBytes, ProgressBar, ProgressStyle};
 
-/// Runs shorter than this show nothing.
+/// Runs shorter than this show no progress bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Interval at which the text is updated.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// How far a command is.
+/// Progress of a command.
 #[derive(Debug)]
 pub(crate) struct Progress {
     total: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// For that many bytes of trace; nothing is shown where the results already are.
+    /// Total size of the trace in bytes; no bar is shown if the results appear on a terminal.
     pub(crate) fn new(total: u64, output_is_terminal: bool) -> Self {
         let wanted =
             !output_is_terminal && !settings::is_quiet() && std::io::stderr().is_terminal();
@@ -33,7 +33,7 @@ impl Progress {
         }
     }
 
-    /// Shows the number of bytes that were read.
+    /// Shows the number of bytes read so far.
     pub(crate) fn at(&mut self, position: impl FnOnce() -> u64) {
         let elapsed = self.begun.elapsed();
         if !self.wanted || elapsed < PATIENCE {
@@ -53,7 +53,7 @@ impl Progress {
         }
     }
 
-    /// Takes it away.
+    /// Removes the bar.
     pub(crate) fn finish(&mut self) {
         if let Some((bar, _)) = self.bar.take() {
             bar.finish_and_clear();
@@ -61,9 +61,9 @@ impl Progress {
     }
 }
 
-/// Bytes, bytes per second, and the remaining time. The rate is the average since the beginning:
-/// the bar's own would divide by the time since the bar was created, a second later, and so
-/// overstate the rate.
+/// Bytes, bytes per second and the remaining time. The rate is the average since the beginning. The
+/// bar's own rate would be too high: it divides by the time since the bar was created, a second
+/// later.
 fn text(position: u64, total: u64, elapsed: Duration) -> String {
     let rate = position as f64 / elapsed.as_secs_f64().max(1e-3);
     let left = total.saturating_sub(position) as f64 / rate.max(1.0);
@@ -93,7 +93,7 @@ mod tests {
             "3.91 GiB/3.91 GiB 250.00 MiB/s 00:00:00"
         );
         assert_eq!(text(0, 0, Duration::ZERO), "0 B/0 B 0 B/s 00:00:00");
-        // Far more than the rest of any trace: avoids a panic.
+        // Far more than any trace has: no panic.
         assert!(text(0, u64::MAX, Duration::MAX).starts_with("0 B/16.00 EiB 0 B/s "));
     }
 

@@ -127,7 +127,7 @@ fn bytes(text: &str) -> Result<u64, String> {
         .ok()
         .filter(|_| !digits.starts_with('+'));
     let bytes = number.and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("{text}: a number of bytes is expected, as 4096, 64k or 1M"))
+    bytes.ok_or_else(|| format!("{text}: expected a number of bytes, such as 4096, 64k or 1M"))
 }
 
 /// A view.

@@ -134,15 +134,15 @@ fn numbers_may_be_ranges() {
     for (options, expected) in [
         (
             ["sched", "--prio", "99-0"],
-            "a priority from -1 to 139 is expected, or a range as 0-99",
+            "expected a priority from -1 to 139 or a range such as 0-99",
         ),
         (
             ["sched", "--cpu", "3-0"],
-            "the number of a CPU is expected, or a range as 0-3",
+            "expected a CPU number or a range such as 0-3",
         ),
         (
             ["print", "--cpu", "0-99999"],
-            "these are more than 16384 CPUs",
+            "the range has more than 16384 CPUs",
         ),
     ] {
         let mut arguments = options.to_vec();

@@ -316,7 +316,7 @@ fn who_recorded_is_left_out_only_where_the_trace_says_who() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0));
         assert!(
-            said.contains("no trace says which process recorded it"),
+            said.contains("no trace names the process that recorded it"),
             "{said}"
         );
     }

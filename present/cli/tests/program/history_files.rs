@@ -195,14 +195,16 @@ fn traces_are_not_written_over() {
         ] {
             let (code, said) = failure(command);
             assert!(
-                code == 2 && said.contains(target.as_str()) && said.contains("not written over"),
+                code == 2
+                    && said.contains(target.as_str())
+                    && said.contains("refusing to overwrite"),
                 "{command:?}: {code}, {said}"
             );
         }
     }
     let (code, said) = failure(&["history", "query", &history, "cpu/*/state", "-o", &history]);
     assert!(
-        code == 2 && said.contains("not written over"),
+        code == 2 && said.contains("refusing to overwrite"),
         "{code}, {said}"
     );
     let rules = analysis("running.xml");
@@ -210,7 +212,7 @@ fn traces_are_not_written_over() {
     fs::copy(rules, &own).unwrap();
     let (code, said) = failure(&["history", "build", &trace, "--analysis", &own, "-o", &own]);
     assert!(
-        code == 2 && said.contains("not written over"),
+        code == 2 && said.contains("refusing to overwrite"),
         "{code}, {said}"
     );
     assert_eq!(

@@ -63,8 +63,8 @@ fn all_commands_report_a_trace_without_its_end() {
         assert_eq!(said.matches(NO_END).count(), 1, "{command:?}: {said}");
     }
     let said = without(&directory, &said(&["count", trace]));
-    let expected = "warning: DIR/kernel: the trace has no end mark, since the recorder was killed or the trace was cut: it contains the \
-                    first 2.000000 s, and up to 1 s of events at the end is missing (end a recording by Ctrl-C, `tracebraid \
+    let expected = "warning: DIR/kernel: the trace has no end mark because the recorder was killed or the trace was cut: it contains the \
+                    first 2.000000 s, and up to 1 s of events at the end is missing (end recordings with Ctrl-C, `tracebraid \
                     stop`, --duration or --max-size)\n";
     assert_eq!(said, expected);
     insta::assert_snapshot!(without(&directory, &text(&["info", "--clock-gmt", trace])));
@@ -139,7 +139,7 @@ fn a_growing_trace_is_not_reported() {
         (&of_trace["ended"], &of_trace["is_growing"]),
         (&false.into(), &true.into())
     );
-    assert!(text(&["info", trace]).contains("Ended          no, the recording goes on"));
+    assert!(text(&["info", trace]).contains("Ended          no, the recording is still running"));
 }
 
 /// Stacks of two Java processes, of Python 3.11 and 3.12, and of a compiled program.

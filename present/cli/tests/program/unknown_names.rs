@@ -238,10 +238,10 @@ fn what_chooses_nothing_says_why() {
     );
     says(
         &["print", "--filter", "sched_switch && next_tid == 123456"],
-        "no event record is selected: none matches --filter",
+        "no event record matches --filter",
     );
     says(
         &["count", "--from", "+0.0000001s", "--to", "+0.0000002s"],
-        "none lies in the time range; the trace lasts from 2026",
+        "no event record lies in the time range; the trace lasts from 2026",
     );
 }
