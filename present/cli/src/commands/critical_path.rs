@@ -1,4 +1,4 @@
-//! `tracebraid critical-path`: what something really waited for.
+//! `tracebraid critical-path`: critical paths of threads, processes and system calls.
 
 mod show;
 
@@ -71,7 +71,7 @@ pub(crate) struct CriticalPathArgs {
     zone: ZoneArgs,
 }
 
-/// The form of critical paths.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A tree and tables
@@ -79,17 +79,17 @@ enum Format {
     Table,
     /// JSON
     Json,
-    /// Comma-separated values: a row for each part
+    /// Comma-separated values: a row for each segment
     Csv,
-    /// A line for each stack of threads that wait for each other, and nanoseconds
+    /// Folded stacks of threads that wait for each other, with nanoseconds
     Folded,
 }
 
-/// Paths that are shown at most, where all are: they are in memory together.
+/// Maximum number of paths with `--top 0`; all paths are in memory at once.
 const MOST: usize = 100_000;
 
 impl CriticalPathArgs {
-    /// Paths that are shown at most.
+    /// Maximum number of paths.
     fn rows(&self) -> usize {
         match self.top {
             0 => MOST,
@@ -98,7 +98,6 @@ impl CriticalPathArgs {
     }
 }
 
-/// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
     if let Some(file) = &args.perfetto {
@@ -125,7 +124,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     subject.finish(&text, args.input.strict)
 }
 
-/// The paths that are asked for.
+/// Builds the report on the requested paths.
 fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, Failure> {
     let selection = Selection {
         window: window(subject.range),
@@ -151,7 +150,7 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     )?;
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);
-    // If that is reported already, suggesting other threads and calls is no help.
+    // Without scheduling events, suggesting other threads and calls would not help.
     let is_blind = lack == Some(NO_SWITCHES);
     if asked.is_empty()
         && !is_blind
@@ -161,46 +160,45 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     }
     if asked.len() > args.rows() {
         let more = asked.len() - args.rows();
-        let note = format!("{more} more that were asked for are not shown; --top shows more");
+        let note = format!("{more} more paths are not shown; --top N shows more");
         subject.warnings.note(&note);
         asked.truncate(args.rows());
     }
     Ok(graph.report(&asked))
 }
 
-/// That there is nothing of what was asked for, and what helps.
+/// Message for an empty result, with a remedy.
 fn nothing(args: &CriticalPathArgs) -> String {
     let [number] = args.longest.as_slice() else {
         return unknown(args);
     };
     match number.parse::<u64>() {
         Ok(number) => format!(
-            "no system call is called {number}: --longest takes a pattern of names, as in --longest 'f*sync', and --top {number} \
-             says how many"
+            "no system call is named {number}: --longest takes a pattern of names, as in --longest 'f*sync'; --top {number} \
+             limits the number of paths"
         ),
         Err(_) => unknown(args),
     }
 }
 
-/// The same where what was asked for can be.
+/// Message for threads, processes or calls that do not occur.
 fn unknown(args: &CriticalPathArgs) -> String {
     match (args.tid, &args.process) {
         (Some(tid), _) => format!(
-            "thread {tid} is not in the traces at that time: `tracebraid cpu` shows which threads there are"
+            "thread {tid} does not occur in the time range: `tracebraid cpu` lists the threads"
         ),
         (None, Some(name)) => format!(
-            "no process and no thread is called {name} at that time: `tracebraid processes` and `tracebraid cpu` show which \
-             there are"
+            "no process or thread named {name} occurs in the time range: `tracebraid processes` and `tracebraid cpu` list \
+             them"
         ),
         (None, None) => format!(
-            "no system call {} is in the traces from begin to end: `tracebraid syscalls` shows which there are",
+            "no complete system call {} occurs in the time range: `tracebraid syscalls` lists the calls",
             args.longest.join(", ")
         ),
     }
 }
 
-/// The threads and calls that the options ask for: of several threads those that were there longest
-/// come first.
+/// The requested threads and calls; threads that existed longest come first.
 fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Asked> {
     let threads: Vec<ActorId> = match (args.tid, &args.process) {
         (Some(tid), _) => graph.with_tid(tid).map(|(id, _)| id).collect(),
@@ -215,8 +213,7 @@ fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Aske
     asked
 }
 
-/// The first threads of processes with such names; if there are none, other threads with such
-/// names.
+/// Main threads of processes with a matching name; without any, other threads with a matching name.
 fn named(graph: &Graph, name: &Glob) -> Vec<ActorId> {
     let of_name = graph.ids().filter(|(_, actor)| {
         let own = actor.name.as_deref();

@@ -122,7 +122,10 @@ fn executions_are_told_as_they_were_found() {
 fn documented() -> &'static str {
     static DONE: OnceLock<(TempDir, String)> = OnceLock::new();
     let (_, path) = DONE.get_or_init(|| {
-        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/executions.md");
+        let docs = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/executions.md"
+        );
         let docs = std::fs::read_to_string(docs).expect("the documentation");
         let (_, rest) = docs.split_once("\n## An example\n").expect("the example");
         let definitions = rest.split("```\n").nth(1).expect("its definitions");
@@ -453,7 +456,7 @@ fn renames_that_contradict_each_other_are_refused() {
     let (code, text) = said(&["--rename", "new=older", "--rename-file", names]);
     assert_eq!(code, Some(2), "{text}");
     assert!(
-        text.contains("contradicts --rename (new=older)") && text.contains("in a circle"),
+        text.contains("contradicts --rename (new=older)") && text.contains("form a circle"),
         "{text}"
     );
     assert!(!path.exists());
@@ -541,7 +544,7 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     );
     let info = text(&["executions", "info", name]);
     assert!(
-        info.contains("\nrequest of three, defined otherwise:\n  period request : "),
+        info.contains("\nrequest of three, defined differently:\n  period request : "),
         "{info}"
     );
     // It goes on to be compared with the first one.

@@ -331,7 +331,8 @@ fn traces_that_are_gone_are_told_of() {
     std::fs::remove_dir_all(Path::new(&moved)).expect("it goes");
     let (code, said) = failure(&["executions", "sql", &file, "SELECT count(*) FROM events"]);
     assert!(
-        code == 1 && said.contains("not there any more; --trace"),
+        code == 1
+            && said.contains("no longer exists; give the current paths of the traces with --trace"),
         "{code} {said}"
     );
     let trace = recorded_trace("kernel-ust-requests");

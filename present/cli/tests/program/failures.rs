@@ -37,7 +37,7 @@ fn wrong_usage_is_2() {
     ] {
         let (code, message) = failure(&[&arguments[..], &[&trace]].concat());
         assert_eq!(code, 2, "{message}");
-        assert!(message.contains("nothing is within them"), "{message}");
+        assert!(message.contains("no value satisfies both"), "{message}");
     }
     for options in [
         ["--from", "+2s", "--to", "+1s"],

@@ -61,7 +61,7 @@ fn tables() {
     );
     assert_eq!(
         query(&built, &["--at", "+1s", "thread/77777/*"]),
-        "Nothing of that is known.\n"
+        "No values in this time range.\n"
     );
 }
 
@@ -157,7 +157,7 @@ fn failures_name_what_to_do() {
         2,
         "no attribute has that path",
     );
-    is(&["history", "query", &built.file], 2, "which attributes?");
+    is(&["history", "query", &built.file], 2, "no attributes given");
     is(
         &[
             "history",
@@ -374,13 +374,15 @@ fn what_cannot_be_known_is_told() {
         let output = run(&["history", "query", &file, unknown]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            said.contains(&format!("{unknown}: the history knows no such attribute")),
+            said.contains(&format!(
+                "{unknown}: the history contains no such attribute"
+            )),
             "{said}"
         );
     }
     let (code, said) = failure(&["history", "query", &file, "*", "--samples", "1000000"]);
     assert_eq!(code, 2);
-    assert!(said.contains("ask for less"), "{said}");
+    assert!(said.contains("request at most"), "{said}");
 }
 
 #[test]

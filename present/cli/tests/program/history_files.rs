@@ -25,7 +25,7 @@ fn damaged_histories_are_built_again() {
     let output = tracebraid().args(question).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("is damaged at byte") && said.contains("building it again from"),
+        said.contains("is damaged at byte") && said.contains("rebuilding it from"),
         "{said}"
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout), answer);

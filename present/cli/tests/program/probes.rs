@@ -115,7 +115,7 @@ fn classes_are_listed_and_switched_while_a_program_runs() {
     assert!(text(&["probes", &trace]).contains("no program"));
     let (code, said) = failure(&["probes", directory.path().to_str().unwrap()]);
     assert!(
-        code == 3 && said.contains("no recording of programs with probes"),
+        code == 3 && said.contains("neither a recording of programs with probes"),
         "{code}: {said}"
     );
 }
@@ -248,7 +248,7 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         if option != "--quiet" {
             let said = fs::read_to_string(said).unwrap();
             assert!(
-                said.contains("goes on, and is not recorded any more"),
+                said.contains("is still running, but no longer recorded"),
                 "{said}"
             );
         }

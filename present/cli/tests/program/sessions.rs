@@ -49,7 +49,7 @@ fn a_session_is_started_asked_and_stopped() {
     let (code, said) = fails(&command(run, &["snapshot", "one", "-o", "no"]));
     assert_eq!(code, 1);
     assert!(
-        said.contains("keeps nothing in memory: start it with --snapshot"),
+        said.contains("keeps none in memory: start it with --snapshot"),
         "{said}"
     );
     assert!(!run.join("no").exists());
@@ -66,7 +66,7 @@ fn a_session_is_started_asked_and_stopped() {
     let (code, said) = fails(&command(run, &["stop", "one"]));
     assert_eq!(code, 3);
     assert!(said.contains("no session is named `one`"), "{said}");
-    assert!(succeeds(&command(run, &["list"])).starts_with("No recording"));
+    assert!(succeeds(&command(run, &["list"])).starts_with("No background recording"));
     // It had nothing more to say.
     until("nothing is left", || {
         std::fs::read_dir(run.join("tracebraid"))
@@ -304,7 +304,7 @@ fn what_cannot_be_started_says_why() {
             &["start", "x", "--system", "--syscalls", "reed"],
             "no system call `reed`",
         ),
-        (&["start", "x"], "what is to be recorded"),
+        (&["start", "x"], "nothing to record: give a command"),
     ] {
         let (code, said) = fails(&command(run, arguments));
         assert_eq!(code, 2, "{said}");

@@ -235,7 +235,7 @@ fn hosts_that_are_not_related_are_told_of() {
     assert!(errors.contains("there are: srv, cli"), "{errors}");
     let output = run(&["sync", &stranger]);
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.contains("all traces are of one host"), "{errors}");
+    assert!(errors.contains("all traces come from one host"), "{errors}");
 }
 
 /// Files that are none, or that say what cannot be.
@@ -279,7 +279,7 @@ fn wrong_files_are_refused() {
     refused(
         "stranger",
         &good.replace("\"srv\"", "\"a\"").replace("\"cli\"", "\"b\""),
-        "none of the traces",
+        "none of the hosts",
     );
     let missing = directory.path().join("missing");
     let (code, _) = failure(&["count", "--sync", missing.to_str().unwrap(), server]);

@@ -261,7 +261,7 @@ fn other_files_are_not_written_over() {
     std::fs::write(&other, "precious").expect("a file");
     let (code, message) = failure(&["cpu", &trace, "--timings", to]);
     assert_eq!(code, 2);
-    assert!(message.contains("give another name"), "{message}");
+    assert!(message.contains("choose another name"), "{message}");
     assert_eq!(
         std::fs::read_to_string(&other).expect("the file"),
         "precious"
@@ -270,7 +270,7 @@ fn other_files_are_not_written_over() {
     std::fs::remove_file(&other).expect("the file is there");
     let (code, message) = failure(&[&executions(&trace, to)[..], &["--timings", to]].concat());
     assert_eq!(code, 1);
-    assert!(message.contains("give another name"), "{message}");
+    assert!(message.contains("choose another name"), "{message}");
     text(&["executions", "info", to]);
     // An earlier file of `--timings`, and a device.
     let again = directory.path().join("timings.json");

@@ -142,7 +142,7 @@ fn a_command_that_goes_on_is_told_of() {
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let told = said
-            .split_once("The command goes on (process ")
+            .split_once("The command is still running (process ")
             .and_then(|(_, rest)| rest.split_once(')'));
         let (process, _) = told.unwrap_or_else(|| panic!("{said}"));
         let killed = Command::new("kill").args(["-KILL", process]).status();
@@ -661,7 +661,7 @@ fn a_second_signal_ends_a_recording_at_once_and_loses_nothing() {
         since.elapsed()
     );
     let process = said
-        .split_once("The command goes on (process ")
+        .split_once("The command is still running (process ")
         .and_then(|(_, rest)| rest.split_once(')'));
     let (process, _) = process.unwrap_or_else(|| panic!("{said}"));
     assert!(

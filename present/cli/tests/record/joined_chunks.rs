@@ -161,7 +161,7 @@ fn overloaded(options: &[&str], [rounds, pause]: [&str; 2]) {
     assert!(lost > 0, "{}", String::from_utf8_lossy(&output.stderr));
     if !options.contains(&"--keep") {
         assert_eq!(events, summed_up(&output, " events in"));
-        assert_eq!(lost, summed_up(&output, " events found no room"));
+        assert_eq!(lost, summed_up(&output, " events were lost because"));
     }
 }
 

@@ -434,7 +434,7 @@ fn a_target_without_events_is_told_of() {
     );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("none of those that --syscalls names was made"),
+        said.contains("none of the calls of --syscalls was made"),
         "{said}"
     );
 }

@@ -80,7 +80,7 @@ fn probes_that_are_optional_are_recorded_where_patterns_name_them() {
     );
     // Nobody asked for stacks.
     assert!(
-        said.contains("See it by: tracebraid print --symbols"),
+        said.contains("See it with: tracebraid print --symbols"),
         "{said}"
     );
     assert!(!said.contains("tracebraid stacks"), "{said}");
@@ -320,7 +320,10 @@ fn what_loads_no_library_is_told_by_what_was_asked_for() {
         let program = static_program(directory.path());
         let (said, _) = record_alone(directory.path(), options, &[program.to_str().unwrap()]);
         assert!(said.contains(expected), "{said}");
-        assert!(said.contains("(static and setuid ones do not)"), "{said}");
+        assert!(
+            said.contains("(static and setuid programs do not)"),
+            "{said}"
+        );
         assert!(
             !said.contains("CAP_BPF") && !said.contains("stacks"),
             "{said}"
@@ -345,7 +348,7 @@ fn stacks_are_told_of_where_there_are_some() {
     let has_cpu = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
         .is_ok_and(|level| level.trim() == "2");
     if has_cpu {
-        assert!(said.contains("See it by: tracebraid stacks "), "{said}");
+        assert!(said.contains("See it with: tracebraid stacks "), "{said}");
         assert!(
             said.contains("stacks of waits were not recorded, which needs CAP_BPF and CAP_PERFMON"),
             "{said}"

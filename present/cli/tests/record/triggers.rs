@@ -310,7 +310,7 @@ fn conditions_that_cannot_hold_are_refused() {
                 "--where",
                 "duration < 1s",
             ],
-            "--where leaves out",
+            "--where excludes",
         ),
         (
             &["--snapshot", "--when", "syscall > 3s", "--duration", "2s"],
