@@ -48,11 +48,18 @@ lint: ## Check formatting, lints and documentation (part of make test)
 	@scripts/web
 	CARGO='$(CARGO)' scripts/lint
 
-screenshots: build $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Renew the screenshots in docs/screenshots and of the case studies
+docs: ## Build the documents as a site: .cache/book/index.html
+	@scripts/setup docs
+	@scripts/docs
+
+pictures: build ## Renew the pictures of README and the tutorial
 	python3 -m venv .cache/screenshots
 	.cache/screenshots/bin/pip install --quiet -r docs/screenshots/requirements.txt
+	docs/tutorial/pictures $(TARGET)/release/tracebraid .cache/screenshots/bin/python
+
+screenshots: pictures $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Renew also those in docs/screenshots and of the case studies
 	.cache/screenshots/bin/python docs/screenshots/take.py $(TARGET)/release/tracebraid $(DATA) docs/screenshots
-	docs/case-studies/common/screenshots $(TARGET)/release/tracebraid .cache/screenshots/bin/python
+	docs/case-studies/common/screenshots $(TARGET)/release/tracebraid
 
 fuzz: ## Fuzz each target for ten minutes
 	fuzz/run 600
@@ -61,4 +68,4 @@ clean: ## Remove the build results
 	$(CARGO) clean
 	rm -rf .cache
 
-.PHONY: help build tuned demo install test bench lint screenshots fuzz clean
+.PHONY: help build tuned demo install test bench lint docs pictures screenshots fuzz clean

@@ -1,4 +1,4 @@
-//! Each period of one definition with what was within it.
+//! For each period of the `aggregate_by` definition, sums of the periods within it.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,13 @@ use crate::wanted::Wanted;
 use tracebraid_statistics::Summary;
 use tracebraid_tables::{Column, Section, Unit, Value, View};
 
-/// For each period that is aggregated by, in the order of their beginnings, a row for each
-/// definition of which there was something within it, at any depth, in the order of the
-/// definitions.
+/// For each period of the `aggregate_by` definition, in the order of their starts, one row for each
+/// definition with periods within it, at any depth. These rows are in the order of the definitions.
 pub(super) fn section(wanted: &Wanted, periods: &Periods, log: &[Done]) -> Section {
     let mut around: BTreeMap<u64, (&Done, BTreeMap<usize, Summary>)> = BTreeMap::new();
     let outer = log.iter().filter(|done| wanted.up(done.period) == Some(0));
     around.extend(outer.map(|done| (done.number(), (done, BTreeMap::new()))));
-    // What lies within something that did not end, or does not count, is within nothing.
+    // A period within one that did not end, or that the limits exclude, is ignored.
     let there: std::collections::HashSet<u64> = log.iter().map(Done::number).collect();
     for done in log.iter().filter(|done| wanted.is_shown(done.period)) {
         let Some(up) = wanted.up(done.period).filter(|&up| up > 0) else {
@@ -90,7 +89,7 @@ fn values(
         outer.duration().into(),
         Value::text(wanted.path(period)),
         sums.count().into(),
-        // More than 584 years together are not told apart.
+        // Totals above 584 years saturate.
         u64::try_from(sums.sum()).unwrap_or(u64::MAX).into(),
         sums.min().into(),
         sums.mean().into(),

@@ -22,7 +22,7 @@ mod sources;
 mod spool;
 mod stream;
 
-pub use export::{Export, ExportError, export};
+pub use export::{Export, ExportError, Watch, export};
 pub use page::is_built;
 pub use serve::{Options, serve};
 

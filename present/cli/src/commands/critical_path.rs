@@ -12,6 +12,7 @@ use tracebraid_graph::{
     ActorId, Asked, Graph, GraphAnalysis, GraphOptions, NO_SWITCHES, PathReport,
 };
 use tracebraid_language::glob::Glob;
+use tracebraid_language::near::did_you_mean;
 
 use crate::commands::report::{Subject, window};
 use crate::failure::Failure;
@@ -34,9 +35,10 @@ use crate::terminal_text;
 /// needs workqueue_queue_work and workqueue_execute_start; system calls name what a thread waited
 /// in. Reasons that were not recorded are shown as unknown.
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("whose").required(true).args(["tid", "process", "longest"]))]
+#[command(group = ArgGroup::new("whose").required(true).multiple(true).args(["tid", "process", "longest"]))]
 #[command(after_help = "Examples:
   tracebraid critical-path --longest 'f*sync' --top 3 TRACE
+  tracebraid critical-path --longest read --tid 314 --top 1 TRACE
   tracebraid critical-path --tid 314 --from +1.2s --to +1.5s TRACE
   tracebraid critical-path --process make --perfetto make.perfetto-trace TRACE
   tracebraid critical-path --tid 314 --format folded TRACE | flamegraph.pl --countname ns > path.svg")]
@@ -47,12 +49,13 @@ pub(crate) struct CriticalPathArgs {
     time: TimeArgs,
     #[command(flatten)]
     fold: FoldArgs,
-    /// Path of this thread, over its life or the given time range
+    /// Path of this thread, over its life or the given time range; with --longest, of its longest
+    /// calls
     #[arg(long, value_name = "TID")]
     tid: Option<i32>,
     /// Paths of the main threads of processes with this name (a pattern with * and ?), or else of
     /// threads with it
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", conflicts_with_all = ["tid", "longest"])]
     process: Option<String>,
     /// Paths of the longest of these system calls (a pattern with * and ?) that begin in the time
     /// range
@@ -134,6 +137,7 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     let options = GraphOptions {
         longest: CallNames(options::globs(&args.longest)),
         rows: args.rows(),
+        tid: args.tid,
     };
     let analysis = GraphAnalysis::with(&subject.set, selection, options);
     let lack = analysis.lacks();
@@ -156,7 +160,7 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
         && !is_blind
         && !hints::told_outside(&subject.set, around, &mut subject.warnings)
     {
-        subject.warnings.note(&nothing(args));
+        subject.warnings.note(&nothing(args, &graph));
     }
     if asked.len() > args.rows() {
         let more = asked.len() - args.rows();
@@ -167,43 +171,49 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     Ok(graph.report(&asked))
 }
 
-/// Message for an empty result, with a remedy.
-fn nothing(args: &CriticalPathArgs) -> String {
-    let [number] = args.longest.as_slice() else {
-        return unknown(args);
-    };
-    match number.parse::<u64>() {
-        Ok(number) => format!(
-            "no system call is named {number}: --longest takes a pattern of names, as in --longest 'f*sync'; --top {number} \
-             limits the number of paths"
-        ),
-        Err(_) => unknown(args),
+/// Message for an empty result, with the command or name that helps.
+fn nothing(args: &CriticalPathArgs, graph: &Graph) -> String {
+    if let [number] = args.longest.as_slice()
+        && number.parse::<u64>().is_ok()
+    {
+        return format!(
+            "no system call has the name {number}: --longest takes names, as in --longest 'f*sync'; \
+             --top {number} sets how many"
+        );
     }
-}
-
-/// Message for threads, processes or calls that do not occur.
-fn unknown(args: &CriticalPathArgs) -> String {
     match (args.tid, &args.process) {
+        _ if !args.longest.is_empty() => {
+            let of_thread = args
+                .tid
+                .map_or_else(String::new, |tid| format!(" of thread {tid}"));
+            format!(
+                "no system call {}{of_thread} begins and ends in the time range: `tracebraid \
+                 syscalls` lists the calls",
+                args.longest.join(", ")
+            )
+        }
         (Some(tid), _) => format!(
-            "thread {tid} does not occur in the time range: `tracebraid cpu` lists the threads"
+            "thread {tid} does not exist in the time range: `tracebraid cpu` lists the threads"
         ),
-        (None, Some(name)) => format!(
-            "no process or thread named {name} occurs in the time range: `tracebraid processes` and `tracebraid cpu` list \
-             them"
-        ),
-        (None, None) => format!(
-            "no complete system call {} occurs in the time range: `tracebraid syscalls` lists the calls",
-            args.longest.join(", ")
-        ),
+        (None, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            let known = graph.ids().filter_map(|(_, actor)| actor.name.as_deref());
+            format!(
+                "no process and no thread in the time range has the name {name}{}: `tracebraid \
+                 processes` and `tracebraid cpu` list them",
+                did_you_mean(&Glob::new(name), known)
+            )
+        }
     }
 }
 
 /// The requested threads and calls; threads that existed longest come first.
 fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Asked> {
     let threads: Vec<ActorId> = match (args.tid, &args.process) {
+        _ if !args.longest.is_empty() => return graph.longest(),
         (Some(tid), _) => graph.with_tid(tid).map(|(id, _)| id).collect(),
         (None, Some(name)) => named(graph, &Glob::new(name)),
-        (None, None) => return graph.longest(),
+        (None, None) => Vec::new(),
     };
     let within = threads
         .into_iter()

@@ -22,8 +22,8 @@ pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failur
         if report.section(name).is_none() {
             let keys: Vec<&str> = report.sections.iter().map(|section| section.key).collect();
             return Err(Failure::usage(format!(
-                "--table {name}: there is no such table{}; the tables of the chosen views (--view) \
-                 are: {}",
+                "--table {name}: no table has this name{}; tables of the chosen views \
+                 (--view): {}",
                 did_you_mean(&Glob::new(name), keys.iter().copied()),
                 keys.join(", ")
             )));
@@ -32,6 +32,9 @@ pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failur
     if !names.is_empty() {
         let is_chosen = |section: &Section| names.iter().any(|name| name == section.key);
         report.sections.retain(is_chosen);
+        // Some formats leave out tables only because they show all tables together.
+        let chosen = report.sections.iter_mut();
+        chosen.for_each(|section| section.forms = Forms::ALL);
     }
     Ok(())
 }
@@ -57,9 +60,9 @@ pub(super) fn note_several(report: &Report) {
 /// # Errors
 /// When the format is for terminals, or a file cannot be written.
 pub(super) fn write(directory: &Path, format: Format, report: &mut Report) -> Result<(), Failure> {
-    let (form, ending) = match format {
-        Format::Csv => (Forms::CSV, "csv"),
-        Format::Json => (Forms::JSON, "json"),
+    let ending = match format {
+        Format::Csv => "csv",
+        Format::Json => "json",
         Format::Table | Format::Lami => {
             return Err(Failure::usage(
                 "--output writes a file for each table: choose --format csv or --format json",
@@ -69,10 +72,10 @@ pub(super) fn write(directory: &Path, format: Format, report: &mut Report) -> Re
     std::fs::create_dir_all(directory)
         .map_err(|error| output::cannot_be_written(directory, &error))?;
     let sections = std::mem::take(&mut report.sections);
-    for section in sections
-        .iter()
-        .filter(|section| section.forms.contain(form))
-    {
+    let is_data = |section: &&Section| {
+        section.forms.contain(Forms::CSV) || section.forms.contain(Forms::JSON)
+    };
+    for section in sections.iter().filter(is_data) {
         let file = directory.join(format!("{}.{ending}", section.key));
         match format {
             Format::Json => write_json(&file, section)?,

@@ -5,13 +5,15 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use tracebraid_server::{Export, ExportError, Options, export, is_built, serve};
+use tracebraid_server::{Export, ExportError, Options, Watch, export, is_built, serve};
 
 use crate::commands::executions::{kind_with_executions, open};
 use crate::failure::Failure;
 use crate::output::{self, Output};
+use crate::progress::Progress;
 use crate::spare;
 
 /// Compare executions in the browser: histograms, flame graph, paths
@@ -83,6 +85,7 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
         kind,
         paths: args.paths,
         directory: &directory,
+        watch: &*progress(),
     };
     output::replace_with(file, |out| {
         export(&wanted, out).map_err(|error| match error {
@@ -91,6 +94,20 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
             }
             ExportError::Output(error) => output::cannot_be_written(file, &error),
         })
+    })
+}
+
+/// Shows the progress of reading executions.
+fn progress() -> Arc<Watch> {
+    let shown: Mutex<Option<Progress>> = Mutex::new(None);
+    Arc::new(move |done, total| {
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = shown.get_or_insert_with(|| Progress::of_items(total, "executions"));
+        progress.at(|| done);
+        if done >= total {
+            progress.finish();
+            *shown = None;
+        }
     })
 }
 
@@ -142,6 +159,7 @@ fn answer(args: &ViewArgs) -> Result<(), Failure> {
         hosts: args.host.clone(),
         paths: args.paths,
         directory: std::env::temp_dir(),
+        watch: Some(progress()),
     };
     let stop = move || interrupted.load(std::sync::atomic::Ordering::Relaxed);
     serve(database, options, &listen, ready, stop)

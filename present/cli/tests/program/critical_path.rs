@@ -61,13 +61,13 @@ fn what_is_not_there_is_told_with_a_remedy() {
         said
     };
     for (arguments, expected) in [
-        (&["--longest", "5"][..], "--top 5 says how many"),
+        (&["--longest", "5"][..], "--top 5 sets how many"),
         (
             &["--longest", "read,nosuch*,5", "--from", "+3600s"],
             "the range is outside the trace, which lasts from",
         ),
         (&["--longest", "nosuch*"], "tracebraid syscalls"),
-        (&["--tid", "99999"], "thread 99999 is not in the traces"),
+        (&["--tid", "99999"], "thread 99999 does not exist"),
         (&["--process", "nobody"], "tracebraid processes"),
     ] {
         let said = said(arguments);

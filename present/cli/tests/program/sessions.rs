@@ -304,7 +304,7 @@ fn what_cannot_be_started_says_why() {
             &["start", "x", "--system", "--syscalls", "reed"],
             "no system call `reed`",
         ),
-        (&["start", "x"], "nothing to record: give a command"),
+        (&["start", "x"], "choose what to record"),
     ] {
         let (code, said) = fails(&command(run, arguments));
         assert_eq!(code, 2, "{said}");

@@ -151,7 +151,7 @@ fn what_is_chosen() {
     }
     let (code, message) = failure(&["syscalls", "--min", "soon", &trace()]);
     assert_eq!(code, 2);
-    assert!(message.contains("a duration is expected"), "{message}");
+    assert!(message.contains("expected a duration"), "{message}");
 }
 
 #[test]

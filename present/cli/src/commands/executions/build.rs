@@ -48,7 +48,7 @@ pub(super) struct BuildArgs {
     /// Database to write
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
-    /// Add to the database instead of replacing it
+    /// Add to the database instead of replacing it; writes a new one where none exists
     #[arg(long)]
     append: bool,
     /// Label of these traces, such as the version of a program; default: the name of their
@@ -87,6 +87,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     spare::check(&args.output, &set, &read)?;
     let mut warnings = Warnings::default();
     // Fails before the traces are read if the database cannot be appended to.
+    let appends = args.appends();
     let before = before(args)?;
     renames::check(&renames, before.as_ref())?;
     let otherwise = before.map_or_else(Vec::new, |before| {
@@ -103,7 +104,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     }
     let zone = args.zone.zone();
     let range = args.time.range(&set, &zone, 0)?;
-    let (mut counting, union) = open(args, &about)?;
+    let (mut counting, union) = open(args, &about, appends)?;
     let built = make(
         args,
         &set,
@@ -132,7 +133,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let contexts = built.union.contexts.count() as u64 - 1;
     let size = timings::serially("database", || writer.finish_timed(&built))
         .map_err(|error| Failure::output(error.to_string()))?;
-    let text = summary(args, executions, contexts, (size, packets));
+    let text = summary(args, appends, executions, contexts, (size, packets));
     Output::open(None)?.write(text.as_bytes())?;
     Ok(warnings.finish(args.input.strict))
 }
@@ -141,12 +142,13 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
 /// in bytes.
 fn summary(
     args: &BuildArgs,
+    appends: bool,
     executions: u64,
     contexts: u64,
     (size, packets): (u64, u64),
 ) -> String {
-    let added = if args.append { " added" } else { "" };
-    let of_packets = match args.append || packets == 0 {
+    let added = if appends { " added" } else { "" };
+    let of_packets = match appends || packets == 0 {
         // The previous contents come from other packets.
         true => String::new(),
         false => {
@@ -159,7 +161,7 @@ fn summary(
         args.output.display(),
         number_of(executions, "execution", "executions"),
         number_of(contexts, "calling context", "calling contexts"),
-        if args.append { " in all" } else { "" },
+        if appends { " in all" } else { "" },
         bytes(size),
         grouped(size),
     )
@@ -191,24 +193,27 @@ fn other_definitions(
     otherwise
 }
 
-/// The database to append to, if any.
+/// The database to append to; `None` to write a new one. `--append` also writes a new one if none
+/// exists, so that scripts need no special case for their first run.
 fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
     let file = args.output.display();
-    if args.append && !args.output.exists() {
-        return Err(Failure::nothing_readable(format!(
-            "{file}: the database does not exist: leave out --append to create it"
-        )));
-    }
-    if !args.append && is_something_else(&args.output) {
+    if !args.appends() && is_something_else(&args.output) {
         return Err(Failure::usage(format!(
-            "{file}: is no database of executions; refusing to overwrite it: give the output another name"
+            "{file}: refusing to overwrite a file that is not a database of executions: choose another name"
         )));
     }
-    match args.append {
+    match args.appends() {
         true => Ok(Some(
             Database::open(&args.output).map_err(|error| super::unreadable(&error))?,
         )),
         false => Ok(None),
+    }
+}
+
+impl BuildArgs {
+    /// Whether the executions are added to an existing database.
+    fn appends(&self) -> bool {
+        self.append && self.output.exists()
     }
 }
 
@@ -228,8 +233,8 @@ fn is_something_else(path: &Path) -> bool {
             || !head.ends_with(&APPLICATION.to_be_bytes()))
 }
 
-fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
-    let opened = match args.append {
+fn open(args: &BuildArgs, about: &About, appends: bool) -> Result<(Counting, Union), Failure> {
+    let opened = match appends {
         true => Writer::append(&args.output, about),
         false => Writer::create(&args.output, about).map(|writer| (writer, Union::default())),
     };

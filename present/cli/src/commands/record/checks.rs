@@ -11,7 +11,8 @@ use crate::output::say;
 /// The processes of `--pid`. Fails if the arguments select nothing to record.
 pub(super) fn targets(args: &RecordArgs) -> Result<Vec<Target>, Failure> {
     if args.command.is_empty() && args.pid.is_empty() && !args.system {
-        let message = "nothing to record: give a command (-- COMMAND), processes (--pid PID), or the whole machine (--system)";
+        let message = "choose what to record: a command (-- COMMAND), processes (--pid PID), or the whole machine \
+                       (--system)";
         return Err(Failure::usage(message));
     }
     if args.descendants && args.pid.is_empty() {
