@@ -275,7 +275,7 @@ impl View {
 
     fn damage(&self, info: &Info) -> String {
         if info.damage.is_empty() && info.not_read.is_empty() {
-            return "No damage found in metadata and packet headers; --counts also reads all event records.\n".to_owned();
+            return "No damage found in metadata and packet headers;\n--counts also checks all event records.\n".to_owned();
         }
         let mut text = self.heading("Damage");
         for not_read in &info.not_read {

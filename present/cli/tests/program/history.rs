@@ -353,7 +353,7 @@ fn what_cannot_be_known_is_told() {
     ]);
     let (code, said) = failure(&["history", "query", &file, "cpu/0/state", "--at", "+99s"]);
     assert_eq!(code, 2);
-    assert!(said.contains("behind the trace's end"), "{said}");
+    assert!(said.contains("after the end of the trace"), "{said}");
     let (code, _) = failure(&["history", "report", &file, "cpu/0/state", "--from", "+5s"]);
     assert_eq!(code, 2);
     // Up to the end, nothing behind it.

@@ -267,11 +267,11 @@ fn a_full_disk_is_told_with_what_was_recorded_and_what_was_lost() {
         "{said}"
     );
     assert!(
-        said.contains("events of probes found no room: is the disk full?"),
+        said.contains("events of probes were lost for lack of space: is the disk full?"),
         "{said}"
     );
     assert!(
-        said.contains("could not be put in its last shape: No space left on device"),
+        said.contains("could not be completed: No space left on device"),
         "{said}"
     );
     // With a limit it is the limit.
@@ -297,7 +297,7 @@ fn a_full_disk_is_told_with_what_was_recorded_and_what_was_lost() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("found no room: give more by --max-size"),
+        said.contains("were lost for lack of space: raise --max-size"),
         "{said}"
     );
 }
