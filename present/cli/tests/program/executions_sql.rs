@@ -96,7 +96,7 @@ fn answers_in_each_form() {
         ]),
         "a\n1\n\nb\n2\n"
     );
-    // Tables fit, and no name reaches the terminal as a command.
+    // Tables fit, and names cannot send commands to the terminal.
     let long =
         "SELECT text, state, thread_name, char(27) || '[2J' AS hostile FROM segments LIMIT 50";
     let narrow = tracebraid()
@@ -140,9 +140,9 @@ fn traces_of_a_database_and_traces_alone_are_asked_about() {
     assert!(of("sched_switch").is_some());
     let one = "SELECT count(*) AS n FROM events JOIN executions AS one ON time_ns = one.begin_ns
         WHERE one.id = 17 AND name = 'app:request_begin' AND json_extract(fields, '$.id') = one.id_value";
-    // The value is called id_value, since executions have an id of their own.
+    // The value is named id_value, because executions have an id of their own.
     assert_eq!(json(&[database(), one])[0]["n"], 1);
-    // What executions wait for is what their threads do.
+    // Waits of executions are states of their threads.
     let same = "SELECT count(*) AS n FROM executions AS one JOIN intervals AS i ON i.tid = one.tid
         WHERE one.id = 17 AND i.begin_ns < one.begin_ns + one.duration_ns AND i.end_ns > one.begin_ns";
     assert!(json(&[database(), same])[0]["n"].as_i64() > Some(0));
@@ -158,7 +158,7 @@ fn examples() -> Vec<String> {
         .collect()
 }
 
-/// Each example runs, and shows what the page says.
+/// Each example runs, and its result is that of the page.
 #[test]
 fn examples_of_the_documentation_show_what_they_say() {
     let examples = examples();
@@ -345,7 +345,7 @@ fn traces_that_are_gone_are_told_of() {
     assert_eq!(found[0]["n"], 1);
 }
 
-/// Both an endless question and one that reads a trace end soon when they are interrupted.
+/// An endless query and a query that reads a trace both end soon after an interrupt.
 #[test]
 fn interrupted_questions_end() {
     let trace = recorded_trace("kernel-mix-small");
@@ -359,7 +359,7 @@ fn interrupted_questions_end() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("it runs");
-        // The query is running then, however long it takes to get there.
+        // The query is running then, however long it takes to start.
         tracebraid_testkit::processes::until("it works", || {
             tracebraid_testkit::processes::cpu_time(child.id())
                 .is_some_and(|used| used.as_secs() >= 1)
@@ -378,7 +378,7 @@ fn interrupted_questions_end() {
     }
 }
 
-/// Nobody has to read to the end.
+/// The reader may close the pipe early.
 #[test]
 fn closed_pipes_end_quietly() {
     let endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c";

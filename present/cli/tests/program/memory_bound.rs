@@ -28,8 +28,8 @@ pub(crate) const REPORTS: [&str; 13] = [
 /// Limit of the anonymous memory of any report with two threads, in KiB.
 const MOST: u64 = 64 << 10;
 
-/// Largest value, in KiB, of a line of a process's status file until the process ends. It is
-/// sampled: a short peak of the present size may be missed.
+/// The largest value, in KiB, of a line of a process's status file until the process ends. The line
+/// is sampled, so a short peak may be missed.
 pub(crate) fn largest(line: &str, child: &mut Child) -> (u64, ExitStatus) {
     let mut most = 0;
     let status = tracebraid_testkit::processes::until_some("it has ended", || {
@@ -67,7 +67,7 @@ fn memory_of_reports_is_bounded_at_any_length() {
     for report in REPORTS {
         let (of_short, of_long) = (peak(report, &short), peak(report, &long));
         assert!(of_long < MOST, "{report}: {of_long} KiB");
-        // Each repetition creates processes of its own, and `processes` lists all of them.
+        // Each repetition creates new processes, and `processes` lists all processes.
         let may_grow = if report == "processes" {
             MOST
         } else {
