@@ -49,8 +49,8 @@ fn the_log_is_written_while_a_request_reads() {
     let contexts = study.contexts();
     let first = contexts.first().expect("they differ");
     assert!(first.goes(&own), "{first:?}");
-    // Of the other users, the first is the cause. Times include everything below, because its part
-    // may be shown under `fsync` or beside it.
+    // Of the other users, the first is the cause. Times include nested frames, because its part may
+    // be shown under `fsync` or beside it.
     let contexts = study.whole_contexts();
     let is_other = |of: &&Context| of.frames.iter().any(|frame| frame.starts_with('<'));
     let other = contexts

@@ -165,7 +165,7 @@ impl Study {
         self.ranked(&[])
     }
 
-    /// The same, with the time of contexts including everything below them.
+    /// As `contexts`, with times that include nested frames.
     pub(crate) fn whole_contexts(&self) -> Vec<Context> {
         self.ranked(&["--whole"])
     }

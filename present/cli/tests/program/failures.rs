@@ -302,7 +302,7 @@ fn a_directory_that_may_not_be_read_is_told() {
     std::fs::create_dir_all(&locked).unwrap();
     mode(directory.path(), 0o755);
     mode(&locked, 0);
-    // Root may read everything, so another user must run the program.
+    // Root may read all files, so another user must run the program.
     let reads_all = std::fs::read_dir(&locked).is_ok();
     let program = env!("CARGO_BIN_EXE_tracebraid");
     let command = || match reads_all {

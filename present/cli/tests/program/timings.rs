@@ -196,7 +196,7 @@ fn processing_call_stacks_is_serial() {
             (seconds("serial_s") - serial as f64 / 1e9).abs() < 1e-6,
             "{command:?}"
         );
-        // Nothing is counted twice.
+        // No time is counted twice.
         let all = serial + folds.iter().map(parallel).sum::<u64>();
         assert!(
             all as f64 / 1e9 < seconds("cpu_s") + 1e-6,
@@ -205,7 +205,7 @@ fn processing_call_stacks_is_serial() {
     }
 }
 
-/// The state of a chunk contains the stacks that were found and not processed yet.
+/// The state of a chunk contains the stacks that were found but not yet processed.
 #[test]
 fn partial_states_of_stacks_are_measured() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,4 @@
-//! The web page of executions: who is answered, what is written. How it behaves in a browser is
-//! tested in web/e2e.
+//! The web page of executions: access and export. Its behaviour in a browser is tested in web/e2e.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +14,7 @@ fn database(directory: &TempDir) -> PathBuf {
     let period = "request : app:request_begin :
         app:request_end && id == $begin.id";
     let file = path.to_str().expect("UTF-8");
-    // A name that a page must not take for its own words.
+    // A name that a page must not interpret as HTML.
     let label = "</script><img src=x onerror=alert(1)>";
     let trace = recorded_trace("kernel-ust-requests");
     text(&[
@@ -32,7 +31,7 @@ fn database(directory: &TempDir) -> PathBuf {
     path
 }
 
-/// A server that ends with the test.
+/// A server that is killed on drop.
 struct Server {
     child: Child,
     address: String,
@@ -45,7 +44,7 @@ impl Drop for Server {
     }
 }
 
-/// Long enough.
+/// A token of sufficient length.
 const TOKEN: &str = "not-a-secret-0123456789";
 
 fn served(path: &PathBuf) -> Server {
@@ -75,12 +74,12 @@ fn start(mut command: Command) -> Server {
     }
 }
 
-/// Header that requests must have.
+/// The header that requests must have.
 fn authorized() -> String {
     format!("Authorization: Bearer {TOKEN}\r\n")
 }
 
-/// Status and body of an answer.
+/// Status and body of a response.
 fn ask(server: &Server, path: &str, headers: &str) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(&server.address).expect("it listens");
     let host = if headers.contains("Host:") {
@@ -131,7 +130,7 @@ fn only_who_has_the_token_is_answered() {
         );
         assert_eq!(ask(&server, api, token).0, 200, "{api}");
     }
-    // A page elsewhere whose name leads here.
+    // A page on another host whose name resolves to this address.
     assert_eq!(ask(&server, "/", "Host: elsewhere.example\r\n").0, 403);
     for (wrong, status) in [
         ("/api/pack?kind=7", 404),
@@ -167,14 +166,14 @@ fn the_page_is_written_as_one_file() {
     text(&["view", file, "--export", output]);
     let html = std::fs::read_to_string(&page).expect("a page");
     assert!(html.contains("id=\"pack\" data-encoding=\"gzip+base64\""));
-    // What the trace is called stands in the data only, where it is no HTML.
+    // The name of the trace occurs only in the data, which is not HTML.
     assert!(!html.contains("onerror=alert"));
     assert_eq!(failure(&["view", file, "--export", file]).0, 2);
     assert_eq!(failure(&["view", "/nothing.db", "--export", output]).0, 3);
 }
 
-/// Why nothing can be tested, if the program was built without its page: continuous integration
-/// always builds it.
+/// The reason why the page cannot be tested, if the program was built without it. Continuous
+/// integration always builds the page.
 fn without_page(path: &Path) -> Option<String> {
     let output = run(&[
         "view",
@@ -188,7 +187,7 @@ fn without_page(path: &Path) -> Option<String> {
     is_without.then_some(said)
 }
 
-/// The database of a case study, a page of which can be made.
+/// The database of a case study, from which a page can be made.
 fn kept() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs/case-studies/lock-contention/requests.db");
@@ -204,7 +203,7 @@ fn kept() -> Option<PathBuf> {
 #[test]
 fn connections_that_say_nothing_keep_nobody_out() {
     let Some(path) = kept() else { return };
-    // So few descriptors that all of them would be used up.
+    // Few descriptors, so that silent connections would use them up.
     let mut command = Command::new("sh");
     let script = r#"ulimit -n 256; exec "$0" view --token "$1" "$2""#;
     command
@@ -252,7 +251,7 @@ fn an_export_that_nobody_takes_keeps_nobody_waiting() {
     assert_eq!(&first, b"HTTP/1.1 200");
     assert_eq!(ask(&server, "/api/path?execution=1", &authorized()).0, 200);
     assert_eq!(ask(&server, "/api/pack?kind=0", &authorized()).0, 200);
-    // The next export waits until the first is read or given up.
+    // The next export waits until the first one has been read or abandoned.
     drop(stream);
     assert_eq!(ask(&server, "/api/export?kind=0", &authorized()).0, 200);
 }
@@ -292,7 +291,7 @@ fn other_machines_are_answered_without_a_token_only_if_that_is_meant() {
         "build-7.example",
     ]);
     let server = start(command);
-    // An address that can be opened.
+    // An address that a browser can open.
     assert!(
         server.address.starts_with("127.0.0.1:"),
         "{}",
@@ -333,7 +332,7 @@ fn localhost_is_a_name_of_this_machine() {
     assert_eq!(ask(&server, "/", "Host: elsewhere.example\r\n").0, 403);
 }
 
-/// A database with the executions of a case study repeated.
+/// A database in which the executions of a case study are repeated.
 fn many(directory: &TempDir, path: &Path, executions: u32) -> PathBuf {
     let copy = directory.path().join("many.db");
     std::fs::copy(path, &copy).expect("it can be copied");
@@ -380,9 +379,9 @@ fn a_page_of_very_many_executions_is_written_in_little_memory() {
             && html.contains("id=\"paths\"")
             && html.trim_end().ends_with("</html>")
     );
-    // With all executions in memory it was more than 90 MiB.
+    // With all executions in memory, it was more than 90 MiB.
     assert!(most > 0 && most < 48 << 10, "{most} KiB");
-    // No other file is left there.
+    // No other file is left.
     assert_eq!(
         std::fs::read_dir(directory.path())
             .expect("it is there")
