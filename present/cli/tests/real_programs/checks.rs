@@ -140,8 +140,8 @@ pub(crate) fn field<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     Some(value.trim_matches('"'))
 }
 
-/// Checks that a function occurs in the stacks. Prints a message if there are none, because they
-/// require a privilege.
+/// Checks that a function occurs in the stacks. Stacks require a privilege: without any,
+/// prints a message.
 pub(crate) fn has_stacks_of(trace: &str, names: &[&str]) {
     let report = json("stacks", trace);
     if number(&report["cpu_samples"]) == 0 {
