@@ -96,7 +96,7 @@ fn unpack(path: &Path) -> Result<PathBuf, Failure> {
     })?;
     if unpacked.skipped > 0 {
         say!(
-            "warning: {}: {} skipped: links, special files or paths outside of the archive",
+            "warning: {}: {} skipped: links, special files or paths outside the archive",
             path.display(),
             number_of(unpacked.skipped, "member was", "members were")
         );

@@ -45,7 +45,7 @@ pub(crate) fn with_restart<T>(work: impl Fn() -> Result<T, Failure>) -> Result<T
     }
 }
 
-/// From now on, traces are opened with every index entry compared.
+/// From now on, every index entry is compared when a trace is opened.
 pub(crate) fn restart() {
     if !HAS_RESTARTED.swap(true, Ordering::Relaxed) {
         output::restart();

@@ -6,7 +6,7 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::units::grouped;
 
-/// Losses of one stream.
+/// Losses of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loss {
     /// Discarded event records.

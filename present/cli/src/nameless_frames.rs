@@ -26,8 +26,8 @@ pub(crate) fn lines(nameless: &NamelessFrames) -> Vec<String> {
     }
     if let Some(stripped) = nameless.stripped() {
         lines.push(format!(
-            "{} ({} in all): no symbols there: install debug information (packages -dbgsym, -debuginfo), or give its \
-             directory by --debug-dir",
+            "{} ({} in all): the files have no symbols: install debug information (packages -dbgsym, -debuginfo), or give its \
+             directory with --debug-dir",
             subject(stripped),
             grouped(nameless.program_frames)
         ));
@@ -71,7 +71,7 @@ fn deleted_before(files: &[NamelessFile]) -> String {
 
 fn never_on_disk(files: &[NamelessFile]) -> String {
     let remedy = by_build_id(files).unwrap_or_else(|| {
-        "link such programs with --build-id; compilers at run time must write perf-PID.map"
+        "link such programs with --build-id; just-in-time compilers must write perf-PID.map"
             .to_owned()
     });
     let what = match files.len() {
@@ -155,9 +155,9 @@ mod tests {
                  or copy /cont to DIR/.build-id/ab/0102.debug and give --debug-dir DIR (build ids of the others: \
                  --format json)",
                 "4 frames in /memfd:code have no names: a file in memory (memfd): link such programs with --build-id; \
-                 compilers at run time must write perf-PID.map",
-                "25 frames in /bin/stripped have no names (100 in all): no symbols there: install debug information (packages \
-                 -dbgsym, -debuginfo), or give its directory by --debug-dir",
+                 just-in-time compilers must write perf-PID.map",
+                "25 frames in /bin/stripped have no names (100 in all): the files have no symbols: install debug information (packages \
+                 -dbgsym, -debuginfo), or give its directory with --debug-dir",
             ]
         );
     }

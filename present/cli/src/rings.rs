@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::trace::TraceSet;
 
-/// Directories of such recordings.
+/// Directories of recordings with events that are still in ring buffers.
 pub(crate) fn sessions(set: &TraceSet) -> BTreeSet<PathBuf> {
     let paths = set.traces.iter().flat_map(|trace| &trace.paths);
     let kept = paths.filter(|path| has_rings(path));

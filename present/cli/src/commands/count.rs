@@ -250,7 +250,7 @@ fn tables(report: &CountReport, top: usize) -> String {
             text,
             "\n{}  |{bars}|",
             terminal_text::paragraph(&format!(
-                "Over time, {} a column, {} at most:",
+                "Over time, {} per column, at most {}:",
                 units::duration(part),
                 grouped(most)
             ))

@@ -370,7 +370,7 @@ fn histogram(head: &Head, section: &Section) -> String {
     text
 }
 
-/// A table as comma-separated values, with at most that number of rows.
+/// A table as comma-separated values, with at most `rows` rows.
 pub(super) fn plain(head: &Head, section: &Section, rows: usize) -> String {
     let kept = section.kept(rows);
     let columns = section.columns.iter().enumerate();

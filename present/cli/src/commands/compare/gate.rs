@@ -44,10 +44,10 @@ fn excess(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
 fn difference(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
     let more = amount(decision.more?, &decision.unit);
     Some(match &decision.about {
-        About::Figure(name) => format!("{name} has {more} more"),
+        About::Figure(name) => format!("B exceeds A by {more} in {name}"),
         About::Context(context) => {
             let context = compared.database.union.words((*context)?).join(" > ");
-            format!("{more} more in {}", safe(&context))
+            format!("B exceeds A by {more} in {}", safe(&context))
         }
     })
 }

@@ -103,7 +103,7 @@ fn failure(error: &AppendError) -> Failure {
         // The history may have been built without a wrong index, which would give other packets
         // now.
         AppendError::Other { .. } => Failure::usage(format!(
-            "{message}; if build had --sync FILE, append needs the same file"
+            "{message}; if `history build` used --sync FILE, `history append` needs the same file"
         ))
         .restarting(),
         AppendError::Analysis { .. } => Failure::usage(message),

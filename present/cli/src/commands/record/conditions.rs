@@ -38,7 +38,7 @@ fn add(expression: &Expr, to: &mut Conditions) -> Result<(), String> {
         Expr::Compare(Field::Procname, operator, value) => {
             let name = thread_name(*operator, value)?;
             match to.procname.replace(name) {
-                Some(_) => Err("procname can be compared once".to_owned()),
+                Some(_) => Err("procname can be compared only once".to_owned()),
                 None => Ok(()),
             }
         }
@@ -69,9 +69,9 @@ fn add(expression: &Expr, to: &mut Conditions) -> Result<(), String> {
             });
             Ok(())
         }
-        Expr::Or(_) => Err("`||` is not possible here".to_owned()),
-        Expr::Not(_) => Err("`!` is not possible here: use the opposite comparison".to_owned()),
-        Expr::Event(_) => Err("names of events are not possible here".to_owned()),
+        Expr::Or(_) => Err("`||` is not supported here".to_owned()),
+        Expr::Not(_) => Err("`!` is not supported here: use the opposite comparison".to_owned()),
+        Expr::Event(_) => Err("names of events are not supported here".to_owned()),
         Expr::Has(_) => Err("a value must be compared".to_owned()),
     }
 }

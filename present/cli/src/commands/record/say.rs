@@ -233,7 +233,7 @@ pub(in crate::commands) fn tell(probes: &Finished, directory: &Path) {
             let remedy = match has_limit(directory) {
                 true => "raise --max-size",
                 false => {
-                    "is the disk full? (Without --max-size, each process may write 4G.) Make room"
+                    "is the disk full? (Without --max-size, each process may write 4G.) Free some space"
                 }
             };
             say!(
