@@ -86,12 +86,12 @@ const PROCESSES: [Column; 24] = [
     Column::new("names", "Names", Unit::Text).only(CSV),
     Column::new("threads", "Threads", Unit::Count).only(MACHINE.and(LAMI)),
     Column::new("active_ns", "Active", Unit::Duration),
-    Column::new("tree_active_ns", "Active with children", Unit::Duration).headed("+ children"),
+    Column::new("tree_active_ns", "Active with children", Unit::Duration).headed("Active (tree)"),
     Column::new("syscalls", "System calls", Unit::Count)
         .headed("Calls")
         .left_out(6),
     Column::new("tree_syscalls", "System calls with children", Unit::Count)
-        .headed("+ children")
+        .headed("Calls (tree)")
         .left_out(3),
     Column::new("read_bytes", "Read", Unit::Bytes).left_out(7),
     Column::new("tree_read_bytes", "Read with children", Unit::Bytes).only(MACHINE.and(LAMI)),

@@ -85,21 +85,26 @@ fn sentence(head: &Head, sentence: &Sentence) -> String {
 }
 
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {
-    // Columns for the host are hidden if there is only one host.
-    let is_shown = |column: &Column| {
-        let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
-        is_of_several && column.unit != Unit::Command && column.forms.contain(Forms::TEXT)
-    };
-    let columns = section.columns.iter().filter(|column| is_shown(column));
-    let columns: Vec<table::Column<'static>> = columns.flat_map(columns_of).collect();
     let kept = section.kept(rows);
+    let is_empty = empty_columns(section, &kept);
+    // Columns for the host are hidden if there is only one host.
+    let is_shown = |at: usize, column: &Column| {
+        let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
+        let is_data = is_of_several && column.unit != Unit::Command && !is_empty[at];
+        is_data && column.forms.contain(Forms::TEXT)
+    };
+    let columns = section.columns.iter().enumerate();
+    let columns = columns.filter(|(at, column)| is_shown(*at, column));
+    let columns: Vec<table::Column<'static>> =
+        columns.flat_map(|(_, column)| columns_of(column)).collect();
     let branches = tree::branches(section, &kept);
     let largest = largest(section, &kept);
     let row = |(at, row): (usize, &&Vec<Value>)| -> Vec<table::Cell> {
         let cells = section.columns.iter().zip(row.iter()).zip(&largest);
-        let cells = cells.filter(|((column, _), _)| is_shown(column));
+        let cells = cells.enumerate();
         cells
-            .flat_map(|((column, value), &largest)| {
+            .filter(|(at, ((column, _), _))| is_shown(*at, column))
+            .flat_map(|(_, ((column, value), &largest))| {
                 let emphasis = emphasis(column, value, largest);
                 let texts = match value {
                     Value::Branch(branch) => {
@@ -177,6 +182,19 @@ fn commands(section: &Section, rows: &[&Vec<Value>]) -> String {
             .chain(lines.iter().map(line))
             .collect(),
     }
+}
+
+/// For each column, whether it may be left out in narrow terminals and contains only zeros: such a
+/// column is never shown, because it would only take room.
+fn empty_columns(section: &Section, rows: &[&Vec<Value>]) -> Vec<bool> {
+    let is_empty = |(at, column): (usize, &Column)| {
+        let is_nothing = |row: &&Vec<Value>| {
+            let value = row.get(at).unwrap_or(&Value::None);
+            *value == Value::None || is_zero(column.unit, value)
+        };
+        column.left_out > 0 && !rows.is_empty() && rows.iter().all(is_nothing)
+    };
+    section.columns.iter().enumerate().map(is_empty).collect()
 }
 
 /// For each column of durations, sizes or shares, its largest value if there are several rows.
