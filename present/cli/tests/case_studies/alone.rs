@@ -14,7 +14,7 @@ fn a_task_of_higher_priority_takes_the_cpu() {
     // The culprit and its function: its thread has the same name as the one from which it takes the
     // CPU.
     let contexts = study.contexts();
-    let first = contexts.first().expect("they differ");
+    let first = contexts.first().expect("contexts differ");
     let way = [
         "[preempted]",
         "<controller>",
@@ -47,7 +47,7 @@ fn the_log_is_written_while_a_request_reads() {
         "[block-device]",
     ];
     let contexts = study.contexts();
-    let first = contexts.first().expect("they differ");
+    let first = contexts.first().expect("contexts differ");
     assert!(first.goes(&own), "{first:?}");
     // Of the other users, the first is the cause. Times include nested frames, because its part may
     // be shown under `fsync` or beside it.
@@ -77,7 +77,7 @@ fn an_order_waits_for_the_bookkeeper_s_transaction() {
     };
     // From the client to its session in the server, and to the other session, which computes.
     let contexts = study.contexts();
-    let first = contexts.first().expect("they differ");
+    let first = contexts.first().expect("contexts differ");
     let way = [
         "place_order",
         "<postgres>",
@@ -100,7 +100,7 @@ fn a_commit_sleeps_in_the_server() {
         return;
     };
     let contexts = study.contexts();
-    let first = contexts.first().expect("they differ");
+    let first = contexts.first().expect("contexts differ");
     let way = [
         "write_line",
         "<postgres>",

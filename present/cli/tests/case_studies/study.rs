@@ -138,7 +138,8 @@ impl Study {
     /// Checks against the program's own log that at least nine of ten slow executions were slowed,
     /// and that there are at least `least` of them.
     fn slow_ones_were_slowed(&self, least: usize) -> Result<(), String> {
-        let truth = fs::read_to_string(self.path("truth.csv")).expect("the truth");
+        let truth =
+            fs::read_to_string(self.path("truth.csv")).expect("the log of slowed executions");
         let causes: HashMap<i64, &str> = truth
             .lines()
             .filter_map(|line| line.split_once(','))

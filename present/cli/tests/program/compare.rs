@@ -11,7 +11,7 @@ use crate::support::{failure, recorded, run};
 /// Ids of the requests that were slowed by each cause.
 fn truth() -> HashMap<String, Vec<u64>> {
     let path = recorded("kernel-ust-requests").join("kernel-ust-requests.truth/requests.csv");
-    let text = std::fs::read_to_string(path).expect("the truth");
+    let text = std::fs::read_to_string(path).expect("the known causes");
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().expect("a head");
     let at = |name: &str| {

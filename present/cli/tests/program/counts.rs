@@ -242,7 +242,7 @@ fn reports_on_kernel_traces_with_less_in_their_heads() {
     ] {
         let less = bare
             .without(roles, true)
-            .expect("it can be read without them");
+            .expect("the trace is readable without these fields");
         let directory = TempDir::new().unwrap();
         less.save(directory.path()).unwrap();
         let less = directory.path().to_str().unwrap();

@@ -159,7 +159,7 @@ fn a_file_for_perfetto_is_written() {
         file,
         &trace(),
     ]);
-    let bytes = std::fs::read(file).expect("it was written");
+    let bytes = std::fs::read(file).expect("the file was written");
     // The file begins with a packet.
     assert_eq!(bytes.first(), Some(&0x0a));
     assert!(memchr::memmem::find(&bytes, b"Critical path: cpuhog").is_some());

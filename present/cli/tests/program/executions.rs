@@ -288,7 +288,7 @@ fn what_is_no_database_of_executions_is_not_written_over() {
         code == Some(2) && said.contains("refusing to overwrite") && said.contains("another name"),
         "{said}"
     );
-    assert_eq!(std::fs::read(&path).expect("it is there"), other);
+    assert_eq!(std::fs::read(&path).expect("the file"), other);
     // An empty file, as `mktemp` creates it, and a database of executions are overwritten.
     std::fs::write(&path, b"").expect("a file");
     assert_eq!(built().0, Some(0));
@@ -423,10 +423,7 @@ fn databases_grow_and_stay_whole() {
     let other = directory.path().join("other");
     std::fs::write(&other, "text").expect("a file");
     assert_eq!(said(build(&other, &["--append"])).0, Some(3));
-    assert_eq!(
-        std::fs::read_to_string(&other).expect("it is there"),
-        "text"
-    );
+    assert_eq!(std::fs::read_to_string(&other).expect("the file"), "text");
     let left = std::fs::read_dir(directory.path())
         .expect("a directory")
         .count();
@@ -749,7 +746,7 @@ fn call_stacks_beside_damage_do_not_depend_on_chunks() {
     let mut bytes = std::fs::read(&stream).expect("the stream");
     // The id of an event record.
     bytes[825_170] ^= 1;
-    std::fs::write(&stream, bytes).expect("it can be written");
+    std::fs::write(&stream, bytes).expect("the stream is written");
     let folded = |chunk_size: &str| {
         let (trace, file) = (
             place.path().join("disk-contention"),

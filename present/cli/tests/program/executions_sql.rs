@@ -65,7 +65,7 @@ fn answers_in_each_form() {
         let same = listed
             .iter()
             .find(|of| of["id"] == row["id"])
-            .expect("it is listed");
+            .expect("the execution is listed");
         assert_eq!(same["duration_ns"], row["duration_ns"]);
     }
     let csv = sql(&[database(), question, "--format", "csv"]);
@@ -103,7 +103,7 @@ fn answers_in_each_form() {
         .env("TRACEBRAID_COLUMNS", "50")
         .args(["executions", "sql", database(), long])
         .output()
-        .expect("it runs");
+        .expect("the binary runs");
     let narrow = support::succeeds(&narrow);
     assert!(
         narrow.lines().all(|line| line.chars().count() <= 50) && !narrow.contains('\x1b'),
@@ -251,14 +251,14 @@ fn questions_come_from_standard_input() {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("the binary runs");
     let mut input = child.stdin.take().expect("a pipe");
     input
         .write_all(b"SELECT 6 * 7 AS answer\n;\n")
-        .expect("it reads");
+        .expect("the binary reads");
     drop(input);
     assert_eq!(
-        support::succeeds(&child.wait_with_output().expect("it ends")),
+        support::succeeds(&child.wait_with_output().expect("the binary ends")),
         "answer\n42\n"
     );
 }
@@ -328,7 +328,7 @@ fn traces_that_are_gone_are_told_of() {
         "--period",
         period,
     ]);
-    std::fs::remove_dir_all(Path::new(&moved)).expect("it goes");
+    std::fs::remove_dir_all(Path::new(&moved)).expect("the trace is removed");
     let (code, said) = failure(&["executions", "sql", &file, "SELECT count(*) FROM events"]);
     assert!(
         code == 1
@@ -358,9 +358,9 @@ fn interrupted_questions_end() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("it runs");
+            .expect("the binary runs");
         // The query is running then, however long it takes to start.
-        tracebraid_testkit::processes::until("it works", || {
+        tracebraid_testkit::processes::until("the query uses CPU time", || {
             tracebraid_testkit::processes::cpu_time(child.id())
                 .is_some_and(|used| used.as_secs() >= 1)
         });
@@ -368,7 +368,7 @@ fn interrupted_questions_end() {
             .args(["-INT", &child.id().to_string()])
             .status();
         assert!(interrupted.expect("kill runs").success());
-        let output = child.wait_with_output().expect("it ends");
+        let output = child.wait_with_output().expect("the binary ends");
         assert_eq!(
             output.status.code(),
             Some(130),
@@ -388,12 +388,12 @@ fn closed_pipes_end_quietly() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("it runs");
+            .expect("the binary runs");
         let mut first = [0; 100];
         std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut first)
-            .expect("rows come");
+            .expect("rows are printed");
         drop(child.stdout.take());
-        let output = child.wait_with_output().expect("it ends");
+        let output = child.wait_with_output().expect("the binary ends");
         assert!(
             output.status.success() && output.stderr.is_empty(),
             "{output:?}"

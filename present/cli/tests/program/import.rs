@@ -374,7 +374,7 @@ fn nothing_is_left_behind() {
             .args([arguments[0], path(&file)])
             .env("TMPDIR", directory.path())
             .output()
-            .expect("it runs");
+            .expect("the binary runs");
         assert_eq!(
             output.status.code(),
             Some(if arguments[1] == "truncated" { 3 } else { 0 })
@@ -407,18 +407,21 @@ fn interrupted_code() -> Option<i32> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("the binary runs");
     let is_there = || {
         left(directory.path())
             .iter()
             .any(|made| made.join("lost.dat/kernel/metadata").exists())
     };
-    tracebraid_testkit::processes::until("it imports into the temporary directory", is_there);
+    tracebraid_testkit::processes::until(
+        "the import has begun in the temporary directory",
+        is_there,
+    );
     let status = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
     assert!(status.expect("kill runs").success());
-    let ended = child.wait_with_output().expect("it ends");
+    let ended = child.wait_with_output().expect("the binary ends");
     assert_eq!(left(directory.path()), [] as [PathBuf; 0]);
     ended.status.code()
 }

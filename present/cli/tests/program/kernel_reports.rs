@@ -122,7 +122,7 @@ fn processes_show_a_tree_json_and_csv() {
         .map(|name| {
             (
                 name["name"].as_str().expect("a name"),
-                name["by"].as_str().expect("how"),
+                name["by"].as_str().expect("a method"),
             )
         })
         .collect();

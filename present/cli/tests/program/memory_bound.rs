@@ -32,13 +32,13 @@ const MOST: u64 = 64 << 10;
 /// is sampled, so a short peak may be missed.
 pub(crate) fn largest(line: &str, child: &mut Child) -> (u64, ExitStatus) {
     let mut most = 0;
-    let status = tracebraid_testkit::processes::until_some("it has ended", || {
+    let status = tracebraid_testkit::processes::until_some("the process has ended", || {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
         let line = status.lines().find(|found| found.starts_with(line));
         let kibibytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
         most = most.max(kibibytes.unwrap_or(0u64));
-        child.try_wait().expect("it can be asked")
+        child.try_wait().expect("the status of the process")
     });
     (most, status)
 }

@@ -295,7 +295,7 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
             .count()
     };
     let mut copies = 0;
-    let first = until_some("it has ticked", || {
+    let first = until_some("the program has ticked", || {
         copies += 1;
         let name = format!("copy{copies}");
         session(&["snapshot", "ticks", "-o", &name]);
@@ -362,7 +362,7 @@ fn rings_of_a_recorder_that_was_killed_are_put_in_order() {
         has_traced().then_some(child)
     });
     let child = child.expect("the program traces");
-    until("it has traced for a while", || {
+    until("the program has traced for a while", || {
         cpu_time(child as u32).is_some_and(|used| used >= Duration::from_millis(50))
     });
     recorder.kill().unwrap();

@@ -22,7 +22,7 @@ fn command(run: &Path, arguments: &[&str]) -> Output {
 
 fn fails(output: &Output) -> (i32, String) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code().expect("it ends by itself"), said)
+    (output.status.code().expect("an exit code"), said)
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn a_session_that_was_killed_is_no_more() {
             .success()
     );
     let process = pid.parse().unwrap();
-    until("it has ended", || {
+    until("the session has ended", || {
         matches!(state(process), None | Some('Z'))
     });
     let (code, said) = fails(&command(run, &["status", "doomed"]));

@@ -196,7 +196,7 @@ fn names_are_kept_for_the_next_run() {
             .expect("text")
             .contains("spins_inside")
     };
-    let file = files.find(is_ours).expect("those of the program too");
+    let file = files.find(is_ours).expect("names of the program");
     let names = fs::read_to_string(&file)
         .expect("text")
         .replace("spins_inside", "spins_within");

@@ -227,7 +227,11 @@ impl Running {
 
     /// CPU time in microseconds at the end of the next round.
     fn round(&mut self) -> u64 {
-        let line = self.lines.next().expect("it goes on").unwrap();
+        let line = self
+            .lines
+            .next()
+            .expect("the program prints lines")
+            .unwrap();
         line.parse().unwrap()
     }
 }
@@ -277,7 +281,7 @@ fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
         &options(process),
     );
     // The pipe also contains rounds that ended earlier.
-    let since = cpu_time(process).expect("it runs").as_micros() as u64;
+    let since = cpu_time(process).expect("the process runs").as_micros() as u64;
     let first = std::iter::repeat_with(|| running.round()).find(|&used| used > since);
     let last = (0..ROUNDS).map(|_| running.round()).last();
     session(&["stop", "stacks"], &[]);

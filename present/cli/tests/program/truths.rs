@@ -227,7 +227,7 @@ fn a_clock_that_runs_ahead() {
     let stream = directory.path().join("kchan_2");
     let mut bytes = std::fs::read(&stream).expect("a stream");
     bytes[909_420] ^= 1 << 6;
-    std::fs::write(&stream, bytes).expect("it is written");
+    std::fs::write(&stream, bytes).expect("the stream is written");
     let trace = directory.path().to_str().expect("UTF-8");
 
     let strict = crate::support::tracebraid()

@@ -81,7 +81,7 @@ fn authorized() -> String {
 
 /// Status and body of a response.
 fn ask(server: &Server, path: &str, headers: &str) -> (u16, Vec<u8>) {
-    let mut stream = TcpStream::connect(&server.address).expect("it listens");
+    let mut stream = TcpStream::connect(&server.address).expect("the server listens");
     let host = if headers.contains("Host:") {
         String::new()
     } else {
@@ -91,9 +91,9 @@ fn ask(server: &Server, path: &str, headers: &str) -> (u16, Vec<u8>) {
         stream,
         "GET {path} HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n"
     )
-    .expect("it reads");
+    .expect("the server reads");
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("it answers");
+    stream.read_to_end(&mut answer).expect("the server answers");
     let end = answer
         .windows(4)
         .position(|bytes| bytes == b"\r\n\r\n")
@@ -211,8 +211,8 @@ fn connections_that_say_nothing_keep_nobody_out() {
         .arg(path);
     let server = start(command);
     let half = |part: &str| {
-        let mut stream = TcpStream::connect(&server.address).expect("it listens");
-        stream.write_all(part.as_bytes()).expect("it reads");
+        let mut stream = TcpStream::connect(&server.address).expect("the server listens");
+        stream.write_all(part.as_bytes()).expect("the server reads");
         stream
     };
     let open: Vec<TcpStream> = (0..400)
@@ -228,7 +228,7 @@ fn connections_that_say_nothing_keep_nobody_out() {
         assert_eq!(ask(&server, "/api/path?execution=1", &authorized()).0, 200);
     }
     let descriptors = std::fs::read_dir(format!("/proc/{}/fd", server.child.id()))
-        .expect("it runs")
+        .expect("the command runs")
         .count();
     assert!(descriptors < 200, "{descriptors}");
     drop(open);
@@ -238,13 +238,13 @@ fn connections_that_say_nothing_keep_nobody_out() {
 fn an_export_that_nobody_takes_keeps_nobody_waiting() {
     let Some(path) = kept() else { return };
     let server = served(&path);
-    let mut stream = TcpStream::connect(&server.address).expect("it listens");
+    let mut stream = TcpStream::connect(&server.address).expect("the server listens");
     write!(
         stream,
         "GET /api/export?kind=0 HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
         authorized()
     )
-    .expect("it reads");
+    .expect("the server reads");
     // The export has begun.
     let mut first = [0; 12];
     stream.read_exact(&mut first).expect("an answer");
@@ -335,7 +335,7 @@ fn localhost_is_a_name_of_this_machine() {
 /// A database in which the executions of a case study are repeated.
 fn many(directory: &TempDir, path: &Path, executions: u32) -> PathBuf {
     let copy = directory.path().join("many.db");
-    std::fs::copy(path, &copy).expect("it can be copied");
+    std::fs::copy(path, &copy).expect("a copy of the database");
     let script = "
 import sqlite3, sys
 file, wanted = sys.argv[1], int(sys.argv[2])
@@ -384,7 +384,7 @@ fn a_page_of_very_many_executions_is_written_in_little_memory() {
     // No other file is left.
     assert_eq!(
         std::fs::read_dir(directory.path())
-            .expect("it is there")
+            .expect("the directory")
             .count(),
         2
     );

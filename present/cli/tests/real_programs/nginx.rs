@@ -63,7 +63,7 @@ fn nginx_sent_what_its_log_says() {
     let options = ["--stacks", "--kernel", "sched,irq,net,block"];
     let mut recorded = Recorded::start(&directory, &server, &options, &command);
     recorded.wait_for(port);
-    recorded.wait_until("it says who it is", || {
+    recorded.wait_until("the server writes its process id", || {
         process_in(&at.join("pid")).is_some()
     });
     let page = format!("http://127.0.0.1:{port}/page");
@@ -110,7 +110,7 @@ fn workers_of_a_daemon_are_followed() {
     // The command ends as soon as the daemon listens.
     let mut recorded = Recorded::start(&directory, &server, &["--follow-daemons"], &command);
     recorded.wait_for(port);
-    recorded.wait_until("it says who it is", || {
+    recorded.wait_until("the server writes its process id", || {
         process_in(&at.join("pid")).is_some()
     });
     let process = process_in(&at.join("pid")).unwrap();

@@ -80,7 +80,7 @@ fn requests(trace: &str, file: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = None;
     // After the end of the opening call.
-    for line in &lines[begins.expect("it is opened") + 2..] {
+    for line in &lines[begins.expect("the file is opened") + 2..] {
         let of = |name: &str| field(line, name).unwrap_or_default().to_owned();
         let kind = match () {
             () if line.contains("_pread64:") => "read",
@@ -90,7 +90,11 @@ fn requests(trace: &str, file: &str) -> Vec<String> {
         if line.contains("_entry_") {
             open = Some(format!("{kind} {} {} {}", of("fd"), of("count"), of("pos")));
         } else {
-            found.push(format!("{} {}", open.take().expect("it began"), of("ret")));
+            found.push(format!(
+                "{} {}",
+                open.take().expect("the call began"),
+                of("ret")
+            ));
         }
     }
     found

@@ -14,11 +14,13 @@ const REQUESTS: u64 = 2000;
 
 /// The server's answer to a question.
 fn ask(stream: &mut TcpStream, question: &str) -> String {
-    stream.write_all(question.as_bytes()).expect("it listens");
+    stream
+        .write_all(question.as_bytes())
+        .expect("the server listens");
     let mut answer = Vec::new();
     let mut bytes = [0; 4096];
     loop {
-        let count = stream.read(&mut bytes).expect("it answers");
+        let count = stream.read(&mut bytes).expect("the server answers");
         answer.extend_from_slice(&bytes[..count]);
         let text = String::from_utf8_lossy(&answer).into_owned();
         // `$SIZE`, then SIZE bytes.

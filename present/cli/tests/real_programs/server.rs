@@ -24,7 +24,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A free port of this machine.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    listener.local_addr().expect("it has an address").port()
+    listener
+        .local_addr()
+        .expect("the listener has an address")
+        .port()
 }
 
 impl Recorded {
@@ -53,7 +56,7 @@ impl Recorded {
 
     /// Waits until the server listens.
     pub(crate) fn wait_for(&mut self, port: u16) {
-        self.wait_until("it listens", || {
+        self.wait_until("the server listens", || {
             TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
     }
@@ -62,8 +65,12 @@ impl Recorded {
     pub(crate) fn wait_until(&mut self, what: &str, is_so: impl Fn() -> bool) {
         let since = Instant::now();
         while !is_so() {
-            let ended = self.recorder.try_wait().expect("it can be asked");
-            assert!(ended.is_none(), "it ended before {what}: {}", self.said());
+            let ended = self.recorder.try_wait().expect("the recorder's status");
+            assert!(
+                ended.is_none(),
+                "the recorder ended before {what}: {}",
+                self.said()
+            );
             assert!(
                 since.elapsed() < PATIENCE,
                 "too long until {what}: {}",
@@ -77,12 +84,12 @@ impl Recorded {
     pub(crate) fn end(mut self) -> String {
         let since = Instant::now();
         let status = loop {
-            if let Some(status) = self.recorder.try_wait().expect("it can be asked") {
+            if let Some(status) = self.recorder.try_wait().expect("the recorder's status") {
                 break status;
             }
             assert!(
                 since.elapsed() < PATIENCE,
-                "it does not end: {}",
+                "the recorder does not end: {}",
                 self.said()
             );
             std::thread::sleep(Duration::from_millis(20));

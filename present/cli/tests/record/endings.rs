@@ -130,7 +130,7 @@ fn a_command_that_goes_on_is_told_of() {
         record.arg("-o").arg(&trace).args(["--", "sh", "-c", sleep]);
         let child = record.stderr(std::process::Stdio::piped()).spawn().unwrap();
         if ending != "--duration" {
-            until("it has begun", || {
+            until("the recording has begun", || {
                 trace.join("probe.conf").exists() && !trace.join(".gate").exists()
             });
             std::thread::sleep(std::time::Duration::from_millis(300));
@@ -146,7 +146,7 @@ fn a_command_that_goes_on_is_told_of() {
             .and_then(|(_, rest)| rest.split_once(')'));
         let (process, _) = told.unwrap_or_else(|| panic!("{said}"));
         let killed = Command::new("kill").args(["-KILL", process]).status();
-        assert!(killed.unwrap().success(), "it is there: {said}");
+        assert!(killed.unwrap().success(), "the process is running: {said}");
     }
     // A command that has ended is not reported.
     let (output, _) = record(
@@ -331,7 +331,9 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
     record.arg("record").args(["--system", "-o"]).arg(&trace);
     let mut child = record.spawn().unwrap();
     // The first file that the recorder creates in the trace.
-    until("it has begun", || trace.join("kernel/channel0_0").exists());
+    until("the recording has begun", || {
+        trace.join("kernel/channel0_0").exists()
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let output = run(&["print", trace.to_str().unwrap()]);
@@ -441,12 +443,12 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
         // The launcher has the name of the command. A zombie does not wait.
         status.contains("(true)") && !status.contains(") Z ")
     };
-    until("it waits", waits);
+    until("the launcher waits", waits);
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert!(waits());
     recorder.kill().unwrap();
     recorder.wait().unwrap();
-    until("it waits no more", || !waits());
+    until("the launcher has ended", || !waits());
 }
 
 /// The program with default signal actions: tests that run in the background or under `nohup`
@@ -572,11 +574,11 @@ fn a_recording_without_a_command_ends_by_such_a_signal() {
         .args(["record", "--system", "--duration", "60s", "-o"])
         .arg(&trace);
     let recorder = record.stderr(std::process::Stdio::null()).spawn().unwrap();
-    until("it records", || {
+    until("the recorder has blocked the signal", || {
         let status =
             fs::read_to_string(format!("/proc/{}/status", recorder.id())).unwrap_or_default();
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
-        // The recorder has blocked SIGQUIT.
+        // The bit of SIGQUIT.
         blocked.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 4 != 0)
     });
     let process = recorder.id().to_string();
