@@ -109,7 +109,8 @@ pub type TimeOf<'f> = &'f dyn Fn(&str) -> Result<i64, String>;
 impl<'t> Filter<'t> {
     /// Prepares an expression; `time_of` converts the times in it.
     ///
-    /// # Errors A time in the expression is malformed.
+    /// # Errors
+    /// A time in the expression is malformed.
     pub fn new(mut expr: Expr, set: &'t TraceSet, time_of: TimeOf<'_>) -> Result<Self, String> {
         resolve_times(&mut expr, time_of)?;
         let per_class = |stream: &StreamLayout| stream.events.iter().map(|_| None).collect();

@@ -122,7 +122,8 @@ impl Definitions {
     /// Adds one definition: `period ...`, `captures ...`, `call ...`, `function ...`, `span ...`,
     /// `process ...` or `value ...`.
     ///
-    /// # Errors The definition is malformed; the error contains the position.
+    /// # Errors
+    /// The definition is malformed; the error contains the position.
     pub fn add(&mut self, text: &str) -> Result<(), FilterError> {
         let start = text.len() - text.trim_start().len();
         self.statement(text, start)
@@ -132,7 +133,8 @@ impl Definitions {
     /// line and extends over the following lines that begin with white space; a line that begins
     /// with `#` is a comment.
     ///
-    /// # Errors A definition is malformed; the error contains the position.
+    /// # Errors
+    /// A definition is malformed; the error contains the position.
     pub fn file(&mut self, text: &str) -> Result<(), FilterError> {
         let text = &without_comments(text);
         let mut statement = None;

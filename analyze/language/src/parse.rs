@@ -24,12 +24,29 @@ pub struct FilterError {
 
 impl FilterError {
     pub(crate) fn new(text: &str, offset: usize, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if lacks_variable(text, offset) {
+            message += "; the shell may have expanded a variable such as `$begin`: put the \
+                        expression in single quotes";
+        }
         FilterError {
             text: text.to_owned(),
             offset,
-            message: message.into(),
+            message,
         }
     }
+}
+
+/// Whether a word begins with a point at the offset, as in `cpu == .cpu`: what a shell leaves of
+/// `"cpu == $begin.cpu"`.
+fn lacks_variable(text: &str, offset: usize) -> bool {
+    let (before, after) = text.split_at_checked(offset).unwrap_or((text, ""));
+    let mut after = after.chars();
+    after.next() == Some('.')
+        && after
+            .next()
+            .is_some_and(|next| next.is_alphabetic() || next == '_')
+        && !before.ends_with(|last: char| last.is_alphanumeric() || "_])".contains(last))
 }
 
 impl FilterError {
@@ -58,7 +75,8 @@ pub type TimeCheck<'c> = &'c dyn Fn(&str) -> Result<(), String>;
 
 /// Parses an expression.
 ///
-/// # Errors The expression is malformed; the error contains the position.
+/// # Errors
+/// The expression is malformed; the error contains the position.
 pub fn parse(text: &str) -> Result<Expr, FilterError> {
     parse_with_times(text, &|_| Ok(()))
 }
@@ -66,7 +84,8 @@ pub fn parse(text: &str) -> Result<Expr, FilterError> {
 /// Parses an expression in which white space may separate a number from its unit, as in `duration >
 /// 5 ms`. If `is_quantity` accepts the two joined, the value is the text `5ms`.
 ///
-/// # Errors The expression is malformed; the error contains the position.
+/// # Errors
+/// The expression is malformed; the error contains the position.
 pub fn parse_with_units(
     text: &str,
     is_quantity: &dyn Fn(&str) -> bool,
@@ -84,14 +103,16 @@ pub fn parse_with_units(
 
 /// Parses an expression whose times `check_time` must accept.
 ///
-/// # Errors The expression is malformed; the error contains the position.
+/// # Errors
+/// The expression is malformed; the error contains the position.
 pub fn parse_with_times(text: &str, check_time: TimeCheck<'_>) -> Result<Expr, FilterError> {
     parse_noting(text, check_time).map(|(expr, _)| expr)
 }
 
 /// [`parse_with_times`], also returning the old forms in the expression.
 ///
-/// # Errors The expression is malformed; the error contains the position.
+/// # Errors
+/// The expression is malformed; the error contains the position.
 pub fn parse_noting(
     text: &str,
     check_time: TimeCheck<'_>,
@@ -281,6 +302,16 @@ mod tests {
             assert!(message.contains("or the end"), "{wrong}: {message}");
         }
         assert!(parse("a > 5 ms").is_err());
+    }
+
+    #[test]
+    fn variables_that_the_shell_expanded_are_recognized() {
+        for text in ["cpu == .cpu", "sched_switch && .next_tid == 3", ".ret < 0"] {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains("single quotes"), "{message}");
+        }
+        let message = parse("cpu == ").unwrap_err().to_string();
+        assert!(!message.contains("single quotes"), "{message}");
     }
 
     #[test]

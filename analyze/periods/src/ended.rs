@@ -98,7 +98,8 @@ fn calls(set: &TraceSet, periods: &PeriodAnalysis) -> HashSet<u32> {
 impl EndedAnalysis {
     /// Analyses the event records within `window`.
     ///
-    /// # Errors The definitions contain too many conditions.
+    /// # Errors
+    /// The definitions contain too many conditions.
     pub fn new(set: &TraceSet, periods: Periods, window: Window) -> Result<EndedAnalysis, String> {
         let asked = Asked {
             window,

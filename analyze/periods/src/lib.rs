@@ -75,7 +75,8 @@ pub struct PeriodPartial {
 impl PeriodAnalysis {
     /// Analyses the periods in `set`.
     ///
-    /// # Errors An option names an undefined period or capture, or there are too many conditions.
+    /// # Errors
+    /// An option names an undefined period or capture, or there are too many conditions.
     pub fn new(set: &TraceSet, periods: Periods, asked: &Asked) -> Result<PeriodAnalysis, String> {
         let running = Running::new(set, &periods);
         let plan = Plan::new(set, &periods, running.as_ref())?;

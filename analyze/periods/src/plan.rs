@@ -80,7 +80,8 @@ type Named = (Field, bool);
 const MOST_FILTERS: usize = 64;
 
 impl Plan {
-    /// # Errors There are too many conditions on one event class.
+    /// # Errors
+    /// There are too many conditions on one event class.
     pub(super) fn new(
         set: &TraceSet,
         periods: &Periods,

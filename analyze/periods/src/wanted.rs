@@ -109,7 +109,8 @@ pub(super) enum GroupPlace {
 }
 
 impl Wanted {
-    /// # Errors An option names an undefined period or capture.
+    /// # Errors
+    /// An option names an undefined period or capture.
     pub(super) fn new(asked: &Asked, periods: &Periods) -> Result<Wanted, String> {
         let count = periods.list.len();
         let paths: Vec<String> = (0..count).map(|index| periods.path(index)).collect();

@@ -138,7 +138,7 @@ mod tests {
         );
         // Far more than any trace has: no panic.
         assert!(
-            text(Work::Bytes, (0, u64::MAX), Duration::MAX).starts_with("0 B/16.00 EiB 0 B/s ")
+            text(Work::Bytes, (0, u64::MAX), Duration::MAX).starts_with("0 B/16.00 EiB 0 B/s, ")
         );
     }
 

@@ -8,7 +8,8 @@ use crate::periods::Periods;
 impl Periods {
     /// Adds the definitions of a file with this text.
     ///
-    /// # Errors A definition is malformed; the error contains the position.
+    /// # Errors
+    /// A definition is malformed; the error contains the position.
     pub fn file(&mut self, text: &str) -> Result<(), FilterError> {
         let text = &without_comments(text);
         let mut statement = None;

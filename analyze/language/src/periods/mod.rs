@@ -98,14 +98,16 @@ impl Periods {
     /// Adds a period: `NAME(PARENT) : BEGIN : END`. Without an end, the condition of the start also
     /// ends it. Name and parent are optional.
     ///
-    /// # Errors The definition is malformed; the error contains the position.
+    /// # Errors
+    /// The definition is malformed; the error contains the position.
     pub fn period(&mut self, text: &str) -> Result<(), FilterError> {
         self.period_from(text, 0)
     }
 
     /// Adds captures of a start and of an end: `NAME : A = FIELD, B = FIELD : C = FIELD`.
     ///
-    /// # Errors The definition is malformed; the error contains the position.
+    /// # Errors
+    /// The definition is malformed; the error contains the position.
     pub fn captures(&mut self, text: &str) -> Result<(), FilterError> {
         self.captures_from(text, 0)
     }

@@ -23,7 +23,7 @@ use crate::output;
 use crate::spare;
 use crate::terminal_text;
 
-/// Show the critical path of a thread: what it waited for, transitively
+/// Show what a thread waited for, across threads and devices
 ///
 /// A wait that another thread ended is replaced by the work of that thread in the meantime, and so
 /// on; across threads, kernel threads, disks, the network and, in traces of several hosts, hosts.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use tracebraid_language::glob::Glob;
 use tracebraid_language::near::did_you_mean;
-use tracebraid_tables::{Forms, Report, Section};
+use tracebraid_tables::{Forms, Report, Section, Unit};
 
 use super::report::Format;
 use super::sections;
@@ -32,11 +32,23 @@ pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failur
     if !names.is_empty() {
         let is_chosen = |section: &Section| names.iter().any(|name| name == section.key);
         report.sections.retain(is_chosen);
-        // Some formats leave out tables only because they show all tables together.
-        let chosen = report.sections.iter_mut();
-        chosen.for_each(|section| section.forms = Forms::ALL);
+        report.sections.iter_mut().for_each(show_in_all);
     }
     Ok(())
+}
+
+/// Shows a table in all formats. CSV leaves out tables that would make the tables beside them hard to
+/// read; such a table gets the columns that it has in JSON.
+fn show_in_all(section: &mut Section) {
+    if !section.forms.contain(Forms::CSV) {
+        for column in &mut section.columns {
+            let is_list = !column.nested.is_empty() || column.unit == Unit::Table;
+            if column.forms.contain(Forms::JSON) && !is_list {
+                column.forms = column.forms.and(Forms::CSV);
+            }
+        }
+    }
+    section.forms = Forms::ALL;
 }
 
 /// Prints a note if several CSV tables follow one another, which most programs cannot read.
@@ -71,11 +83,13 @@ pub(super) fn write(directory: &Path, format: Format, report: &mut Report) -> Re
     };
     std::fs::create_dir_all(directory)
         .map_err(|error| output::cannot_be_written(directory, &error))?;
-    let sections = std::mem::take(&mut report.sections);
+    let mut sections = std::mem::take(&mut report.sections);
     let is_data = |section: &&Section| {
         section.forms.contain(Forms::CSV) || section.forms.contain(Forms::JSON)
     };
-    for section in sections.iter().filter(is_data) {
+    sections.retain(|section| is_data(&section));
+    sections.iter_mut().for_each(show_in_all);
+    for section in &sections {
         let file = directory.join(format!("{}.{ending}", section.key));
         match format {
             Format::Json => write_json(&file, section)?,

@@ -16,7 +16,7 @@ use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::spare;
 
-/// Compare executions in the browser: histograms, flame graph, paths
+/// Compare executions in the browser, with a flame graph
 ///
 /// Serves the page to this machine, and only to holders of the address with its token, until
 /// Ctrl-C; --export writes it as one file that needs no server.
