@@ -12,9 +12,9 @@ use crate::settings;
 /// after all columns that may be left out have been.
 pub(crate) const LEAST_TEXT: usize = 12;
 
-/// Width of text in columns: from `--width`, from the environment (`TRACEBRAID_COLUMNS`), or from the
-/// terminal, even if a pipe leads there (`| less`, `| head`). `None`, without a limit, if the output
-/// is a file.
+/// Width of text in columns: from `--width`, from the environment (`TRACEBRAID_COLUMNS`), or from
+/// the terminal, even if a pipe leads there (`| less`, `| head`). `None`, without a limit, if the
+/// output is a file.
 pub(crate) fn terminal_width() -> Option<usize> {
     let given = std::env::var("TRACEBRAID_COLUMNS").ok();
     let given = settings::width().or_else(|| given.and_then(|columns| columns.parse().ok()));

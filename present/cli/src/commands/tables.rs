@@ -37,8 +37,8 @@ pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failur
     Ok(())
 }
 
-/// Shows a table in all formats. CSV leaves out tables that would make the tables beside them hard to
-/// read; such a table gets the columns that it has in JSON.
+/// Shows a table in all formats. CSV leaves out tables that would make the tables beside them hard
+/// to read; such a table gets the columns that it has in JSON.
 fn show_in_all(section: &mut Section) {
     if !section.forms.contain(Forms::CSV) {
         for column in &mut section.columns {
