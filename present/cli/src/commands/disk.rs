@@ -36,7 +36,6 @@ pub(crate) struct DiskArgs {
     disk: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &DiskArgs) -> Result<ExitCode, Failure> {
     args.sizes.check()?;
     views::run::<DiskAnalysis>(&args.report, &args.views, |views| DiskOptions {

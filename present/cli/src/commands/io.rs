@@ -1,4 +1,4 @@
-//! `tracebraid io`: what was read and written.
+//! `tracebraid io`: bytes, errors and latency of I/O system calls.
 
 use std::process::ExitCode;
 
@@ -42,7 +42,7 @@ pub(crate) struct IoArgs {
     calls: CallArgs,
 }
 
-/// Runs it: statistics are this command's own, single calls are those of `files`.
+/// Statistics come from this command's own analysis, single calls from that of `files`.
 pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     let files = |views: Views| FilesOptions {
         calls: args.calls.names(),
@@ -77,7 +77,7 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     args.report.show(subject, report)
 }
 
-/// Its machine interface: the tables of both analyses.
+/// The LAMI interface: the tables of both analyses.
 pub(super) fn lami() -> Analysis {
     Analysis {
         empty: || {
@@ -87,6 +87,6 @@ pub(super) fn lami() -> Analysis {
             report.sections.extend(calls);
             report
         },
-        ..Analysis::of::<IoAnalysis>("What was read and written by system calls")
+        ..Analysis::of::<IoAnalysis>("Bytes, errors and latency of I/O system calls")
     }
 }

@@ -1,4 +1,4 @@
-//! `tracebraid memory`: pages, objects, faults, the page cache, reclaiming.
+//! `tracebraid memory`: page allocations, kernel objects, page faults, page cache, reclaim.
 
 use std::process::ExitCode;
 
@@ -40,7 +40,6 @@ pub(crate) struct MemoryArgs {
     views: ViewArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &MemoryArgs) -> Result<ExitCode, Failure> {
     views::run::<MemoryAnalysis>(&args.report, &args.views, |views| MemoryOptions {
         sizes: views.limits,

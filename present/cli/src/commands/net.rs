@@ -1,4 +1,4 @@
-//! `tracebraid net`: network interfaces and TCP.
+//! `tracebraid net`: traffic by interface, and TCP connections.
 
 use std::process::ExitCode;
 
@@ -35,7 +35,6 @@ pub(crate) struct NetArgs {
     interface: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &NetArgs) -> Result<ExitCode, Failure> {
     views::run::<NetAnalysis>(&args.report, &args.views, |views| NetOptions {
         interfaces: options::globs(&args.interface),

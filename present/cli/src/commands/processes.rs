@@ -1,4 +1,4 @@
-//! `tracebraid processes`: the tree of processes, and what each used.
+//! `tracebraid processes`: process tree with CPU time, system calls and bytes.
 
 use std::process::ExitCode;
 
@@ -21,8 +21,8 @@ use crate::failure::Failure;
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),
-    mut_arg("min", |min| min.help("Only lives of at least that long (the tree shows all): 10us, 2.5ms, 1s")),
-    mut_arg("max", |max| max.help("Only lives of at most that long")),
+    mut_arg("min", |min| min.help("Show only processes that lived at least this long (the tree shows all): 10us, 2.5ms, 1s")),
+    mut_arg("max", |max| max.help("Show only processes that lived at most this long")),
     after_help = "Examples:
   tracebraid processes ~/lttng-traces/my-session
   tracebraid processes --top 50 --from +1s --to +2s TRACE
@@ -38,7 +38,6 @@ pub(crate) struct ProcessesArgs {
     views: ViewArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ProcessesArgs) -> Result<ExitCode, Failure> {
     views::run::<ProcessAnalysis>(&args.report, &args.views, ProcessOptions::from)
 }

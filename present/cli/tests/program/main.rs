@@ -1,4 +1,4 @@
-//! The program as users call it. One binary, which links once.
+//! End-to-end tests of the program, in one binary that links once.
 #![allow(missing_docs)]
 
 mod archives;

@@ -57,7 +57,7 @@ fn tables() {
     }
 }
 
-/// Every table that periods have is one that LAMI was told of, with those columns.
+/// LAMI's metadata announces every table of periods with its columns.
 #[test]
 fn lami() {
     let metadata: Value =
@@ -103,8 +103,8 @@ fn lami() {
     }
 }
 
-/// From each switch to the next one on its CPU somebody runs: by thread that is what `cpu` says,
-/// but for the last switch of each CPU, behind which `cpu` knows the end of the trace.
+/// From each switch to the next one on its CPU, a thread runs. By thread this is the active time of
+/// `cpu`, except after the last switch of each CPU, where `cpu` knows the end of the trace.
 #[test]
 fn time_between_switches_is_active_time() {
     let report = periods(&["--group-by", "run.tid", "--view", "stats,log"]);
@@ -132,7 +132,7 @@ fn time_between_switches_is_active_time() {
         .map(|row| number(row, "idle_ns"))
         .sum();
     expected.insert(0, idle);
-    // What runs behind the last switches belongs to threads that are not among the periods.
+    // Running time after the last switches belongs to threads without such a period.
     let end = number(&cpu, "end_ns");
     let behind: u64 = last.values().map(|last| end - last).sum();
     let sum = |all: &BTreeMap<i64, u64>| all.values().sum::<u64>();
@@ -149,7 +149,7 @@ fn time_between_switches_is_active_time() {
     assert_eq!(report["total"]["unfinished"], last.len() as u64);
 }
 
-/// A system call as a period is what `syscalls` finds, where calls stay on their CPU.
+/// Periods that match system calls equal `syscalls`, for calls that stay on one CPU.
 #[test]
 fn system_calls_are_periods() {
     let call = "call : syscall_entry_getpid : syscall_exit_getpid && cpu \
@@ -168,7 +168,7 @@ fn system_calls_are_periods() {
     assert_eq!(pairs(rows(&report, "log")), pairs(rows(&calls, "log")));
 }
 
-/// Definitions in a file; and a trace of a program, whose conditions are about pointers.
+/// Definitions in a file, and a trace of a program with conditions on pointers.
 #[test]
 fn definitions_come_from_files() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -2,7 +2,7 @@
 
 use crate::support::{recorded_trace, tracebraid};
 
-/// The lines of tables that a command shows in a terminal that wide: not their titles.
+/// The lines of a command's tables, without titles, in a terminal with this width.
 fn rows(options: &[&str], width: usize) -> Vec<String> {
     let output = tracebraid()
         .env("TRACEBRAID_COLUMNS", width.to_string())
@@ -47,7 +47,7 @@ fn tables_fit_narrow_terminals() {
     }
 }
 
-/// The commands that dig further can be typed as they stand there.
+/// The commands of the summary are complete and can be copied.
 #[test]
 fn the_summary_gives_commands_whole() {
     let whole = |row: &String| {

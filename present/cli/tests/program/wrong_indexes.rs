@@ -67,7 +67,9 @@ fn with<'a>(command: &[&'a str], more: &[&'a str], trace: &'a str) -> Vec<&'a st
 }
 
 fn way(name: &str) -> &'static WrongEntry {
-    WAYS.iter().find(|way| way.name == name).expect("that way")
+    WAYS.iter()
+        .find(|way| way.name == name)
+        .expect("a known name")
 }
 
 #[test]

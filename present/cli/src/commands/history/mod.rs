@@ -1,4 +1,4 @@
-//! `tracebraid history`: what every attribute of a machine is at any time.
+//! `tracebraid history`: the state of CPUs, threads and disks at any time.
 
 mod append;
 mod build;
@@ -45,7 +45,6 @@ enum HistoryCommand {
     Info(info::InfoArgs),
 }
 
-/// Runs it.
 pub(super) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         HistoryCommand::Build(args) => build::run(args),
@@ -56,7 +55,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A history that cannot be read.
+/// Failure for a history that cannot be read.
 fn unreadable(error: &tracebraid_history::HistoryError) -> Failure {
     Failure::nothing_readable(error.to_string())
 }
