@@ -55,8 +55,12 @@ pub(crate) struct Unpacked {
 
 /// Whether a path is an archive or a compressed file.
 pub(crate) fn is_packed(path: &Path) -> bool {
+    // Opening a pipe would wait for a writer.
+    if !path.is_file() {
+        return false;
+    }
     let head = File::open(path).and_then(|mut file| head_of(&mut file));
-    path.is_file() && head.is_ok_and(|head| Packing::of(&head).is_some())
+    head.is_ok_and(|head| Packing::of(&head).is_some())
 }
 
 /// Unpacks a file into an existing directory.

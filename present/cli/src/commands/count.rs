@@ -32,7 +32,7 @@ use crate::warnings::Warnings;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid count ~/lttng-traces/my-session
-  tracebraid count --top 10 --from +1s --to +2s TRACE
+  tracebraid count --top 10 --from +1s --to +1s TRACE
   tracebraid count --format json TRACE | jq '.by_name.sched_switch'
   tracebraid count --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE")]
 pub(crate) struct CountArgs {

@@ -26,7 +26,7 @@ use crate::failure::Failure;
         deadline, 0-99 real time, 100-139 others (120 is nice 0)")),
     after_help = "Examples:
   tracebraid cpu ~/lttng-traces/my-session
-  tracebraid cpu --from +1s --to +2s --cpu 0,1 TRACE
+  tracebraid cpu --from +1s --to +1s --cpu 0,1 TRACE
   tracebraid cpu --procname 'nginx*' --format csv TRACE
   tracebraid cpu --view top,freq --cpu 2 TRACE
   tracebraid cpu --prio -1-99 TRACE

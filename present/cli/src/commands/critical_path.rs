@@ -39,7 +39,7 @@ use crate::terminal_text;
 #[command(after_help = "Examples:
   tracebraid critical-path --longest 'f*sync' --top 3 TRACE
   tracebraid critical-path --longest read --tid 314 --top 1 TRACE
-  tracebraid critical-path --tid 314 --from +1.2s --to +1.5s TRACE
+  tracebraid critical-path --tid 314 --from +1.2s --to +300ms TRACE
   tracebraid critical-path --process make --perfetto make.perfetto-trace TRACE
   tracebraid critical-path --tid 314 --format folded TRACE | flamegraph.pl --countname ns > path.svg")]
 pub(crate) struct CriticalPathArgs {

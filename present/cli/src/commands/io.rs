@@ -30,7 +30,7 @@ use crate::lami::{self, Analysis};
   tracebraid io --view top,freq --procname postgres TRACE
   tracebraid io --view stats,log --min 10ms TRACE
   tracebraid io --syscall 'sendfile*,splice' TRACE
-  tracebraid io --from +1s --to +2s --format csv TRACE
+  tracebraid io --from +1s --to +1s --format csv TRACE
   tracebraid io --format json TRACE | jq '.types[] | select(.type == \"network\")'"
 )]
 pub(crate) struct IoArgs {

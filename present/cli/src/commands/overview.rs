@@ -30,7 +30,7 @@ use crate::time;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid report ~/lttng-traces/my-session
-  tracebraid report --from +1s --to +2s TRACE
+  tracebraid report --from +1s --to +1s TRACE
   tracebraid report --top 10 --format json TRACE | jq .findings")]
 pub(crate) struct OverviewArgs {
     #[command(flatten)]

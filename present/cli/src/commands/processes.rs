@@ -25,9 +25,9 @@ use crate::failure::Failure;
     mut_arg("max", |max| max.help("Show only processes that lived at most this long")),
     after_help = "Examples:
   tracebraid processes ~/lttng-traces/my-session
-  tracebraid processes --top 50 --from +1s --to +2s TRACE
+  tracebraid processes --top 50 --from +1s --to +1s TRACE
   tracebraid processes --procname 'nginx*' TRACE
-  tracebraid processes --view log --from +1s --to +2s TRACE
+  tracebraid processes --view log --from +1s --to +1s TRACE
   tracebraid processes --view top,freq --max 10ms TRACE
   tracebraid processes --format json TRACE | jq '.processes[] | select(.parent_pid == 284) | .name'"
 )]

@@ -84,7 +84,9 @@ fn all_kinds_of_archives_give_what_their_traces_give() {
 
 #[test]
 fn a_compressed_file_of_perf_is_imported() {
-    let perf = recorded("perf-files").join("perf-files").join("tracepoints.data");
+    let perf = recorded("perf-files")
+        .join("perf-files")
+        .join("tracepoints.data");
     let directory = TempDir::new().expect("a temporary directory");
     let packed = directory.path().join("perf.data.zst");
     let bytes = fs::read(&perf).expect("read");

@@ -108,7 +108,7 @@ fn all_ways_to_add_up_give_the_same() {
 #[test]
 fn stacks_and_rows_are_of_the_same_path() {
     let trace = trace();
-    let asked = ["--tid", "314", "--from", "+10s", "--to", "+10.5s"];
+    let asked = ["--tid", "314", "--from", "+10s", "--to", "+500ms"];
     let of = |format| {
         let arguments = [
             &["critical-path", "--format", format],

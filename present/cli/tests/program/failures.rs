@@ -40,7 +40,7 @@ fn wrong_usage_is_2() {
         assert!(message.contains("no value satisfies both"), "{message}");
     }
     for options in [
-        ["--from", "+2s", "--to", "+1s"],
+        ["--from", "+2s", "--to", "2026-01-01"],
         ["--filter", "(", "--limit", "1"],
         ["--timerange", "1", "--limit", "1"],
     ] {
@@ -455,8 +455,10 @@ fn few_files_may_be_open() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
+        // The two recordings are of different boots.
+        let is_other = |line: &&str| !line.contains("the traces are of several hosts");
         assert!(
-            output.status.success() && said.is_empty(),
+            output.status.success() && said.lines().filter(is_other).count() == 0,
             "{command:?}: {said}"
         );
         output.stdout

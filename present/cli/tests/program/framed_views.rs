@@ -161,7 +161,7 @@ fn stretches() {
     assert_eq!(limited["threads"], report["threads"]);
     assert_ne!(limited["stretches"], report["stretches"]);
     // The range cuts intervals at its beginning.
-    let part = json("cpu", &["--view", "log", "--from", "+1s", "--to", "+1.5s"]);
+    let part = json("cpu", &["--view", "log", "--from", "+1s", "--to", "+500ms"]);
     let cut = rows(&part, "log")
         .iter()
         .filter(|row| row["cut_by"] == "range");

@@ -44,7 +44,7 @@ fn tables() {
             "--from",
             "+1.2s",
             "--to",
-            "+1.2005s",
+            "+500us",
         ],
     );
     insta::assert_snapshot!("history-changes", changes);
@@ -68,7 +68,7 @@ fn tables() {
 #[test]
 fn each_way_to_ask_says_the_same() {
     let built = built("kernel-mix-small");
-    let rows = json(&built, &["cpu/1/thread", "--from", "+1s", "--to", "+1.1s"]);
+    let rows = json(&built, &["cpu/1/thread", "--from", "+1s", "--to", "+100ms"]);
     let rows = rows["rows"].as_array().unwrap();
     assert!(rows.len() > 10);
     for pair in rows.windows(2) {

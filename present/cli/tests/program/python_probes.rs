@@ -107,8 +107,8 @@ fn events_of_a_python_program_are_what_it_gave() {
     assert_eq!(
         payloads("shop:error"),
         [
-            "{ said = \"shop:order: no paid is given\" }",
-            "{ said = \"shop:order has no more\" }"
+            "{ said = \"shop:order: missing field paid\" }",
+            "{ said = \"shop:order: unknown fields: more\" }"
         ]
     );
     let threads = payloads("shop:thread");

@@ -64,7 +64,7 @@ fn all_time_is_somebodys() {
         let trace = path(archive, name);
         for part in [
             &[][..],
-            &["--from", "+1ms", "--to", "+5ms"],
+            &["--from", "+1ms", "--to", "+4ms"],
             &["--cpu", "1"],
         ] {
             let report = json("cpu", part, &trace);

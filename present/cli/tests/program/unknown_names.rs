@@ -241,7 +241,7 @@ fn what_chooses_nothing_says_why() {
         "no event record matches --filter",
     );
     says(
-        &["count", "--from", "+0.0000001s", "--to", "+0.0000002s"],
+        &["count", "--from", "+0.0000001s", "--to", "+0.0000001s"],
         "no event record lies in the time range; the trace lasts from 2026",
     );
 }

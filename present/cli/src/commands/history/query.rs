@@ -30,7 +30,7 @@ use crate::units::{grouped, number_of};
   # all values at a time
   tracebraid history query TRACE.history --at +1.5s
   # what a thread did, change by change
-  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +1.01s
+  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +10ms
   # when the disk first had more than 16 requests
   tracebraid history query TRACE.history disk/8,0/depth --first '> 16'
   # 200 equal steps of all CPUs, for drawing

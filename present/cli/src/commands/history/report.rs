@@ -24,7 +24,7 @@ use crate::units::{duration, grouped, percent};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history report TRACE.history 'cpu/*/state'
-  tracebraid history report TRACE.history 'disk/*' --from +1s --to +2s
+  tracebraid history report TRACE.history 'disk/*' --from +1s --to +1s
   # all threads' time, by what they did
   tracebraid history report TRACE.history 'thread/*/state' --together")]
 pub(crate) struct ReportArgs {
