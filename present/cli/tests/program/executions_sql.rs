@@ -138,8 +138,8 @@ fn traces_of_a_database_and_traces_alone_are_asked_about() {
         .sum();
     assert_eq!(Value::from(total), counted["events"], "{counted}");
     assert!(of("sched_switch").is_some());
-    let one = "SELECT count(*) AS n FROM events JOIN executions AS one ON time_ns = one.begin_ns
-        WHERE one.id = 17 AND name = 'app:request_begin' AND json_extract(fields, '$.id') = one.id_value";
+    let one = "SELECT count(*) AS n FROM events JOIN executions AS e ON time_ns = e.begin_ns
+        WHERE e.id = 17 AND name = 'app:request_begin' AND json_extract(fields, '$.id') = e.id_value";
     // The value is named id_value, because executions have an id of their own.
     assert_eq!(json(&[database(), one])[0]["n"], 1);
     // Waits of executions are states of their threads.

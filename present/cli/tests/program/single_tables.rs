@@ -74,7 +74,7 @@ fn unknown_tables_are_refused_with_the_known_ones() {
     for part in ["did you mean 'threads'?", "cpus, processes, threads"] {
         assert!(said.contains(part), "{said}");
     }
-    let (code, said) = failure(&["cpu", "-o", "somewhere", &trace()]);
+    let (code, said) = failure(&["cpu", "-o", "directory", &trace()]);
     assert!(code == 2 && said.contains("--format csv"), "{said}");
 }
 
