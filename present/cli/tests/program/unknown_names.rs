@@ -120,7 +120,7 @@ fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
     );
     says(
         &["periods", "--period", "p : sched_switch && procname == x"],
-        "no event class has a context for 'procname', so periods cannot use it",
+        "no event class has the context 'procname', which periods need",
     );
 }
 
