@@ -82,6 +82,12 @@ export function chance(value: number): string {
   return `${Number((100 * value).toPrecision(2))} %`;
 }
 
+/** A probability with its name: `p < 10⁻⁶`, `p = 0.5 %`. */
+export function pText(value: number): string {
+  const text = chance(value);
+  return text.startsWith('<') ? `p ${text}` : `p = ${text}`;
+}
+
 /** The probability of a row, marked if it is not significant, as in the terminal. */
 export function marked(value: number): string {
   return value < SURE || Number.isNaN(value) ? chance(value) : `~ ${chance(value)}`;
@@ -99,6 +105,14 @@ function cutOff(text: string): string {
 export function clean(name: string, most = 200): string {
   const cut = name.length > most ? cutOff(name.slice(0, most)) : name;
   return cut.replace(UNSEEN, '\ufffd');
+}
+
+/** A name of at most `most` characters, shortened in the middle: beginnings and ends of names tell them apart. */
+export function middle(name: string, most: number): string {
+  const whole = clean(name);
+  if (whole.length <= most) return whole;
+  const end = Math.floor((most - 1) / 2);
+  return `${whole.slice(0, most - 1 - end)}…${whole.slice(whole.length - end)}`;
 }
 
 /** As much of a text as has room, with one ellipsis where something is cut off; `widthOf` tells how wide a letter is. */

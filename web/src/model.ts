@@ -9,7 +9,8 @@ import { type Filters, initial, type Shown, toAddress } from './data/address';
 import type { DataSource } from './data/source';
 import { type Automatic, automatic } from './engine/automatic';
 import type { Scale } from './engine/axis';
-import { type Comparison, compare, type Part, ranked } from './engine/compare';
+import { causeOf } from './engine/cause';
+import { type Compared, type Comparison, compare, isSure, type Part, ranked, SURE } from './engine/compare';
 import { Separating, type Separation } from './engine/figures';
 import type { Mode } from './engine/flame';
 import { Group, type Interval } from './engine/group';
@@ -19,6 +20,7 @@ import type { Ready } from './engine/ready';
 import { SPARE, Table } from './engine/table';
 import { type TextColumn, type TextSeparation, TextWork, textColumns } from './engine/texts';
 import { clean } from './format';
+import { choiceOf, type Findings, type Piece, verdict } from './verdict';
 
 /** Milliseconds of a frame for sums by context. */
 const BUDGET = 14;
@@ -41,6 +43,12 @@ export type Side = 0 | 1;
  */
 export type Topic = 'step' | 'sums' | 'view' | 'calm' | 'figures';
 
+/** Sums of both groups by the tree of calls. */
+interface Forward {
+  groups: readonly [Compared, Compared];
+  settle(): boolean;
+}
+
 export class Model {
   readonly table: Table;
   groups: [Group, Group];
@@ -58,6 +66,12 @@ export class Model {
   separations: Separation[] = [];
   /** The same of texts. */
   texts: TextSeparation[] = [];
+  /** The first sentence of the page, of the groups for which metrics and texts were tested last. */
+  verdict: Piece[] = [];
+  /** Columns of the filters, those that separate the groups best first: keys of numbers and of codes. */
+  order: string[] = [];
+  /** Whether the filters are shown. It is not in the address: a link is about the groups. */
+  hasFilters = true;
   /** Contexts whose names have the searched text; null if none is searched. */
   found: Uint8Array | null = null;
   /** How long the last frames took, in ms. */
@@ -68,6 +82,7 @@ export class Model {
   said = '';
 
   private readonly listeners = new Map<Topic, Set<() => void>>();
+  private readonly rounds = new Map<Topic, number>();
   private readonly layers: [Layer, Layer | null];
   private readonly wanted = new Map<string, [Side, number, Interval | null]>();
   private isScheduled = false;
@@ -79,6 +94,8 @@ export class Model {
   /** Whether figures have been tested since groups changed. */
   private isSeparated = false;
   private isDiscrete = false;
+  /** Whether filters are ordered anew with the next test of metrics: after a brush rows keep their places. */
+  private isUnordered = true;
   /** A drag is in progress: its current state is not one to return to. */
   private isHeld = false;
   private isClosed = false;
@@ -121,7 +138,13 @@ export class Model {
     return () => listeners.delete(listener);
   }
 
+  /** Number of times that topics came up: a component that began to listen late has missed some. */
+  roundOf(topics: readonly Topic[]): number {
+    return topics.reduce((sum, topic) => sum + (this.rounds.get(topic) ?? 0), 0);
+  }
+
   private emit(topic: Topic): void {
+    this.rounds.set(topic, (this.rounds.get(topic) ?? 0) + 1);
     for (const listener of [...(this.listeners.get(topic) ?? [])]) listener();
   }
 
@@ -201,17 +224,23 @@ export class Model {
     return this.groups.reduce((sum, group) => sum + (group.isFiltered() ? group.behind : this.all.behind), 0);
   }
 
+  /** Inverted, the own time of a box is that of its outermost caller: colours show everything within it. */
+  private get colouredPart(): Part {
+    return this.shown.isInverted ? 'whole' : this.shown.part;
+  }
+
   private refresh(): void {
     // Of a group of whose executions none is reckoned yet nothing can be said: what was known stays.
     const isBlank = this.groups.some((group) => group.size > 0 && group.own.applied === 0);
     if (isBlank && this.whole !== undefined && this.whole.meanA.length === this.layer.tree.count) return;
     this.whole = compare(this.layer, this.groups, 'whole');
-    this.coloured = this.shown.part === 'whole' ? this.whole : compare(this.layer, this.groups, 'own');
+    this.coloured = this.colouredPart === 'whole' ? this.whole : compare(this.layer, this.groups, 'own');
   }
 
   private becomeCalm(): void {
     clearTimeout(this.calmTimer);
     this.calmTimer = window.setTimeout(() => {
+      this.calmTimer = 0;
       if (this.behind > 0 || this.isScheduled || this.isClosed) return;
       this.rank();
       this.emit('calm');
@@ -219,8 +248,21 @@ export class Model {
       if (this.isSeparated) return;
       this.textColumns ??= textColumns(this.table, this.pack);
       const figures = new Separating(this.table, this.groups, this.pack.metrics.length);
-      this.separate(figures, new TextWork(this.textColumns, this.groups));
+      this.separate(figures, new TextWork(this.textColumns, this.groups), this.forward());
     }, CALM);
+  }
+
+  /** Whether all work is done and nothing waits for a frame or a timer. */
+  get isSettled(): boolean {
+    return !this.isScheduled && this.calmTimer === 0 && this.behind === 0 && this.isSeparated;
+  }
+
+  /** The verdict is about call paths, so an inverted graph does not change it. */
+  private forward(): Forward {
+    if (!this.shown.isInverted) return { groups: this.groups, settle: () => true };
+    const [a, b] = this.groups.map((group) => group.sumsBy(this.layers[0]));
+    const settle = () => a.settle(performance.now() + BUDGET) && b.settle(performance.now() + BUDGET);
+    return { groups: [a, b], settle };
   }
 
   /** Ranks contexts by their own time; in the tree of callers functions, wherever they were called from. */
@@ -232,22 +274,103 @@ export class Model {
     this.ranking = ranked(own, RANKED, isWanted);
   }
 
-  /** Tests figures and texts, some at a time: with very many executions each takes longer than a frame. */
-  private separate(figures: Separating, texts: TextWork): void {
+  /** Tests metrics and texts, some at a time: with very many executions each takes longer than a frame. */
+  private separate(figures: Separating, texts: TextWork, forward: Forward): void {
     clearTimeout(this.figuresTimer);
     if (this.isScheduled || this.isClosed) return;
     const end = performance.now() + BUDGET;
-    const step = () => figures.step() && texts.step();
+    const step = () => figures.step() && texts.step() && forward.settle();
     let isDone = step();
     while (!isDone && performance.now() < end) isDone = step();
     if (!isDone) {
-      this.figuresTimer = window.setTimeout(() => this.separate(figures, texts), PAUSE);
+      this.figuresTimer = window.setTimeout(() => this.separate(figures, texts, forward), PAUSE);
       return;
     }
     this.isSeparated = true;
     this.separations = figures.ranked();
     this.texts = texts.ranked();
+    this.verdict = verdict(this.findings(figures, forward.groups));
+    if (this.isUnordered) this.orderFilters();
     this.emit('figures');
+  }
+
+  /** Input of the verdict: what the comparison found. */
+  private findings(figures: Separating, groups: Forward['groups']): Findings {
+    const [layer] = this.layers;
+    const { pack, shown } = this;
+    const column = this.durations;
+    const duration = column < 0 ? null : figures.of(column);
+    const total = duration === null ? 0 : duration.groups[1].mean - duration.groups[0].mean;
+    const isForward = !shown.isInverted;
+    const whole = isForward ? this.whole : compare(layer, groups, 'whole');
+    const own = isForward ? this.rankedBy : compare(layer, groups, 'own');
+    const greatest = ranked(own, RANKED).find((at) => isSure(own, at));
+    return {
+      kind: pack.kinds[pack.kind],
+      durations: duration?.groups ?? null,
+      chance: duration?.chance ?? NaN,
+      sizes: [this.groups[0].size, this.groups[1].size],
+      isSame: this.groups[0].hasSameMembers(this.groups[1]),
+      isUnfiltered: this.groups.every((group) => !group.isFiltered()),
+      choice: choiceOf(this.groups.map((group) => group.ranges.get(column))),
+      hasTimes: this.hasTimes,
+      tree: layer.tree,
+      names: pack.names,
+      cause: causeOf(layer, pack.names, whole, total),
+      greatest:
+        greatest === undefined ? null : { context: greatest, difference: own.meanB[greatest] - own.meanA[greatest] },
+    };
+  }
+
+  /** The column of durations; -1 if there is none. */
+  private get durations(): number {
+    return this.table.numbers.findIndex(({ key }) => key === 'm.duration_ns');
+  }
+
+  /** Keys of filters by how well they separate the groups now: significant ones first, by probability or Cramér's V. */
+  bestOrder(): string[] {
+    const scores = new Map<string, [isSure: boolean, score: number]>();
+    for (const { column, higher, chance } of this.separations) {
+      scores.set(this.table.numbers[column].key, [chance < SURE, Math.abs(2 * higher - 1)]);
+    }
+    for (const { column, association, chance } of this.texts) {
+      const { key } = this.table.codes[column];
+      const known = scores.get(key);
+      if (known === undefined || known[1] < association) scores.set(key, [chance < SURE, association]);
+    }
+    // Added times in contexts have just been asked for; durations are what is compared.
+    const first = ({ key, context }: { key: string; context?: number | null }) =>
+      context !== null && context !== undefined ? 2 : key === 'm.duration_ns' ? 1 : 0;
+    const columns = [...this.table.numbers, ...this.table.codes];
+    const scoreOf = (key: string) => scores.get(key) ?? [false, -1];
+    return columns
+      .sort((one, other) => {
+        const [oneScore, otherScore] = [scoreOf(one.key), scoreOf(other.key)];
+        return (
+          first(other) - first(one) ||
+          Number(otherScore[0]) - Number(oneScore[0]) ||
+          Number(otherScore[1]) - Number(oneScore[1])
+        );
+      })
+      .map(({ key }) => key);
+  }
+
+  /** Whether the verdict is about the groups as they are now. */
+  get isVerdictKnown(): boolean {
+    return this.isSeparated;
+  }
+
+  showFilters(hasFilters: boolean): void {
+    if (hasFilters === this.hasFilters) return;
+    this.hasFilters = hasFilters;
+    this.emit('view');
+  }
+
+  /** Puts the filters in their best order. */
+  orderFilters(): void {
+    this.isUnordered = false;
+    this.order = this.bestOrder();
+    this.emit('view');
   }
 
   private changed(isDiscrete: boolean): void {
@@ -300,6 +423,7 @@ export class Model {
   }
 
   resetSide(side: Side): void {
+    this.isUnordered = true;
     this.groups[side].reset();
     this.shown.filters[side] = { ranges: new Map(), codes: new Map() };
     this.changed(true);
@@ -313,6 +437,7 @@ export class Model {
   }
 
   swap(): void {
+    this.isUnordered = true;
     this.groups = [this.groups[1], this.groups[0]];
     this.shown.filters = [this.shown.filters[1], this.shown.filters[0]];
     this.changed(true);
@@ -492,6 +617,7 @@ export class Model {
 
   /** Shows what an address says. */
   restore(given: Shown): void {
+    this.isUnordered = true;
     if (given.isInverted !== this.shown.isInverted) this.useLayer(given.isInverted);
     for (const key of given.contexts) this.addContext(key);
     const { numbers } = this.table;
@@ -524,6 +650,11 @@ export class Model {
   /** False if no execution has recorded times. */
   get hasTimes(): boolean {
     return this.pack.entries.context.length > 0;
+  }
+
+  /** False if no call stack of an execution was recorded. */
+  get hasFunctions(): boolean {
+    return this.pack.contexts.kind.includes(FrameKind.Function);
   }
 
   private automaticFilters(): [Filters, Filters] | null {

@@ -398,7 +398,7 @@ describe('infinite and very large numbers', () => {
         });
         const brushes = [between(of, 0, 1), between(of, 0.25, 0.75), between(of, 0.9, 1)];
         for (const one of brushes.slice()) {
-          brushes.push(moved(of, one, 0.3), resized(of, one, 'low', 0.1), nudged(of, one, -0.01, true));
+          brushes.push(moved(of, one, 0.3), resized(of, one, 'low', 0.1), nudged(of, one, -0.01, 'high'));
         }
         for (const one of brushes) {
           expect(Number.isFinite(one.low) && one.low <= one.high && one.high < Infinity, about).toBe(true);

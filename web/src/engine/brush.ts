@@ -74,13 +74,21 @@ export function moved(of: Brushed, range: Interval, by: number): Interval {
   return { low: low + shift, high: high + shift };
 }
 
-/** A range moved, or resized at its upper end, by keys: by one whole number at least. */
-export function nudged(of: Brushed, range: Interval, by: number, isResized: boolean): Interval {
+/** The part of a brush that keys move. */
+export type Part = 'whole' | 'low' | 'high';
+
+/** A range moved or resized at one edge by keys: by at least one whole number. */
+export function nudged(of: Brushed, range: Interval, by: number, part: Part): Interval {
   const [from, to] = edgesOf(of, range);
-  const found = isResized ? resized(of, range, 'high', Math.min(1, Math.max(from, to + by))) : moved(of, range, by);
-  const isStuck = found.high === range.high || (!isResized && found.low === range.low);
-  if (!isStuck || !isWholeRange(of.range)) return found;
-  const low = isResized ? range.low : range.low + Math.sign(by);
-  const high = range.high + Math.sign(by);
-  return low < of.range.low || high > of.range.high || high < low ? range : { low, high };
+  if (part !== 'whole') {
+    const [edge, least, most] = part === 'high' ? [to, from, 1] : [from, 0, to];
+    const found = resized(of, range, part, Math.min(most, Math.max(least, edge + by)));
+    if (found[part] !== range[part] || !isWholeRange(of.range)) return found;
+    const next = { ...range, [part]: range[part] + Math.sign(by) };
+    return next.low < of.range.low || next.high > of.range.high || next.high < next.low ? range : next;
+  }
+  const found = moved(of, range, by);
+  if ((found.high !== range.high && found.low !== range.low) || !isWholeRange(of.range)) return found;
+  const [low, high] = [range.low + Math.sign(by), range.high + Math.sign(by)];
+  return low < of.range.low || high > of.range.high ? range : { low, high };
 }

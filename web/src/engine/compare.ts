@@ -1,11 +1,14 @@
 /** Two groups by context: means, deviations, how sure their difference is. */
 
-import type { Group } from './group';
+import type { GroupSums } from './group';
 import type { Layer } from './layer';
 import { correct, leastChances, Pool, twoSidedTail } from './permutation';
 import { deviations, type Spread } from './statistics';
 import { deviationOf, fill, presentIn, spreadOf, sumIn, totals } from './sums';
 import type { Tally } from './tally';
+
+/** The sums of a group that a comparison needs. */
+export type Compared = Pick<GroupSums, 'own' | 'whole'>;
 
 /** By context. */
 export interface Comparison {
@@ -23,15 +26,20 @@ export const SURE = 0.01;
 export type Part = 'own' | 'whole';
 
 /** Both groups of a context. */
-export function spreads(layer: Layer, groups: readonly [Group, Group], part: Part, context: number): [Spread, Spread] {
+export function spreads(
+  layer: Layer,
+  groups: readonly [Compared, Compared],
+  part: Part,
+  context: number,
+): [Spread, Spread] {
   const at = part === 'own' ? context : layer.same[context];
-  const of = ({ own, whole }: Group) => (part === 'own' ? own : whole);
+  const of = ({ own, whole }: Compared) => (part === 'own' ? own : whole);
   const [a, b] = groups;
   return [spreadOf(of(a).sums, at, of(a).applied), spreadOf(of(b).sums, at, of(b).applied)];
 }
 
 /** Mean times in contexts, themselves or with all within them. */
-function means(layer: Layer, { own }: Group, part: Part): Float64Array {
+function means(layer: Layer, { own }: Compared, part: Part): Float64Array {
   const found = new Float64Array(layer.tree.count);
   if (part === 'whole') totals(own.sums, layer.tree.parent, found);
   else for (let at = 0; at < found.length; at++) found[at] = sumIn(own.sums, at);
@@ -47,7 +55,7 @@ class Sample {
   readonly tally: Tally;
   readonly spread: Spread;
 
-  constructor(layer: Layer, group: Group, part: Part) {
+  constructor(layer: Layer, group: Compared, part: Part) {
     this.mean = means(layer, group, part);
     this.tally = part === 'own' ? group.own : group.whole;
     // While deviations are those of a part of the group, it is no surer than that part.
@@ -70,7 +78,7 @@ class Sample {
  * Compares all contexts. Means are those of the executions whose own times are known, deviations those of the ones whose times
  * with all within are; while these are not all, what cannot be told yet has no chance.
  */
-export function compare(layer: Layer, groups: readonly [Group, Group], part: Part): Comparison {
+export function compare(layer: Layer, groups: readonly [Compared, Compared], part: Part): Comparison {
   const size = layer.tree.count;
   const [a, b] = groups.map((group) => new Sample(layer, group, part));
   const chance = new Float64Array(size).fill(NaN);

@@ -169,16 +169,24 @@ export class Separating {
     return found.length >= figures;
   }
 
-  /** Those that tell anything: the best first, of those as good as each other the surest. */
-  ranked(): Separation[] {
+  /** The test of one column, whether it tells anything or not. */
+  of(column: number): Separation | null {
+    return this.corrected().find((one) => one.column === column) ?? null;
+  }
+
+  private corrected(): Separation[] {
     const chances = Float64Array.from(this.found, ({ chance }) => chance);
     correct(
       chances,
       Float64Array.from(this.found, ({ least }) => least),
     );
-    const all = this.found.map(({ column, groups, higher }, at) => ({ column, groups, higher, chance: chances[at] }));
+    return this.found.map(({ column, groups, higher }, at) => ({ column, groups, higher, chance: chances[at] }));
+  }
+
+  /** Those that tell anything: the best first, of those as good as each other the surest. */
+  ranked(): Separation[] {
     const apart = (one: Separation) => Math.abs(one.higher - 0.5);
-    return all
+    return this.corrected()
       .filter((one) => one.higher !== 0.5)
       .sort((one, other) => apart(other) - apart(one) || coarse(one.chance) - coarse(other.chance));
   }

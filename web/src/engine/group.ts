@@ -31,6 +31,13 @@ export interface GroupState {
   own: Float64Array;
 }
 
+/** Sums of times by context of one group. */
+export interface GroupSums {
+  own: Tally;
+  whole: Tally;
+  settle(deadline: number): boolean;
+}
+
 export class Group {
   size: number;
   /** By column of numbers: `ROOM` counts. */
@@ -51,7 +58,7 @@ export class Group {
 
   constructor(
     readonly table: Table,
-    private layer: Layer,
+    layer: Layer,
     /** A group without filters, from which sums are copied instead of made again. */
     private readonly all: Group | null = null,
     /** The group of all executions, if it was made before. */
@@ -60,7 +67,7 @@ export class Group {
     const { executions, stride, codes } = table;
     this.fails = new Uint32Array(executions);
     this.size = executions;
-    [this.own, this.whole] = this.tallies();
+    [this.own, this.whole] = Group.tallies(layer, executions);
     if (made !== undefined) {
       ({ histograms: this.histograms, facets: this.facets } = made);
       this.own.begin(made.own);
@@ -79,13 +86,12 @@ export class Group {
     }
   }
 
-  private tallies(): [Tally, Tally] {
-    const { layer } = this;
+  private static tallies(layer: Layer, executions: number): [Tally, Tally] {
     const { count } = layer.tree;
     const whole = new Whole(layer);
     return [
-      new Tally(count, this.table.executions, (sums, one, sign) => addOwn(sums, layer.own, one, sign)),
-      new Tally(count, this.table.executions, (sums, one, sign) => addWhole(sums, whole, one, sign)),
+      new Tally(count, executions, (sums, one, sign) => addOwn(sums, layer.own, one, sign)),
+      new Tally(count, executions, (sums, one, sign) => addWhole(sums, whole, one, sign)),
     ];
   }
 
@@ -97,14 +103,19 @@ export class Group {
 
   /** Begins anew with another tree of contexts. */
   setLayer(layer: Layer): void {
-    this.layer = layer;
-    [this.own, this.whole] = this.tallies();
+    [this.own, this.whole] = Group.tallies(layer, this.table.executions);
     this.own.restart(this.fails);
     this.whole.restart(this.fails);
   }
 
   has(execution: number): boolean {
     return this.fails[execution] === 0;
+  }
+
+  hasSameMembers(other: Group): boolean {
+    if (this.size !== other.size) return false;
+    for (let one = 0; one < this.fails.length; one++) if (this.has(one) !== other.has(one)) return false;
+    return true;
   }
 
   /** Executions whose times wait to be added or taken away. */
@@ -323,6 +334,19 @@ export class Group {
 
   settleWhole(deadline: number, now?: () => number): boolean {
     return this.whole.settle(this.fails, this.size, this.all?.whole ?? null, deadline, now);
+  }
+
+  /**
+   * Sums by another tree of contexts than the group's own. `settle` works on them until a time and returns whether they
+   * are complete; they do not follow later changes of the group.
+   */
+  sumsBy(layer: Layer): GroupSums {
+    const [own, whole] = Group.tallies(layer, this.table.executions);
+    const { fails, size } = this;
+    for (const tally of [own, whole]) tally.restart(fails);
+    const settle = (deadline: number) =>
+      own.settle(fails, size, null, deadline) && whole.settle(fails, size, null, deadline);
+    return { own, whole, settle };
   }
 
   /** Members in an order. */

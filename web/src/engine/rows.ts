@@ -32,6 +32,16 @@ function wholeFrom(axis: Axis, bin: number): number {
   return value + 0;
 }
 
+/** Numbers in the bins from `begin` to `end` (exclusive): of whole numbers the least and the greatest. */
+export function boundsOf(axis: Axis, range: Range, begin: number, end: number): { low: number; high: number } {
+  const isWhole = isWholeRange(range);
+  // The ends also hold numbers outside the axis, such as 0 on a logarithmic one.
+  const low = begin === 0 ? range.low : isWhole ? wholeFrom(axis, begin) : valueAt(axis, begin / axis.bins);
+  const isLast = end >= axis.bins;
+  const high = isLast ? range.high : isWhole ? wholeFrom(axis, end) - 1 : valueAt(axis, end / axis.bins);
+  return { low, high };
+}
+
 /** Rows of an axis; whole numbers have a row each if they are few. */
 export function rowsOf(axis: Axis, range: Range): Row[] {
   if (range.known === 0) return [];
@@ -42,10 +52,7 @@ export function rowsOf(axis: Axis, range: Range): Row[] {
   for (let part = 0; part < parts; part++) {
     const begin = Math.floor((part * axis.bins) / parts);
     const end = Math.floor(((part + 1) * axis.bins) / parts);
-    const isLast = end === axis.bins;
-    // At the very ends are what the axis has no room for (0 on a logarithmic one), too.
-    const low = begin === 0 ? range.low : isWhole ? wholeFrom(axis, begin) : valueAt(axis, begin / axis.bins);
-    const high = isLast ? range.high : isWhole ? wholeFrom(axis, end) - 1 : valueAt(axis, end / axis.bins);
+    const { low, high } = boundsOf(axis, range, begin, end);
     // Between two whole numbers there is nothing to tell.
     if (low <= high) rows.push({ begin, end, low, high });
   }

@@ -1,7 +1,7 @@
 /** The flame graph as a picture. */
 
 import { SURE } from '../engine/compare';
-import { AROUND, type Boxes, layout, VANISHED } from '../engine/flame';
+import { AROUND, type Boxes, layout, VANISHED, widths } from '../engine/flame';
 import { FrameKind } from '../engine/pack';
 import type { Model } from '../model';
 import { fitted, prepared, setFont } from './hooks';
@@ -63,7 +63,6 @@ export function draw(canvas: HTMLCanvasElement, model: Model, hovered: number | 
       frameOf(pen, { ...box, wide: Math.max(2, box.wide) }, currentTheme().focus, isCursor ? 2 : 1.25);
     }
   }
-  if (boxes.total === 0) sayEmpty(pen, model);
   return { boxes, width };
 }
 
@@ -140,22 +139,9 @@ function frameOf(pen: Pen, { x, y, wide }: Box, colour: string, line: number): v
   pen.lineWidth = 1;
 }
 
-/** Shown if the trace does not record when threads ran. */
-export const WITHOUT_TIMES =
-  'Where time went is unknown: the trace has no scheduling events (sched_switch) for these executions.';
-
-/** Reason for an empty graph. */
-export function emptyText(model: Model): string {
-  const side = model.shown.mode === 'a' ? 0 : 1;
-  const group = `Group ${'AB'[side]}`;
-  if (model.groups[side].size === 0) return `${group} is empty.`;
-  if (!model.hasTimes) return WITHOUT_TIMES;
-  return `${group} spent no time in ${model.nameOf(model.shown.zoom)}.`;
-}
-
-function sayEmpty(pen: Pen, model: Model): void {
-  pen.fillStyle = currentTheme().soft;
-  pen.fillText(emptyText(model), 8, ROW * 1.6);
+/** Mean time that the width of the graph stands for, in nanoseconds; 0 if there is nothing to draw. */
+export function totalOf(model: Model): number {
+  return widths(model.layer, model.whole, model.shown.mode).width[model.shown.zoom];
 }
 
 function yOf(row: number, rows: number, isFlipped: boolean): number {

@@ -1,4 +1,4 @@
-/** The flame graph as a table, for those who do not see it: a tree, whose lines the arrows go through. */
+/** The flame graph as a table, for screen readers: a tree whose rows the arrow keys walk through. */
 
 import { useRef, useState } from 'preact/hooks';
 import { SURE } from '../engine/compare';
@@ -9,10 +9,10 @@ import { kindOf } from './facts';
 import { labelOf } from './flame-picture';
 import { useModel } from './hooks';
 
-/** Lines that are shown at once, and how many come when more are asked for. */
+/** Rows at first, and rows that each click adds. */
 const LINES = 200;
 const MORE = 800;
-/** Levels that are seen to be deeper than others: names need room, too. */
+/** Levels that are indented at most: names need room. */
 const INDENTED = 24;
 
 export function Shares({ boxes }: { boxes: Boxes | null }) {
@@ -25,7 +25,7 @@ export function Shares({ boxes }: { boxes: Boxes | null }) {
   );
 }
 
-/** Where a key goes from a line: to the line before or behind, around, or the first one within. */
+/** The line that a key goes to: the previous or next line, the parent, or the first child. */
 function goal(lines: Line[], at: number, key: string): number {
   const { level } = lines[at];
   if (key === 'ArrowDown') return at + 1;
@@ -46,7 +46,7 @@ function Tree({ boxes }: { boxes: Boxes }) {
   const body = useRef<HTMLTableSectionElement>(null);
   const { tree } = model.layer;
   const lines = outline(tree, boxes, most);
-  // The line that the keyboard comes to first: where it was, if that is still there.
+  // The tab stop is the line that had the focus last, if it still exists.
   const place = Math.max(
     0,
     lines.findIndex(({ box }) => boxes.context[box] === current),
@@ -115,7 +115,7 @@ function Tree({ boxes }: { boxes: Boxes }) {
       </div>
       {left > 0 ? (
         <button type="button" class="quiet" onClick={() => setMost(most + MORE)}>
-          {`Show more: ${count(left)} narrower ones are left out`}
+          {`Show more (${count(left)} narrower frames are left out)`}
         </button>
       ) : null}
     </>
@@ -123,6 +123,6 @@ function Tree({ boxes }: { boxes: Boxes }) {
 }
 
 function differText(model: Model, context: number, isVanished: boolean): string {
-  const sure = model.whole.chance[context] < SURE ? 'yes' : 'not surely';
+  const sure = model.whole.chance[context] < SURE ? 'yes' : 'not significantly';
   return isVanished ? `${sure}, only in A` : sure;
 }

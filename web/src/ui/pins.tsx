@@ -1,4 +1,4 @@
-/** What was pinned: the numbers of some contexts, which stay in sight while groups change. */
+/** Pinned contexts: their numbers stay in sight while groups change. */
 
 import { ways } from '../engine/ways';
 import { Facts } from './facts';

@@ -10,6 +10,8 @@ export interface Theme {
   panel: string;
   /** Of groups: all that pass other filters, and those chosen. */
   groups: [string, string];
+  /** Letters in the colours of groups: with a contrast of 4.5 to the panel. */
+  groupText: [string, string];
   pale: string;
   plain: string;
   /** From little to much more in A, and in B. */
@@ -40,6 +42,7 @@ const LIGHT: Theme = {
   line: '#d5dae2',
   panel: '#ffffff',
   groups: ['#2b6cb0', '#c8610a'],
+  groupText: ['#2b6cb0', '#b4540a'],
   pale: '#c9d0da',
   plain: '#dfe3e9',
   less: ['#cfe0f1', '#3f86cc'],
@@ -65,6 +68,7 @@ const DARK: Theme = {
   line: '#333b47',
   panel: '#1a1f27',
   groups: ['#6cb0f0', '#f39a4a'],
+  groupText: ['#6cb0f0', '#f39a4a'],
   pale: '#444e5c',
   plain: '#39424e',
   less: ['#33465c', '#4b95dc'],
@@ -84,6 +88,7 @@ export type Choice = 'auto' | 'light' | 'dark';
 
 const wishes = matchMedia('(prefers-color-scheme: dark)');
 const listeners = new Set<() => void>();
+let isOnPaper = false;
 let choice: Choice = stored();
 let theme = made();
 
@@ -97,9 +102,14 @@ function stored(): Choice {
 }
 
 function made(): Theme {
-  const isDark = choice === 'dark' || (choice === 'auto' && wishes.matches);
+  const isDark = !isOnPaper && (choice === 'dark' || (choice === 'auto' && wishes.matches));
   document.documentElement.dataset.theme = isDark ? 'dark' : 'light';
   return isDark ? DARK : LIGHT;
+}
+
+/** Whether canvases are drawn for paper: light, and with more pixels than the screen has. */
+export function isPrinting(): boolean {
+  return isOnPaper;
 }
 
 function renew(): void {
@@ -108,6 +118,16 @@ function renew(): void {
 }
 
 wishes.addEventListener('change', renew);
+
+for (const [event, isStart] of [
+  ['beforeprint', true],
+  ['afterprint', false],
+] as const) {
+  addEventListener(event, () => {
+    isOnPaper = isStart;
+    renew();
+  });
+}
 
 export function currentTheme(): Theme {
   return theme;

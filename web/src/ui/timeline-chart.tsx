@@ -1,4 +1,4 @@
-/** The timeline of an execution: zooming, panning, pointing. */
+/** The timeline of a critical path: zooming, panning, selecting. */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Path } from '../data/source';
@@ -20,7 +20,7 @@ import {
   threadName,
 } from './timeline-picture';
 
-/** Segments in the table for screen readers. */
+/** Rows of the table at most. */
 const MOST = 300;
 
 export function Chart({ model, path }: { model: Model; path: Path }) {
@@ -33,7 +33,7 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
   const height = AXIS + path.threads.length * ROW;
   const states = useMemo(() => statesOf(spans), [spans]);
 
-  /** Never beyond the ends, never less than a nanosecond. */
+  /** Shows a range, kept within the ends and at least 10 ns long. */
   const go = (low: number, high: number) => {
     const width = Math.min(end, Math.max(10, high - low));
     const begin = Math.min(end - width, Math.max(0, low));
@@ -148,7 +148,7 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
         role="application"
         tabIndex={0}
         data-timeline
-        aria-label="Timeline of threads. W and S zoom, A and D pan, up and down go from segment to segment."
+        aria-label="Timeline of threads. W and S zoom, A and D pan, Up and Down go from segment to segment."
         onKeyDown={key}
       >
         <canvas
@@ -172,7 +172,7 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
       <div class="told" aria-live="polite">
         {told === null ? (
           <p class="hint">
-            Point at a segment, or click one, for its reason and its stack. Ctrl and the wheel zoom, dragging pans.
+            Point at a segment or click it for its wait reason and its stack. Ctrl and the wheel zoom, dragging pans.
           </p>
         ) : (
           <Told model={model} path={path} span={told} />
@@ -184,8 +184,8 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
           <caption class="unseen">Segments of the critical path</caption>
           <thead>
             <tr>
-              <th scope="col">at</th>
-              <th scope="col">for</th>
+              <th scope="col">begin</th>
+              <th scope="col">duration</th>
               <th scope="col">thread</th>
               <th scope="col">state</th>
               <th scope="col">innermost frame</th>
@@ -203,7 +203,7 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
             ))}
           </tbody>
         </table>
-        {spans.length > MOST ? <p class="hint">{`and ${count(spans.length - MOST)} more`}</p> : null}
+        {spans.length > MOST ? <p class="hint">{`${count(spans.length - MOST)} more segments`}</p> : null}
       </details>
     </div>
   );
@@ -232,7 +232,7 @@ function Told({ model, path, span }: { model: Model; path: Path; span: Span }) {
             {NOTES[kind[frame]] === undefined ? null : <small>{` ${NOTES[kind[frame]]}`}</small>}
           </li>
         ))}
-        {span.state.stack.length === 0 ? <li class="hint">no stack is known</li> : null}
+        {span.state.stack.length === 0 ? <li class="hint">The stack is unknown.</li> : null}
       </ol>
     </div>
   );
