@@ -1,6 +1,6 @@
 /** Restoring groups, searches, pins and the token from the address, and the steps of Back. */
 
-import { brush, calm, EXECUTIONS, expect, hash, open, openAll, size, test } from './page';
+import { brush, calm, EXECUTIONS, expect, hash, laneOf, open, openAll, picture, size, test, valueBox } from './page';
 
 test('opens with the groups of the terminal, and says so in the address', async ({ page, alone, context }) => {
   await open(page, alone);
@@ -37,7 +37,7 @@ test('permalinks give the same page, and the way back goes step by step', async 
   await openAll(page, alone);
   await page.click('text=Slowest 1 %');
   await calm(page);
-  await page.locator('fieldset.side-b label', { hasText: 'worker-2' }).click();
+  await valueBox(page, 'b', 'worker-2', 'thread').check();
   await calm(page);
   await page.fill('#search', 'query');
   await page.locator('[data-ranked]').first().click();
@@ -52,9 +52,8 @@ test('permalinks give the same page, and the way back goes step by step', async 
   await expect(other.locator('#search')).toHaveValue('query');
   await expect(other.locator('.pin')).toHaveCount(1);
   await expect(other.locator('button:text-is("log counts")')).toHaveAttribute('aria-pressed', 'true');
-  expect(await other.locator('[data-flame] canvas').screenshot()).toEqual(
-    await page.locator('[data-flame] canvas').screenshot(),
-  );
+  const [graph, same] = [page, other].map((one) => one.locator('[data-flame] canvas'));
+  await expect.poll(async () => (await picture(same)) === (await picture(graph))).toBe(true);
   // Four steps: height, pin, search and zoom.
   for (let step = 0; step < 4; step++) await page.goBack();
   await calm(page);
@@ -96,6 +95,7 @@ test('served: the token leaves the address, kinds are switched, the page is expo
   expect(page.url()).not.toContain('secret');
   await page.reload();
   await page.waitForSelector('[data-flame]');
+  await calm(page);
   await page.click('text=Slowest 1 %');
   await calm(page);
   await page.locator('.list.side-b [data-execution]').first().click();
@@ -153,6 +153,7 @@ test('served: links without a token open in other tabs of the same browser, and 
   await calm(page);
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: served.origin });
   await page.click('text=Copy link');
+  await expect(page.locator('header.top')).toContainText('Link copied');
   const link = await page.evaluate(() => navigator.clipboard.readText());
   expect(link).toBe(page.url());
   expect(link).not.toContain('secret');
@@ -176,12 +177,10 @@ test('a drag that rests on its way can be gone back from', async ({ page, alone 
   await brush(page, 'b m.duration_ns', 0.5, 0.9);
   await calm(page);
   const [before, chosen] = [hash(page), await size(page, 'B')];
-  const canvas = page.locator('[data-histogram="b m.waiting_ns"] canvas');
-  await canvas.scrollIntoViewIfNeeded();
-  const box = (await canvas.boundingBox())!;
-  await page.mouse.move(box.x + box.width * 0.2, box.y + 20);
+  const { x, y } = await laneOf(page, 'b m.waiting_ns');
+  await page.mouse.move(x(0.2), y);
   await page.mouse.down();
-  await page.mouse.move(box.x + box.width * 0.8, box.y + 20, { steps: 5 });
+  await page.mouse.move(x(0.8), y, { steps: 5 });
   // All that is done when nothing moves has been done, and nothing is decided yet.
   await calm(page);
   expect(await size(page, 'B')).not.toBe(chosen);

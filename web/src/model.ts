@@ -20,7 +20,7 @@ import type { Ready } from './engine/ready';
 import { SPARE, Table } from './engine/table';
 import { type TextColumn, type TextSeparation, TextWork, textColumns } from './engine/texts';
 import { clean } from './format';
-import { choiceOf, type Findings, type Piece, verdict } from './verdict';
+import { choiceOf, type Findings, namedContext, type Piece, verdict } from './verdict';
 
 /** Milliseconds of a frame for sums by context. */
 const BUDGET = 14;
@@ -68,6 +68,8 @@ export class Model {
   texts: TextSeparation[] = [];
   /** The first sentence of the page, of the groups for which metrics and texts were tested last. */
   verdict: Piece[] = [];
+  /** The context that the verdict names, in the tree of calls; 0 if it names none. */
+  cause = 0;
   /** Columns of the filters, those that separate the groups best first: keys of numbers and of codes. */
   order: string[] = [];
   /** Whether the filters are shown. It is not in the address: a link is about the groups. */
@@ -289,7 +291,9 @@ export class Model {
     this.isSeparated = true;
     this.separations = figures.ranked();
     this.texts = texts.ranked();
-    this.verdict = verdict(this.findings(figures, forward.groups));
+    const findings = this.findings(figures, forward.groups);
+    this.verdict = verdict(findings);
+    this.cause = namedContext(findings);
     if (this.isUnordered) this.orderFilters();
     this.emit('figures');
   }

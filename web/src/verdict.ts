@@ -327,6 +327,12 @@ export function verdict(given: Findings): Piece[] {
   return [...found, say('; '), ...causeWords(given, given.cause)];
 }
 
+/** The context that the sentence is about; 0 if it names none. */
+export function namedContext({ cause, greatest, hasTimes, isSame, sizes }: Findings): number {
+  if (!hasTimes || isSame || sizes.includes(0)) return 0;
+  return cause?.context ?? greatest?.context ?? 0;
+}
+
 /** The sentence as plain text. */
 export function verdictText(pieces: Piece[]): string {
   return pieces.map(({ text }) => text).join('');

@@ -12,7 +12,10 @@ export function Summary() {
       <div class="heads">
         <Head side={0} />
         <Head side={1} />
-        <FiltersButton />
+        <span class="to-filters">
+          <CauseButton />
+          <FiltersButton />
+        </span>
       </div>
     </section>
   );
@@ -52,12 +55,24 @@ export function Words({ pieces }: { pieces: Piece[] }) {
   );
 }
 
+/** Zooms to the context that the verdict names. */
+function CauseButton() {
+  const model = useModel();
+  useTopics(model, 'figures', 'view', 'step');
+  if (model.cause === 0 || !model.isVerdictKnown || model.shown.isInverted) return null;
+  return (
+    <button type="button" onClick={() => model.zoomTo(model.cause)}>
+      Show in the flame graph
+    </button>
+  );
+}
+
 /** Filters stand beside the graph where there is room, and can be hidden there; else they follow it. */
 function FiltersButton() {
   const model = useModel();
   useTopics(model, 'view');
   return (
-    <span class="to-filters">
+    <>
       <button
         type="button"
         class="beside-only"
@@ -70,7 +85,7 @@ function FiltersButton() {
       <button type="button" class="below-only" onClick={() => goToFilters(model)}>
         Go to filters
       </button>
-    </span>
+    </>
   );
 }
 
