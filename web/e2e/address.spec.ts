@@ -35,7 +35,7 @@ test('opens with the groups of the terminal, and says so in the address', async 
 
 test('permalinks give the same page, and the way back goes step by step', async ({ page, alone, context }) => {
   await openAll(page, alone);
-  await page.click('text=Slowest 1 %');
+  await page.click('button:has-text("Slowest 1 %")');
   await calm(page);
   await valueBox(page, 'b', 'worker-2', 'thread').check();
   await calm(page);
@@ -96,7 +96,7 @@ test('served: the token leaves the address, kinds are switched, the page is expo
   await page.reload();
   await page.waitForSelector('[data-flame]');
   await calm(page);
-  await page.click('text=Slowest 1 %');
+  await page.click('button:has-text("Slowest 1 %")');
   await calm(page);
   await page.locator('.list.side-b [data-execution]').first().click();
   await expect(page.locator('dialog.timeline .legend')).toContainText('block-device');
@@ -107,7 +107,7 @@ test('served: the token leaves the address, kinds are switched, the page is expo
   await expect(page.locator('[data-size=B]')).toHaveText('30');
   await calm(page);
   const waits = page.waitForEvent('download');
-  await page.click('text=Export');
+  await page.click('button:text-is("Export")');
   const download = await waits;
   const file = await download.path();
   expect(download.suggestedFilename()).toMatch(/^[\w.-]+\.html$/);
@@ -152,7 +152,7 @@ test('served: links without a token open in other tabs of the same browser, and 
   await page.locator('[data-ranked]').first().click();
   await calm(page);
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: served.origin });
-  await page.click('text=Copy link');
+  await page.click('button:text-is("Copy link")');
   await expect(page.locator('header.top')).toContainText('Link copied');
   const link = await page.evaluate(() => navigator.clipboard.readText());
   expect(link).toBe(page.url());

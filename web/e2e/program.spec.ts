@@ -12,8 +12,9 @@ import type { Layer } from '../src/engine/layer';
 import { FrameKind } from '../src/engine/pack';
 import { hedges, intervalOf, type Spread } from '../src/engine/statistics';
 import type { TextSeparation } from '../src/engine/texts';
+import { quantity } from '../src/format';
 import type { Model } from '../src/model';
-import { brush, calm, expect, hash, open, picture, size } from './page';
+import { brush, calm, expect, hash, laneOf, open, picture, size } from './page';
 import {
   BUILT,
   type ComparedText,
@@ -562,3 +563,94 @@ for (const scheme of ['light', 'dark'] as const) {
     await check();
   });
 }
+
+/** Words of the cause that the first sentence must contain, in this order. */
+const CAUSES = new Map<string, RegExp>([
+  [CPU.name, /^Slow steps .* preempted by controller, which runs compute \(called by rebuild_index\)\.$/],
+  [DISK.name, /^Slow requests .* in pread64\(\), waiting for disk loop0, which logger uses in flush_log/],
+  [
+    LOCK.name,
+    /^Slow orders .* waiting over the network for postgres, .* waiting for another postgres, which runs ExecScan/,
+  ],
+  [SLEEP.name, /^Slow lines .* for postgres, which is in pselect6\(\) \(called by pg_usleep in XLogFlush\), sleeping/],
+]);
+
+for (const study of STUDIES) {
+  test(`${study.name}: the first sentence names the cause, with the numbers of tracebraid compare`, async ({
+    page,
+    view,
+    context,
+  }, testInfo) => {
+    const { address } = await view(study);
+    const sentence = page.locator('[data-verdict]');
+    for (const conditions of [null, study.conditions]) {
+      await page.goto('about:blank');
+      await open(page, conditions === null ? address : `${address}#${study.address}`);
+      const text = await sentence.innerText();
+      expect(text).toMatch(CAUSES.get(study.name)!);
+      const { figures, groups, contexts } = compared(study.file, conditions, '--whole');
+      const duration = figures.find(({ figure }) => figure === 'duration_ns')!;
+      const [a, b] = duration.groups.map(({ mean }) => quantity(mean, 'ns'));
+      expect(text).toContain(`(${groups[1].executions}) take a mean of ${b} instead of ${a}; `);
+      // The share is that of a context in the terminal's table.
+      const [, more, share] = /; ([\d.]+ \wi?s) more \((\d+) % of the difference\)/.exec(text)!;
+      const same = contexts.filter(({ difference }) => quantity(difference, 'ns') === more);
+      expect(same.length).toBeGreaterThan(0);
+      expect(
+        same.map(({ difference }) => Math.abs((100 * difference) / duration.difference - Number(share)) < 1),
+      ).toContain(true);
+      expect(Number(share)).toBeGreaterThanOrEqual(50);
+      // Its context is the one that the button shows.
+      await page.click('button:text-is("Show in the flame graph")');
+      await calm(page);
+      const way = (await wordsOf(page))[Number(/zoom=(\d+)/.exec(hash(page))![1])];
+      expect(study.cause.filter((frame) => !way.includes(frame)).length).toBeLessThanOrEqual(1);
+    }
+    // An exported page says the same.
+    const file = testInfo.outputPath('page.html');
+    told('view', study.file, '--export', file);
+    writeFileSync(file, dressed(readFileSync(file, 'utf8')));
+    const alone = await context.newPage();
+    await open(alone, `${pathToFileURL(file).href}#${study.address}`);
+    await expect(alone.locator('[data-verdict]')).toHaveText(await sentence.innerText());
+  });
+}
+
+test('the sentence follows groups that a brush chooses, and rests while it moves', async ({ page, view }) => {
+  await open(page, (await view(DISK)).address);
+  const sentence = page.locator('[data-verdict]');
+  const before = await sentence.innerText();
+  await page.evaluate(() => {
+    const seen: string[] = [];
+    Object.assign(window, { seen });
+    const element = document.querySelector('[data-verdict]')!;
+    const look = () => seen.push(element.textContent ?? '');
+    new MutationObserver(look).observe(element, { childList: true, subtree: true, characterData: true });
+  });
+  const { x, y } = await laneOf(page, 'b m.running_ns');
+  await page.mouse.move(x(0.5), y);
+  await page.mouse.down();
+  for (let step = 1; step <= 20; step++) await page.mouse.move(x(0.5 + step / 50), y);
+  await expect(sentence).toHaveAttribute('aria-busy', /true|false/);
+  await page.mouse.up();
+  await page.locator('[data-histogram="b m.duration_ns"]').press('Delete');
+  await calm(page);
+  await expect(sentence).toHaveAttribute('aria-busy', 'false');
+  expect(await sentence.innerText()).not.toBe(before);
+  await expect(sentence).toContainText(/Requests in B \(\d+\) take a mean of|requests in B \(\d+\) take a mean of/);
+  // No sentence for each of twenty steps.
+  const seen = await page.evaluate(() => new Set((window as unknown as { seen: string[] }).seen).size);
+  expect(seen).toBeLessThanOrEqual(4);
+  await page.click('button:text-is("Reset")');
+  await calm(page);
+  await expect(sentence).toContainText('Both groups contain all 300 requests.');
+  // Inverting the graph does not change what is said.
+  await page.click('button:has-text("Slowest 1 %")');
+  await calm(page);
+  await expect(sentence).toHaveText(before);
+  await page.click('label.check:has-text("invert")');
+  await calm(page);
+  await page.click('button:text-is("Swap A and B")');
+  await calm(page);
+  await expect(sentence).toContainText(/^Fast requests \(150\).* less \(90 % of the difference\) in pread64\(\)/);
+});

@@ -109,7 +109,7 @@ export function clean(name: string, most = 200): string {
 
 /** A name of at most `most` characters, shortened in the middle: beginnings and ends of names tell them apart. */
 export function middle(name: string, most: number): string {
-  const whole = clean(name);
+  const whole = clean(name, name.length);
   if (whole.length <= most) return whole;
   const end = Math.floor((most - 1) / 2);
   return `${whole.slice(0, most - 1 - end)}…${whole.slice(whole.length - end)}`;

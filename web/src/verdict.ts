@@ -195,7 +195,7 @@ function stateOf(stay: Stay, next: Piece[] | null, hasCallers: boolean): Piece[]
 
 /** The words for a context: where the executions are, what they wait for, and what that thread does. */
 export function contextWords(tree: Contexts, names: readonly string[], context: number): Piece[] {
-  const frames = pathOf(tree, context).map((at) => ({ kind: tree.kind[at], name: clean(names[tree.name[at]]) }));
+  const frames = pathOf(tree, context).map((at) => ({ kind: tree.kind[at], name: names[tree.name[at]] }));
   const stays = staysOf(frames);
   const pieces: Piece[] = [];
   stays.forEach((stay, at) => {

@@ -20,7 +20,7 @@ for (const scheme of ['light', 'dark']) {
   await page.goto(address);
   await page.waitForSelector('[data-flame]');
   await shot('start');
-  await page.click('text=Slowest 1 %');
+  await page.click('button:has-text("Slowest 1 %")');
   await page.mouse.move(700, 20);
   await shot('slow');
   await page.hover('[data-flame] canvas', { position: { x: 500, y: 130 } });
@@ -34,7 +34,7 @@ for (const scheme of ['light', 'dark']) {
   await page.fill('#search', '');
   await page.click('button:text-is("B")');
   await shot('mode-b');
-  await page.click('text=Difference');
+  await page.click('button:text-is("Difference")');
   await shot('full', { fullPage: true });
   await page.click('.list.side-b [data-execution] >> nth=0');
   await page.waitForSelector('[data-timeline]');

@@ -76,6 +76,7 @@ export function Flame() {
       {isEmpty ? <EmptyGraph /> : null}
       <div class="graph" ref={graph}>
         <div
+          id="flame"
           class="boxes"
           role="application"
           tabIndex={0}
