@@ -250,7 +250,7 @@ function durationsOf(given: Findings, [a, b]: [Spread, Spread]): Piece[] {
 /** The part of the difference that the cause explains. */
 function causeWords({ tree, names }: Findings, { context, difference, share, contexts }: Cause): Piece[] {
   // More than all of it: executions of B spend less time in other contexts.
-  const part = share > 1.005 ? 'more than the whole difference' : `${percent(share, 1)} of the difference`;
+  const part = share > 1.05 ? 'more than the whole difference' : `${percent(Math.min(1, share), 1)} of the difference`;
   return [
     strong(`${quantity(Math.abs(difference), 'ns')} ${difference > 0 ? 'more' : 'less'}`),
     say(` (${part}) `),

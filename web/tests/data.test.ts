@@ -4,7 +4,20 @@ import { pathFrom } from '../src/data/source';
 import { forward, pathOf } from '../src/engine/layer';
 import { decodePack, FrameKind } from '../src/engine/pack';
 import { stateOf } from '../src/engine/states';
-import { chance, clean, digits, fittedTo, logTicks, moment, percent, quantity, signed, ticks } from '../src/format';
+import {
+  chance,
+  clean,
+  digits,
+  fittedTo,
+  logTicks,
+  middle,
+  moment,
+  percent,
+  quantity,
+  shortCount,
+  signed,
+  ticks,
+} from '../src/format';
 import { makePack, random } from '../tools/synthetic.mjs';
 
 describe('addresses', () => {
@@ -113,6 +126,21 @@ describe('numbers for people', () => {
   });
 
   it('show names without what turns them around', () => {
+    expect(middle('a short name', 20)).toBe('a short name');
+    expect(middle('the beginning and the end', 11)).toBe('the b…e end');
+    expect(middle('x'.repeat(500), 60).length).toBe(60);
+    expect(middle('a\u202eb', 60)).toBe('a\ufffdb');
+    expect([0, 999, 1000, 1820, 9960, 12_345, 123_456, 999_600, 1_234_567].map(shortCount)).toEqual([
+      '0',
+      '999',
+      '1k',
+      '1.8k',
+      '9.96k',
+      '12.3k',
+      '123k',
+      '1M',
+      '1.2M',
+    ]);
     expect(clean('a\u202eb\u0000c\nd')).toBe('a\ufffdb\ufffdc\ufffdd');
     expect(clean('x'.repeat(500)).length).toBe(201);
   });

@@ -1,4 +1,4 @@
-/** Takes pictures of the page, to be looked at: `node tools/shots.mjs FOLDER`. */
+/** Takes screenshots of the page, to look at: `node tools/shots.mjs FOLDER`. */
 import { mkdirSync } from 'node:fs';
 import { chromium as browserType } from '@playwright/test';
 import { ARGUMENTS, chromium } from './chromium.mjs';
@@ -14,7 +14,8 @@ for (const scheme of ['light', 'dark']) {
   page.on('console', (message) => console.log(scheme, message.type(), message.text()));
   page.on('pageerror', (error) => console.log(scheme, error.stack));
   const shot = async (name, options = {}) => {
-    await page.waitForTimeout(500);
+    await page.waitForFunction(() => window.tracebraid.isSettled);
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     await page.screenshot({ path: `${folder}/${scheme}-${name}.png`, ...options });
   };
   await page.goto(address);
@@ -43,6 +44,17 @@ for (const scheme of ['light', 'dark']) {
   await page.keyboard.press('Escape');
   await page.keyboard.press('?');
   await shot('help');
+  await page.keyboard.press('Escape');
+  for (const [width, height] of [
+    [1440, 900],
+    [1024, 768],
+    [390, 844],
+  ]) {
+    await page.setViewportSize({ width, height });
+    await page.evaluate(() => scrollTo(0, 0));
+    await shot(`${width}`);
+    await shot(`${width}-full`, { fullPage: true });
+  }
   await page.close();
 }
 await browser.close();

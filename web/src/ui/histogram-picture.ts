@@ -6,7 +6,7 @@
 import { type Axis, placeOf } from '../engine/axis';
 import { edgesOf, type Part } from '../engine/brush';
 import { ROOM } from '../engine/group';
-import { count, logTicks, quantity, ticks } from '../format';
+import { logTicks, quantity, shortCount, ticks } from '../format';
 import type { Model, Side } from '../model';
 import { fitted, prepared, setFont } from './hooks';
 import { currentTheme } from './theme';
@@ -119,7 +119,7 @@ function drawCounts({ pen }: Plot, { side, most }: Bars): void {
   const y = side === 0 ? 6 : 2 * HALF - 5;
   pen.textAlign = 'right';
   pen.fillStyle = theme.soft;
-  pen.fillText(fitted(pen, count(most), LEFT - 6), LEFT - 6, y);
+  pen.fillText(shortCount(most), LEFT - 6, y);
   pen.fillStyle = theme.line;
   pen.fillRect(LEFT - 4, side === 0 ? 4 : 2 * HALF - 3, 4, 1);
   pen.textAlign = 'left';
