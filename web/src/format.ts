@@ -1,4 +1,4 @@
-/** Numbers and names for people. */
+/** Numbers and names as text. */
 
 import { SURE } from './engine/compare';
 
@@ -16,7 +16,7 @@ export function shortCount(value: number): string {
   return `${digits(value / factor, value / factor < 9.95 ? 2 : 3)}${letter}`;
 }
 
-/** Three significant digits (or as many as that), without an exponent where that can be. */
+/** Three (or `places`) significant digits, without an exponent where possible. */
 export function digits(value: number, places = 3): string {
   if (value === 0) return '0';
   const size = Math.abs(value);
@@ -40,7 +40,7 @@ const SIZES: [number, string][] = [
   [1, 'B'],
 ];
 
-/** The unit in which a number of that size is written, and what of the base unit it is. */
+/** The unit for numbers of a size, and its factor. */
 export function unitFor(size: number, unit: string): [number, string] {
   const units = unit === 'ns' ? TIMES : unit === 'bytes' ? SIZES : null;
   if (units === null) return [1, ''];
@@ -55,7 +55,9 @@ export function quantity(value: number, unit: string, places = 3): string {
   return name === '' ? digits(value, places) : `${digits(value / factor, places)} ${name}`;
 }
 
-/** A range with its unit, with as many digits as its ends need to differ; a single number if it is one. */
+/**
+ * A range with its unit, with enough digits to distinguish its ends; one number if both are equal.
+ */
 export function span(low: number, high: number, unit: string): string {
   if (low === high) return quantity(low, unit);
   let ends = [''];
@@ -66,7 +68,7 @@ export function span(low: number, high: number, unit: string): string {
   return ends.join(' to ');
 }
 
-/** The same with a sign, for differences. */
+/** A quantity with a sign, for differences. */
 export function signed(value: number, unit: string): string {
   const text = quantity(Math.abs(value), unit);
   return value > 0 ? `+${text}` : value < 0 ? `−${text}` : text;
@@ -78,7 +80,7 @@ export function percent(part: number, whole: number): string {
   return value > 0 && value < 0.01 ? '< 0.01 %' : `${Number(value.toPrecision(value >= 99.5 ? 4 : 2))} %`;
 }
 
-/** A chance: powers of ten where it is small. */
+/** A probability; a power of ten if it is small. */
 export function chance(value: number): string {
   if (Number.isNaN(value)) return 'not tested';
   if (value < 1e-30) return '< 10⁻³⁰';
@@ -95,7 +97,7 @@ export function pText(value: number): string {
   return text.startsWith('<') ? `p ${text}` : `p = ${text}`;
 }
 
-/** The probability of a row, marked if it is not significant, as in the terminal. */
+/** A probability with a `~` before it if it is not significant, as in the terminal. */
 export function marked(value: number): string {
   return value < SURE || Number.isNaN(value) ? chance(value) : `~ ${chance(value)}`;
 }
@@ -103,18 +105,24 @@ export function marked(value: number): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
-/** What is left of a text, with an ellipsis; one that it ends in already is not doubled. */
+/** Appends an ellipsis, unless the text ends with one. */
 function cutOff(text: string): string {
   return `${text.replace(/[\s…]+$/, '')}…`;
 }
 
-/** A name from a trace, as it can be shown: nothing in it turns text around or is unseen, and it has an end. */
+/**
+ * A name from a trace that is safe to show: without invisible characters and characters that change
+ * the direction of text, and with at most `most` characters.
+ */
 export function clean(name: string, most = 200): string {
   const cut = name.length > most ? cutOff(name.slice(0, most)) : name;
   return cut.replace(UNSEEN, '\ufffd');
 }
 
-/** A name of at most `most` characters, shortened in the middle: beginnings and ends of names tell them apart. */
+/**
+ * A name with at most `most` characters, shortened in the middle: beginnings and ends distinguish
+ * names.
+ */
 export function middle(name: string, most: number): string {
   const whole = clean(name, name.length);
   if (whole.length <= most) return whole;
@@ -122,20 +130,23 @@ export function middle(name: string, most: number): string {
   return `${whole.slice(0, most - 1 - end)}…${whole.slice(whole.length - end)}`;
 }
 
-/** As much of a text as has room, with one ellipsis where something is cut off; `widthOf` tells how wide a letter is. */
+/**
+ * The beginning of a text that fits into a width, with an ellipsis if it is cut. `widthOf` is the
+ * width of a character.
+ */
 export function fittedTo(text: string, room: number, widthOf: (letter: string) => number): string {
   let width = 0;
   for (let at = 0; at < text.length; at++) {
     width += widthOf(text[at]);
     if (width <= room) continue;
-    // The ellipsis takes about two letters.
+    // The ellipsis is about two characters wide.
     const cut = cutOff(text.slice(0, Math.max(0, at - 1)));
     return cut.length < 3 ? '' : cut;
   }
   return text;
 }
 
-/** A moment of nanoseconds since 1970, with all nanoseconds. */
+/** A time in nanoseconds since 1970 as date and time, with all nanoseconds. */
 export function moment(ns: bigint): string {
   const ms = Number(ns / 1_000_000n);
   const date = new Date(ms);
@@ -144,7 +155,7 @@ export function moment(ns: bigint): string {
   return `${date.toISOString().slice(0, 19).replace('T', ' ')}.${rest} UTC`;
 }
 
-/** Round places on an axis from `low` to `high`, some `most` of them. */
+/** Round numbers from `low` to `high`, about `most` of them. */
 export function ticks(low: number, high: number, unit: string, most: number): number[] {
   const span = high - low;
   if (!(span > 0) || most < 1) return [];
@@ -158,7 +169,10 @@ export function ticks(low: number, high: number, unit: string, most: number): nu
   return found;
 }
 
-/** Places on a logarithmic axis: powers of ten (of 1024 for bytes), fewer if there are many, more between if there are few. */
+/**
+ * Numbers for marks of a logarithmic axis: powers of ten (of two for bytes), thinned out or
+ * subdivided to fit.
+ */
 export function logTicks(low: number, high: number, unit: string, most: number): number[] {
   const base = unit === 'bytes' ? 2 : 10;
   const first = Math.ceil(Math.log(low) / Math.log(base) - 1e-9);

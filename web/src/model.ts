@@ -1,8 +1,9 @@
 /**
- * What the page shows, and how it changes: filters of both groups, and how they are looked at.
+ * State of the page: the filters of both groups, and the view of them.
  *
- * Brushes move more often than a screen is drawn, so what is asked for is done once a frame: histograms at once, sums by
- * context as far as the frame's time goes, and the rest in the next ones. Whatever draws listens to some of the topics.
+ * Brushes move more often than the screen is refreshed, so requests are collected and served once a
+ * frame: histograms at once, sums by context as far as the frame's time allows, the rest in the
+ * next frames. Components listen to topics.
  */
 
 import { type Filters, initial, type Shown, toAddress } from './data/address';
@@ -22,24 +23,24 @@ import { type TextColumn, type TextSeparation, TextWork, textColumns } from './e
 import { clean } from './format';
 import { choiceOf, type Findings, namedContext, type Piece, verdict } from './verdict';
 
-/** Milliseconds of a frame for sums by context. */
+/** Milliseconds of a frame for sums by context while a brush moves. */
 const BUDGET = 14;
-/** The same while no brush moves. */
+/** Milliseconds of a frame for sums by context while nothing moves. */
 const STILL = 32;
-/** Milliseconds between pictures of sums that are not complete, while no brush moves. */
+/** Milliseconds between drawings of incomplete sums while nothing moves. */
 const PICTURES = 120;
-/** Milliseconds of calm before what is slower is done: lists, tables, the address. */
+/** Milliseconds without change before the slower work: lists, tables, the address. */
 const CALM = 150;
-/** Milliseconds between parts of work that nobody waits for. */
+/** Milliseconds between parts of background work. */
 const PAUSE = 30;
-/** Contexts in the list of those that differ most. */
+/** Maximum length of the list of contexts that differ most. */
 const RANKED = 20;
 
 export type Side = 0 | 1;
 
 /**
- * `step`: groups changed; `sums`: their sums by context, too; `view`: how it is looked at; `calm`: nothing moves any more;
- * `figures`: which figures and texts tell the groups apart is known.
+ * `step`: groups changed; `sums`: sums by context changed, too; `view`: the view of the groups
+ * changed; `calm`: nothing moves any more; `figures`: metrics and texts have been tested.
  */
 export type Topic = 'step' | 'sums' | 'view' | 'calm' | 'figures';
 
@@ -52,35 +53,41 @@ interface Forward {
 export class Model {
   readonly table: Table;
   groups: [Group, Group];
-  /** All executions. */
+  /** The group of all executions. */
   private readonly all: Group;
   layer: Layer;
   shown: Shown = initial();
-  /** The comparison of times with all within, which gives widths; of colours' part. */
+  /** Comparison of total times, which give widths, and of the times that colours show. */
   whole!: Comparison;
   coloured!: Comparison;
   /** Contexts in which the groups differ most, significant or not. */
   ranking: number[] = [];
   rankedBy!: Comparison;
-  /** Which figures tell the groups apart, the best first; of the groups as they were when nothing moved for the last time. */
+  /**
+   * Metrics that separate the groups, the best first; of the groups as they were when nothing moved
+   * last.
+   */
   separations: Separation[] = [];
-  /** The same of texts. */
+  /** Texts that separate the groups, the best first. */
   texts: TextSeparation[] = [];
   /** The first sentence of the page, of the groups for which metrics and texts were tested last. */
   verdict: Piece[] = [];
   /** The context that the verdict names, in the tree of calls; 0 if it names none. */
   cause = 0;
-  /** Columns of the filters, those that separate the groups best first: keys of numbers and of codes. */
+  /**
+   * Columns of the filters, those that separate the groups best first: keys of numbers and of
+   * codes.
+   */
   order: string[] = [];
   /** Whether the filters are shown. It is not in the address: a link is about the groups. */
   hasFilters = true;
-  /** Contexts whose names have the searched text; null if none is searched. */
+  /** Contexts whose names contain the searched text; null without a search. */
   found: Uint8Array | null = null;
-  /** How long the last frames took, in ms. */
+  /** Durations of the last frames in ms, for the benchmark. */
   readonly frames: number[] = [];
-  /** What the keyboard points at in the flame graph. */
+  /** The context at the keyboard's cursor in the flame graph. */
   cursor = 0;
-  /** Why something that was asked for was not done. */
+  /** Message about a request that was refused. */
   said = '';
 
   private readonly listeners = new Map<Topic, Set<() => void>>();
@@ -93,12 +100,15 @@ export class Model {
   private lastSums = 0;
   private laterTimer = 0;
   private figuresTimer = 0;
-  /** Whether figures have been tested since groups changed. */
+  /** Whether metrics and texts have been tested since groups changed. */
   private isSeparated = false;
   private isDiscrete = false;
-  /** Whether filters are ordered anew with the next test of metrics: after a brush rows keep their places. */
+  /**
+   * Whether the next test of metrics orders the filters. A brush does not: rows would move below
+   * the pointer.
+   */
   private isUnordered = true;
-  /** A drag is in progress: its current state is not one to return to. */
+  /** A drag is in progress: its intermediate states are not steps of the Back button. */
   private isHeld = false;
   private isClosed = false;
   private automaticOnes: Automatic | null | undefined;
@@ -121,7 +131,7 @@ export class Model {
     this.restore(wanted);
   }
 
-  /** Nobody looks at it any more: the address is another one's. */
+  /** Ends all timers. The address then belongs to another model. */
   close(): void {
     clearTimeout(this.calmTimer);
     clearTimeout(this.laterTimer);
@@ -140,7 +150,7 @@ export class Model {
     return () => listeners.delete(listener);
   }
 
-  /** Number of times that topics came up: a component that began to listen late has missed some. */
+  /** Number of emissions of topics, by which a late listener detects that it missed one. */
   roundOf(topics: readonly Topic[]): number {
     return topics.reduce((sum, topic) => sum + (this.rounds.get(topic) ?? 0), 0);
   }
@@ -150,7 +160,7 @@ export class Model {
     for (const listener of [...(this.listeners.get(topic) ?? [])]) listener();
   }
 
-  // What is done once a frame.
+  // Work of each frame.
 
   schedule(): void {
     if (this.isScheduled) return;
@@ -168,7 +178,7 @@ export class Model {
     this.isChanged = false;
     if (isMoved) this.emit('step');
     const before = this.behind;
-    // While nobody drags there is more time, and pictures of what is not complete are needed less often.
+    // Without a drag there is more time, and incomplete sums need fewer drawings.
     const budget = isMoved ? BUDGET : STILL;
     const isSettled = this.settle(Math.max(begin + budget, performance.now() + BUDGET / 2));
     if (isMoved || (before > 0 && (isSettled || begin - this.lastSums > PICTURES))) {
@@ -187,8 +197,9 @@ export class Model {
   }
 
   /**
-   * Works on sums until that time: first what gives means in both groups, the one with less to do before the other, each with
-   * a half of the time at least. Groups without filters wait for the sums of all.
+   * Works on sums until a time: first on own times, which give all means, starting with the group
+   * that has less to do; each group gets at least half of the time. Groups without filters wait for
+   * the sums of all executions.
    */
   private settle(deadline: number): boolean {
     const filtered = this.groups.filter((group) => group.isFiltered()).sort((one, other) => one.behind - other.behind);
@@ -210,7 +221,7 @@ export class Model {
     return true;
   }
 
-  /** Sums of all that nobody waits for yet are made when there is nothing else to do. */
+  /** Completes the sums of all executions when there is nothing else to do. */
   private later(): void {
     if (this.all.behind === 0 || this.isClosed) return;
     clearTimeout(this.laterTimer);
@@ -221,18 +232,18 @@ export class Model {
     }, PAUSE);
   }
 
-  /** Executions whose times are not in the sums yet. */
+  /** Number of executions whose times are not in the sums yet. */
   get behind(): number {
     return this.groups.reduce((sum, group) => sum + (group.isFiltered() ? group.behind : this.all.behind), 0);
   }
 
-  /** Inverted, the own time of a box is that of its outermost caller: colours show everything within it. */
+  /** In the inverted tree own time belongs to the outermost callers, so colours show total time. */
   private get colouredPart(): Part {
     return this.shown.isInverted ? 'whole' : this.shown.part;
   }
 
   private refresh(): void {
-    // Of a group of whose executions none is reckoned yet nothing can be said: what was known stays.
+    // While no execution of a group is in its sums, the previous comparison stays.
     const isBlank = this.groups.some((group) => group.size > 0 && group.own.applied === 0);
     if (isBlank && this.whole !== undefined && this.whole.meanA.length === this.layer.tree.count) return;
     this.whole = compare(this.layer, this.groups, 'whole');
@@ -267,7 +278,7 @@ export class Model {
     return { groups: [a, b], settle };
   }
 
-  /** Ranks contexts by their own time; in the tree of callers functions, wherever they were called from. */
+  /** Ranks contexts by own time; in the inverted tree functions by all their time. */
   private rank(): void {
     const own = this.shown.isInverted ? this.whole : compare(this.layer, this.groups, 'own');
     this.rankedBy = own;
@@ -276,7 +287,10 @@ export class Model {
     this.ranking = ranked(own, RANKED, isWanted);
   }
 
-  /** Tests metrics and texts, some at a time: with very many executions each takes longer than a frame. */
+  /**
+   * Tests metrics and texts, some at a time: with very many executions each takes longer than a
+   * frame.
+   */
   private separate(figures: Separating, texts: TextWork, forward: Forward): void {
     clearTimeout(this.figuresTimer);
     if (this.isScheduled || this.isClosed) return;
@@ -298,7 +312,7 @@ export class Model {
     this.emit('figures');
   }
 
-  /** Input of the verdict: what the comparison found. */
+  /** Input of the verdict. */
   private findings(figures: Separating, groups: Forward['groups']): Findings {
     const [layer] = this.layers;
     const { pack, shown } = this;
@@ -326,12 +340,15 @@ export class Model {
     };
   }
 
-  /** The column of durations; -1 if there is none. */
+  /** The column of durations, or -1. */
   private get durations(): number {
     return this.table.numbers.findIndex(({ key }) => key === 'm.duration_ns');
   }
 
-  /** Keys of filters by how well they separate the groups now: significant ones first, by probability or Cramér's V. */
+  /**
+   * Keys of filters by how well they separate the groups now: significant ones first, by
+   * probability or Cramér's V.
+   */
   bestOrder(): string[] {
     const scores = new Map<string, [isSure: boolean, score: number]>();
     for (const { column, higher, chance } of this.separations) {
@@ -342,7 +359,7 @@ export class Model {
       const known = scores.get(key);
       if (known === undefined || known[1] < association) scores.set(key, [chance < SURE, association]);
     }
-    // Added times in contexts have just been asked for; durations are what is compared.
+    // Added times in contexts are first, then durations.
     const first = ({ key, context }: { key: string; context?: number | null }) =>
       context !== null && context !== undefined ? 2 : key === 'm.duration_ns' ? 1 : 0;
     const columns = [...this.table.numbers, ...this.table.codes];
@@ -388,13 +405,13 @@ export class Model {
 
   // Filters.
 
-  /** Asks for a range; it is set with the next frame. */
+  /** Requests a range, which the next frame sets. */
   setRange(side: Side, column: number, range: Interval | null, isDiscrete: boolean): void {
     this.wanted.set(`${side} ${column}`, [side, column, range]);
     this.changed(isDiscrete);
   }
 
-  /** Which range is or will be. */
+  /** The range of a column, including a requested one. */
   rangeOf(side: Side, column: number): Interval | null {
     const wanted = this.wanted.get(`${side} ${column}`);
     return wanted !== undefined ? wanted[2] : (this.groups[side].ranges.get(column) ?? null);
@@ -447,13 +464,13 @@ export class Model {
     this.changed(true);
   }
 
-  /** The half in the middle and the slowest executions; null if durations are not known. */
+  /** The groups that the page opens with; null if durations are unknown. */
   get automatic(): Automatic | null {
     if (this.automaticOnes === undefined) this.automaticOnes = automatic(this.table, 'm.duration_ns');
     return this.automaticOnes;
   }
 
-  /** The slowest hundredth against the half in the middle. */
+  /** Chooses the groups that the page opens with. */
   chooseAutomatic(): void {
     const { automatic } = this;
     if (automatic === null) return;
@@ -471,7 +488,7 @@ export class Model {
     this.changed(true);
   }
 
-  // Times in contexts, as columns.
+  // Times in contexts as columns.
 
   private layerOf(isInverted: boolean): Layer {
     if (!isInverted) return this.layers[0];
@@ -479,7 +496,10 @@ export class Model {
     return this.layers[1];
   }
 
-  /** Adds the time in a context as a number to filter by; -1 if there is no room or it is none. */
+  /**
+   * Adds the time in a context as a column. Returns its index, or -1 for an unknown context or too
+   * many columns.
+   */
   addContext(key: string): number {
     const known = this.table.numbers.findIndex((column) => column.key === key);
     if (known >= 0) return known;
@@ -501,9 +521,9 @@ export class Model {
     return column;
   }
 
-  // How it is looked at.
+  // The view.
 
-  /** Changes what is shown without changing groups. */
+  /** Changes the view without changing groups. */
   look(change: Partial<Pick<Shown, 'mode' | 'part' | 'isFlipped' | 'isTall' | 'pins' | 'sort' | 'execution'>>): void {
     this.flush();
     Object.assign(this.shown, change);
@@ -561,7 +581,7 @@ export class Model {
   }
 
   setSearch(search: string): void {
-    // Back returns to the view before a search, not to what was typed on the way.
+    // Back returns to the view before the search, not to parts of the typed text.
     if ((search === '') !== (this.shown.search === '')) this.isDiscrete = true;
     this.shown.search = search;
     this.found = null;
@@ -589,24 +609,24 @@ export class Model {
 
   // The address.
 
-  /** Makes the address tell what is seen now. */
+  /** Updates the address and returns it. */
   tell(): string {
     this.writeAddress();
     return location.href;
   }
 
-  /** Begins or ends a drag: until the end the address stays as it was before. */
+  /** Begins or ends a drag. During a drag the address does not change. */
   hold(isHeld: boolean): void {
     this.isHeld = isHeld;
   }
 
-  /** Writes a step that waits for the page to become calm, so that what follows is a step of its own. */
+  /** Writes a pending step to the history, so that the next change is a step of its own. */
   private flush(): void {
     if (this.isDiscrete) this.writeAddress();
   }
 
   private writeAddress(): void {
-    // A dialog may close after the page has switched kinds: the address then belongs to another model.
+    // A dialog may close after another kind was opened: the address then belongs to another model.
     if (this.isHeld || this.isClosed) return;
     const text = toAddress(this.shown);
     if (text === location.hash.replace(/^#/, '')) {
@@ -619,7 +639,7 @@ export class Model {
     this.isDiscrete = false;
   }
 
-  /** Shows what an address says. */
+  /** Restores the state of an address. */
   restore(given: Shown): void {
     this.isUnordered = true;
     if (given.isInverted !== this.shown.isInverted) this.useLayer(given.isInverted);

@@ -1,6 +1,6 @@
 /**
  * The first sentence of the page: how long executions of both groups take, and what explains the
- * difference. In: numbers of the comparison. Out: pieces of text. Nothing of the browser.
+ * difference. In: results of the comparison. Out: pieces of text. Uses nothing of the browser.
  */
 
 import type { Cause } from './engine/cause';
@@ -11,13 +11,16 @@ import { type Contexts, FrameKind, type Kind } from './engine/pack';
 import type { Spread } from './engine/statistics';
 import { clean, count, middle, percent, pText, quantity } from './format';
 
-/** A piece of the sentence; `name` is shown as code, `group` with the colour of that group. */
+/** A piece of the sentence. `name` is shown as code, `a` and `b` in the colour of the group. */
 export type Piece = { text: string; as?: 'name' | 'strong' | 'a' | 'b' };
 
-/** How B was chosen beside A: every duration of B above all of A, below all of A, or in another way. */
+/**
+ * How B differs from A by its filters: all durations above those of A (`slow`), all below (`fast`),
+ * or otherwise.
+ */
 export type Choice = 'slow' | 'fast' | 'other';
 
-/** How groups with these ranges of the duration were chosen. */
+/** The choice, from the ranges of the duration. */
 export function choiceOf([a, b]: (Interval | undefined)[]): Choice {
   if (a === undefined || b === undefined) return 'other';
   return b.low > a.high ? 'slow' : b.high < a.low ? 'fast' : 'other';
@@ -40,16 +43,18 @@ export interface Findings {
   hasTimes: boolean;
   tree: Contexts;
   names: readonly string[];
-  /** What explains most of the difference of durations. */
+  /** The context that explains most of the difference of durations. */
   cause: Cause | null;
-  /** The significant difference of own time that is greatest; null if no difference is significant. */
+  /**
+   * The significant difference of own time that is greatest; null if no difference is significant.
+   */
   greatest: { context: number; difference: number } | null;
 }
 
 /** The command that records what the page needs to explain a difference. */
 export const RECORD = 'tracebraid record --stacks -- COMMAND';
 
-/** Irregular plurals are left to the terminal: only regular words are given an `s`. */
+/** The plural of a regular noun. */
 function plural(noun: string): string {
   if (/(s|x|z|ch|sh)$/.test(noun)) return /[^s]s$/.test(noun) ? noun : `${noun}es`;
   return /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`;
@@ -87,7 +92,7 @@ interface Frame {
   name: string;
 }
 
-/** What one thread does on the path: its functions, a system call, and why it waits. */
+/** The activity of one thread on the path: its functions, a system call, and why it waits. */
 interface Stay {
   thread: string | null;
   functions: string[];
@@ -114,7 +119,7 @@ function staysOf(frames: Frame[]): Stay[] {
   return stays;
 }
 
-/** Functions that say what a program does: neither an address without a name nor a function of the C library. */
+/** Informative functions: neither addresses without a name nor functions of the C library. */
 function speaking(functions: string[]): string[] {
   const named = functions.filter((name) => !/^(\[|_|0x)/.test(name) && !/^(main|start_thread|clone3?)$/.test(name));
   // A recursive function is named once.
@@ -125,7 +130,7 @@ const name = (text: string): Piece => ({ text: middle(text, 60), as: 'name' });
 const call = (text: string): Piece => ({ text: `${middle(text, 58)}()`, as: 'name' });
 const say = (text: string): Piece => ({ text });
 
-/** Reasons of a wait that the next thread on the path does not explain. */
+/** Words for wait reasons; those that depend on the next thread are in `waitOf`. */
 const WAITS: Record<string, string> = {
   timer: 'sleeping until a timer expires',
   futex: 'waiting for a lock (futex)',
@@ -167,7 +172,10 @@ function waitOf({ reason, detail }: Stay, next: Piece[] | null): Piece[] {
   return [say(WAITS[reason] ?? `waiting (${clean(reason, 40)})`), ...device, ...after(', for ')];
 }
 
-/** `, called by …`: the functions around, the innermost first. At most two: a sentence is no stack. */
+/**
+ * `(called by f in g)`: the enclosing functions, the innermost first. Two at most: the sentence is
+ * not a stack.
+ */
 function callersOf(functions: string[]): Piece[] {
   const around = functions.slice(-2).reverse();
   return around.flatMap((one, at) => [
@@ -177,7 +185,7 @@ function callersOf(functions: string[]): Piece[] {
   ]);
 }
 
-/** Where a thread is, with the functions around a system call where asked for. */
+/** The system call or function in which a thread is, with its callers if asked for. */
 function placeOf(stay: Stay, hasCallers: boolean): Piece[] {
   const named = speaking(stay.functions);
   if (stay.call !== null) return [say('in '), call(stay.call), ...(hasCallers ? callersOf(named) : [])];
@@ -193,7 +201,9 @@ function stateOf(stay: Stay, next: Piece[] | null, hasCallers: boolean): Piece[]
   return place.length > 0 && wait.length > 0 ? [...place, say(', '), ...wait] : [...place, ...wait];
 }
 
-/** The words for a context: where the executions are, what they wait for, and what that thread does. */
+/**
+ * The words for a context: where the executions are, what they wait for, and what that thread does.
+ */
 export function contextWords(tree: Contexts, names: readonly string[], context: number): Piece[] {
   const frames = pathOf(tree, context).map((at) => ({ kind: tree.kind[at], name: names[tree.name[at]] }));
   const stays = staysOf(frames);
@@ -206,7 +216,7 @@ export function contextWords(tree: Contexts, names: readonly string[], context: 
     if (state.length === 0) return;
     const isWaiting = stay.reason !== null || stay.call !== null || next !== undefined;
     if (before === undefined) pieces.push(...(state.length > 0 ? state : [say('outside known functions')]));
-    // The stack below a disk is that of the request, not of a thread that runs.
+    // The stack below a disk is that of the request to the disk, not that of a running thread.
     else if (before.reason === 'block-device') pieces.push(say(' '), ...state);
     else if (isWaiting) pieces.push(say(', which is '), ...state);
     else pieces.push(say(', which runs '), ...state.slice(1));
@@ -247,7 +257,7 @@ function durationsOf(given: Findings, [a, b]: [Spread, Spread]): Piece[] {
   ];
 }
 
-/** The part of the difference that the cause explains. */
+/** The cause with its part of the difference. */
 function causeWords({ tree, names }: Findings, { context, difference, share, contexts }: Cause): Piece[] {
   // More than all of it: executions of B spend less time in other contexts.
   const part = share > 1.05 ? 'more than the whole difference' : `${percent(Math.min(1, share), 1)} of the difference`;
@@ -272,7 +282,7 @@ function greatestWords({ tree, names, greatest }: Findings): Piece[] {
   ];
 }
 
-/** Why no cause is named: the traces lack what shows it. */
+/** Why no cause is named. */
 function unknownTimes(): Piece[] {
   return [
     say(

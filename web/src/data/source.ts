@@ -1,4 +1,4 @@
-/** Where the page has its data from: itself (a page that was exported), or the server that gave it. */
+/** Source of the data: the page itself (if exported), or its server. */
 
 import type { Progress } from '../engine/ready';
 import type { Given } from './opening';
@@ -16,24 +16,24 @@ export interface Segment {
 export interface Path {
   execution: number;
   begin: string;
-  /** Null: the thread is unknown. */
+  /** `tid` is null if the thread is unknown. */
   threads: { name: string; tid: number | null; host: string }[];
   segments: Segment[];
   command: string;
 }
 
 export interface DataSource {
-  /** Whether the page stands for itself. */
+  /** Whether the page was exported. */
   isAlone: boolean;
   pack(kind: number, progress: Progress): Promise<Given>;
   path(execution: number): Promise<Path>;
-  /** The page as one file that needs no server. */
+  /** The page with its data as one file. */
   exported(kind: number): Promise<Blob>;
 }
 
 const MAX_SEGMENTS = 5_000_000;
 
-/** Checks a path: neither a server nor a file is trusted. */
+/** Validates a path: servers and files are untrusted. */
 export function pathFrom(value: unknown): Path {
   const broken = (): never => {
     throw new Error('The path of this execution is not sound.');
@@ -61,21 +61,21 @@ export function pathFrom(value: unknown): Path {
   };
 }
 
-/** Letters of a data block in this page. */
+/** Base64 of a data block in this page. */
 function letters(element: Element): string {
   const encoding = element.getAttribute('data-encoding');
   if (encoding !== 'gzip+base64') throw new Error(`The data in this page has the encoding ${encoding}.`);
   return (element.textContent ?? '').trim();
 }
 
-/** Bytes of a data block in this page, unpacked. */
+/** Unpacked bytes of a data block in this page. */
 async function block(element: Element): Promise<ArrayBuffer> {
   const [text, unpacking] = [letters(element), new Unpacking()];
   for (let at = 0; at < text.length; at += PIECE) unpacking.add(text.slice(at, at + PIECE));
   return unpacking.end();
 }
 
-/** The bytes of an answer, with progress. */
+/** The bytes of a response, with progress. */
 async function bytesOf(answer: Response, progress: Progress): Promise<ArrayBuffer> {
   const length = Number(answer.headers.get('Content-Length') ?? 0);
   if (answer.body === null || !(length > 0) || answer.headers.has('Content-Encoding')) return answer.arrayBuffer();
@@ -118,7 +118,7 @@ async function failure(answer: Response): Promise<Error> {
     const body: unknown = await answer.json();
     said = String((body as { error?: unknown }).error ?? '');
   } catch {
-    // It was no JSON: the status says what there is to say.
+    // The body is not JSON: the status is the message.
   }
   if (answer.status === 401 || answer.status === 403) {
     said ||= 'The server does not know this page. Open the address that it printed, with its token.';

@@ -4,7 +4,7 @@ import { SURE } from './compare';
 import type { Layer } from './layer';
 import { type Contexts, FrameKind } from './pack';
 
-/** Mean times of both groups by context, including everything within the context. */
+/** Mean total times of both groups by context. */
 export interface WholeTimes {
   meanA: Float64Array;
   meanB: Float64Array;
@@ -13,7 +13,9 @@ export interface WholeTimes {
 }
 
 export interface Cause {
-  /** The context; of several contexts that end in the same frame, the one with the greatest share. */
+  /**
+   * The context; of several contexts that end in the same frame, the one with the greatest share.
+   */
   context: number;
   /** Mean of B minus mean of A, in nanoseconds. */
   difference: number;
@@ -30,7 +32,7 @@ const LEAST = 0.5;
 
 const DESCRIPTIVE: readonly number[] = [FrameKind.Call, FrameKind.Thread, FrameKind.Reason, FrameKind.Detail];
 
-/** Differences with the sign of the total, so that the greatest is always the one to follow. */
+/** Parts of the total difference: positive where a context differs in the same direction. */
 class Shares {
   constructor(
     private readonly times: WholeTimes,
@@ -46,7 +48,7 @@ class Shares {
   }
 }
 
-/** Contexts from the root inwards, each the one with the greatest share within the one before. */
+/** The path from the root that follows the child with the greatest share. */
 function chainOf({ firstChild, children }: Layer, shares: Shares): number[] {
   const chain = [0];
   for (let at = 0; ; ) {
@@ -61,7 +63,10 @@ function chainOf({ firstChild, children }: Layer, shares: Shares): number[] {
   }
 }
 
-/** Whether a context says more than that the program ran: a wait or a call on its path, or time of its own. */
+/**
+ * Whether a context is informative: it has a wait, a call or a thread on its path, or most of the
+ * difference is its own time.
+ */
 function isTelling({ tree, firstChild, children }: Layer, shares: Shares, context: number): boolean {
   for (let at = context; at !== 0; at = tree.parent[at]) if (DESCRIPTIVE.includes(tree.kind[at])) return true;
   if (context === 0) return false;
@@ -71,8 +76,9 @@ function isTelling({ tree, firstChild, children }: Layer, shares: Shares, contex
 }
 
 /**
- * Calls, reasons, details and threads that together make up most of the difference, wherever they occur:
- * several call paths may lead to the same disk. A frame within another one of its name is not counted again.
+ * Calls, reasons, details and threads that together make up most of the difference, wherever they
+ * occur: several call paths may lead to the same disk. A frame within another one of its name is
+ * not counted again.
  */
 function byFrame(tree: Contexts, names: readonly string[], shares: Shares): Cause | null {
   const sums = new Map<string, { share: number; context: number; contexts: number }>();
@@ -109,9 +115,10 @@ function byFrame(tree: Contexts, names: readonly string[], shares: Shares): Caus
 }
 
 /**
- * The context that explains most of the difference, or null if no context explains half of it. The search descends from
- * the root as long as one context keeps 80 % of the difference (50 %, if only functions around the cause keep 80 %). A
- * threshold below 50 % would name a context although others together weigh more.
+ * The context that explains most of the difference, or null if no context explains half of it. The
+ * search descends from the root as long as one context keeps 80 % of the difference (50 %, if only
+ * functions around the cause keep 80 %). A threshold below 50 % would name a context although
+ * others together weigh more.
  */
 export function causeOf(layer: Layer, names: readonly string[], times: WholeTimes, total: number): Cause | null {
   if (!(Math.abs(total) > 0)) return null;

@@ -1,31 +1,32 @@
 /**
- * Decodes a pack: all executions of one kind, as columns of numbers in one binary document.
+ * Decodes a pack: all executions of one kind, as columns of numbers in one binary document
+ * (docs/view-formats.md).
  *
- * Nothing in it is trusted. Each length, offset and index is checked once here, so that whatever works on a `Pack` may
- * index without asking; bytes that do not hold together are a `PackError` that says what is wrong.
+ * Packs are untrusted. Each length, offset and index is checked once here, so that users of a
+ * `Pack` may index without checks. Inconsistent bytes are a `PackError` with the reason.
  */
 
-/** Why a document is not a pack. */
+/** The reason why bytes are not a valid pack. */
 export class PackError extends Error {
   override name = 'PackError';
 }
 
-/** Numbers of executions; NaN is "unknown". */
+/** Numbers of executions; NaN is unknown. */
 export type Numbers = Uint8Array | Uint16Array | Uint32Array | Float32Array | Float64Array;
 export type Indices = Uint16Array | Uint32Array;
 
-/** Code of a text that an execution does not have. */
+/** Code of executions without the text. */
 export const NONE = 0xffffffff;
 
 export interface Metric {
   name: string;
-  /** `ns`, `bytes`, or nothing for any other number. */
+  /** `ns`, `bytes`, or empty. */
   unit: string;
   description: string;
   values: Numbers;
 }
 
-/** A text that was captured with each execution. */
+/** A captured text. */
 export interface Text {
   name: string;
   values: string[];
@@ -34,7 +35,7 @@ export interface Text {
 
 export interface Source {
   path: string;
-  /** Null if the trace does not tell. */
+  /** Null if it is unknown. */
   host: string | null;
   label: string;
 }
@@ -45,7 +46,7 @@ export interface Kind {
   executions: number;
 }
 
-/** What a frame of a calling context is. */
+/** Kinds of frames of a calling context. */
 export enum FrameKind {
   Function = 0,
   Call = 1,
@@ -55,7 +56,10 @@ export enum FrameKind {
   Root = 255,
 }
 
-/** The union of the calling contexts of all executions; 0 is the root, parents stand before their children. */
+/**
+ * The union of the calling contexts of all executions; 0 is the root, parents come before their
+ * children.
+ */
 export interface Contexts {
   count: number;
   parent: Uint32Array;
@@ -63,7 +67,10 @@ export interface Contexts {
   name: Uint32Array;
 }
 
-/** For each execution its entries: contexts with times. */
+/**
+ * Entries of execution `i` are those from `rows[i]` to `rows[i + 1]`: a context with its own time
+ * in nanoseconds.
+ */
 export interface Entries {
   rows: Uint32Array;
   context: Indices;
@@ -91,7 +98,7 @@ export interface Pack {
 }
 
 const MAGIC = 'TBXPACK1';
-/** Stacks that are deeper are nothing that was recorded. */
+/** Deeper trees are damage: no recorded stack is as deep. */
 const MAX_DEPTH = 4096;
 const TYPES = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array, f64: Float64Array } as const;
 
@@ -125,7 +132,7 @@ function texts(value: unknown, what: string): string[] {
   return list(value, what).map((one) => text(one, `one of ${what}`));
 }
 
-/** Gives sections by name, each checked against the bytes that are there. */
+/** Sections by name, checked against the available bytes. */
 class Sections {
   constructor(
     private readonly buffer: ArrayBuffer,
@@ -153,7 +160,7 @@ class Sections {
   }
 }
 
-/** The head of a pack: its JSON, and where its sections begin. */
+/** Reads the JSON header and the offset of the sections. */
 function head(buffer: ArrayBuffer): { header: Json; base: number } {
   if (buffer.byteLength < 12) fail('it is too short');
   const bytes = new Uint8Array(buffer);
@@ -241,7 +248,7 @@ function originOf(value: unknown): bigint {
   return BigInt(digits);
 }
 
-/** Reads a pack, or throws a `PackError`. The arrays lie in the buffer, nothing of it is copied. */
+/** Decodes a pack, or throws a `PackError`. Arrays are views of the buffer; nothing is copied. */
 export function decodePack(buffer: ArrayBuffer): Pack {
   const { header, base } = head(buffer);
   if (header.version !== 1) fail(`its version is ${String(header.version).slice(0, 20)}, this page knows 1`);

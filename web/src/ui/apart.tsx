@@ -7,7 +7,7 @@ import { clean, count, marked, middle, percent, quantity, signed } from '../form
 import type { Model, Side } from '../model';
 import { goTo, useModel, useTopics } from './hooks';
 
-/** Metrics, and texts, that are shown before more are asked for. */
+/** Number of rows before more are asked for. */
 const AT_ONCE = 10;
 
 export function Apart() {
@@ -137,7 +137,10 @@ function Texts({ texts }: { texts: TextSeparation[] }) {
   );
 }
 
-/** A text with its value that differs most. A button filters the group that has the value more often by it. */
+/**
+ * A text with its value that differs most. A button filters the group that has the value more often
+ * by it.
+ */
 function TextRow({ model, of }: { model: Model; of: TextSeparation }) {
   const { key, values } = model.table.codes[of.column];
   const side: Side = of.shares[0] > of.shares[1] ? 0 : 1;
@@ -180,7 +183,7 @@ function TextRow({ model, of }: { model: Model; of: TextSeparation }) {
   );
 }
 
-/** Whether just these codes are allowed. */
+/** Whether exactly these codes pass. */
 function isOnly(allowed: Uint8Array, codes: number[]): boolean {
   let count = 0;
   for (const one of allowed) count += one;

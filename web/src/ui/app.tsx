@@ -1,4 +1,4 @@
-/** The page. */
+/** The page: opens executions, and arranges panels. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { fromAddress, initial, type Shown } from '../data/address';
@@ -65,7 +65,7 @@ export function App() {
     void open({ ...initial(), kind });
   };
 
-  // Once.
+  // Only once.
   useEffect(() => void open(fromAddress(location.hash)), []);
   useEffect(() => onTheme(() => setTheme((round) => round + 1)), []);
   useEffect(() => {
@@ -140,7 +140,9 @@ function Panels({ model }: { model: Model }) {
   );
 }
 
-/** Links that the keyboard reaches first. The address is that of the view, so they do not change it. */
+/**
+ * Links that the keyboard reaches first. The address is that of the view, so they do not change it.
+ */
 function SkipLinks({ model }: { model: Model }) {
   const link = (selector: string, text: string) => (
     <a

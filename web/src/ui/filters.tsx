@@ -9,7 +9,10 @@ import { useModel, useTopics } from './hooks';
 
 const SIDES = [0, 1] as const;
 
-/** Filters by key, in the order of the model; columns that it does not know yet keep their places at the end. */
+/**
+ * Sorts keys of filters by the order of the model; new columns come last, added times in contexts
+ * first.
+ */
 function inOrder(model: Model, keys: string[]): string[] {
   const place = new Map(model.order.map((key, at) => [key, at]));
   const added = (key: string) => (/^[ci]\./.test(key) ? -1 : keys.length);
@@ -111,7 +114,7 @@ function Row({ column }: { column: number }) {
   );
 }
 
-/** Entries of a list that are shown at once. */
+/** Maximum number of values shown. */
 const MOST = 60;
 
 /** Codes whose texts contain the wanted text. */
@@ -132,14 +135,14 @@ function Checklist({ column }: { column: number }) {
   useTopics(model, 'step');
   const [wanted, setWanted] = useState('');
   const of = model.table.codes[column];
-  // A column may have a text for each execution: the search does not run again with each step of a brush.
+  // The search must not run with each step of a brush: there may be a text for each execution.
   const all = useMemo(() => matches(of, wanted), [of, wanted]);
   const shown = [...all.subarray(0, MOST)];
   const most = SIDES.map((side) => Math.max(1, ...shown.map((code) => model.groups[side].facets[column][code])));
   const toggle = (side: 0 | 1, code: number) => {
     const allowed = model.groups[side].allowed.get(column);
     const next = allowed === undefined ? new Uint8Array(of.values.length) : allowed.slice();
-    // The first box that is checked stands alone.
+    // The first checked box selects its value alone.
     next[code] = allowed === undefined || next[code] === 0 ? 1 : 0;
     const isNone = next.every((one) => one === 0);
     model.setAllowed(side, column, isNone ? null : next);

@@ -1,4 +1,4 @@
-/** The flame graph as a picture. */
+/** Drawing of the flame graph. */
 
 import { SURE } from '../engine/compare';
 import { AROUND, type Boxes, layout, VANISHED, widths } from '../engine/flame';
@@ -7,21 +7,24 @@ import type { Model } from '../model';
 import { fitted, prepared, setFont } from './hooks';
 import { colourOf, currentTheme, inkOn, type Theme } from './theme';
 
-/** Height of a row. */
+/**
+ * Height of a row in pixels. Smaller than a pointer target should be, so that deep stacks fit: the
+ * table below the graph leads to the same contexts.
+ */
 export const ROW = 19;
 
-/** What was drawn, for the pointer and the keyboard. */
+/** The boxes drawn last, for the pointer and the keyboard. */
 export interface Drawn {
   boxes: Boxes;
   width: number;
 }
 
-/** A box with what is needed to draw it. */
+/** A box in pixels. */
 interface Box {
   context: number;
   x: number;
   y: number;
-  /** With and without the gap to the next one, which is left out where there would be nothing left. */
+  /** Width with and without the gap to the next box; narrow boxes have no gap. */
   width: number;
   wide: number;
   flag: number;
@@ -30,7 +33,7 @@ interface Box {
 
 type Pen = CanvasRenderingContext2D;
 
-/** How much is seen of what was not found. */
+/** Opacity of boxes that do not match the search. */
 const DIM = 0.28;
 
 export function draw(canvas: HTMLCanvasElement, model: Model, hovered: number | null): Drawn | null {
@@ -111,18 +114,18 @@ function write(pen: Pen, { x, y, width, wide, flag, isDim }: Box, label: string,
   const text = fitted(pen, label, width - 10);
   if (text === '') return;
   if (flag === VANISHED) {
-    // Text on stripes has a ground of its own.
+    // Text on stripes needs a plain background.
     pen.fillStyle = theme.panel;
     pen.globalAlpha = isDim ? DIM : 0.85;
     pen.fillRect(x + 3, y + 2, Math.min(wide - 6, pen.measureText(text).width + 6), ROW - 5);
   }
   pen.globalAlpha = 1;
-  // What is faint has a ground like the panel's.
+  // Faint boxes are nearly as light (or dark) as the panel.
   pen.fillStyle = isDim ? theme.soft : flag === 0 ? inkOn(colour) : theme.text;
   pen.fillText(text, x + 6, y + ROW / 2);
 }
 
-/** Marks what is pinned. */
+/** Marks a pinned box. */
 function corner(pen: Pen, { x, y, width, wide }: Box, colour: string): void {
   pen.fillStyle = colour;
   pen.beginPath();
@@ -139,7 +142,9 @@ function frameOf(pen: Pen, { x, y, wide }: Box, colour: string, line: number): v
   pen.lineWidth = 1;
 }
 
-/** Mean time that the width of the graph stands for, in nanoseconds; 0 if there is nothing to draw. */
+/**
+ * Mean time that the width of the graph stands for, in nanoseconds; 0 if there is nothing to draw.
+ */
 export function totalOf(model: Model): number {
   return widths(model.layer, model.whole, model.shown.mode).width[model.shown.zoom];
 }
@@ -148,7 +153,7 @@ function yOf(row: number, rows: number, isFlipped: boolean): number {
   return (isFlipped ? rows - 1 - row : row) * ROW;
 }
 
-/** Stripes for what only A has. */
+/** Patterns for boxes that only A has, by colour. */
 const patterns = new Map<string, CanvasPattern | string>();
 function stripes(pen: Pen, theme: Theme): CanvasPattern | string {
   const known = patterns.get(theme.less[1]);
@@ -169,7 +174,10 @@ function stripes(pen: Pen, theme: Theme): CanvasPattern | string {
   return made;
 }
 
-/** In the boxes around what vanished: the part of their width that is A's only. */
+/**
+ * Hatches the lower edge of the boxes that enclose a vanished one: that part of their width is only
+ * A's.
+ */
 function ghostsAround(pen: Pen, model: Model, boxes: Boxes, width: number): void {
   const { shown, layer } = model;
   if (shown.mode !== 'diff') return;
@@ -184,7 +192,7 @@ function ghostsAround(pen: Pen, model: Model, boxes: Boxes, width: number): void
     if (model.whole.meanB[parent] === 0 || boxes.context[box] === shown.zoom) continue;
     const last = rowOf.get(shown.zoom) ?? 0;
     const w = boxes.width[box] * width;
-    // What is narrower would be a speck in each box around it.
+    // Narrower ones would be specks.
     if (w < 2) continue;
     for (let row = boxes.row[box] - 1; row >= last; row--) {
       pen.fillRect(boxes.x[box] * width, yOf(row, boxes.rows, shown.isFlipped) + ROW - 6, w - 1, 5);
@@ -193,7 +201,7 @@ function ghostsAround(pen: Pen, model: Model, boxes: Boxes, width: number): void
   pen.globalAlpha = 1;
 }
 
-/** Edges of boxes of what is no function. */
+/** Colours of the left edges of boxes that are not functions. */
 const EDGES: Record<number, string> = {
   [FrameKind.Call]: '#b08a1e',
   [FrameKind.Thread]: '#8460ad',

@@ -10,7 +10,9 @@ import type { Model, Side } from '../model';
 import { drawHistogram, LEFT, RIGHT } from './histogram-picture';
 import { Tip, useCanvas, useModel, useTopics } from './hooks';
 
-/** Pixels on each side of an edge in which it is taken: 24 in all, as a pointer target should have. */
+/**
+ * Pixels on each side of an edge that take the edge: 24 in all, the least size of a pointer target.
+ */
 const NEAR = 12;
 /** Pixels of movement below which a press is a click. */
 const CLICK = 3;
@@ -33,12 +35,12 @@ export function Histogram({ column }: { column: number }) {
   const [focus, setFocus] = useState<Focus>({ side: 1, part: 'whole' });
   const [hasFocus, setHasFocus] = useState(false);
   const [pointer, setPointer] = useState<{ x: number; y: number; bin: number } | null>(null);
-  // Drawn with each rendering, so with each step.
+  // Each rendering draws it, and each step renders.
   const canvas = useCanvas(model, [], (element) =>
     drawHistogram(element, model, column, hasFocus && focus.part !== 'whole' ? focus : null),
   );
   const ranges = SIDES.map((side) => model.rangeOf(side, column));
-  // The same element each time: it renders by itself, not with each step.
+  // The same element at each rendering, so that steps do not render the table.
   const table = useMemo(() => <Table column={column} />, [column]);
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot lay out its children on top of each other
@@ -110,7 +112,7 @@ function Lane({ side, column, canvas, focus, onFocus, onBlur, onPoint }: LanePro
     if (range === null) return 'new';
     const [low, high] = edgesOf(of, range);
     const near = NEAR / innerWidth();
-    // Within a narrow brush a third remains to move it.
+    // A third of a narrow brush remains to move it.
     const within = Math.min(near, (high - low) / 3);
     const isNear = (edge: number, inwards: number) =>
       Math.abs(place - edge) <= ((place - edge) * inwards > 0 ? within : near);
@@ -151,7 +153,7 @@ function Lane({ side, column, canvas, focus, onFocus, onBlur, onPoint }: LanePro
     if (event.ctrlKey || event.metaKey) return;
     const range = model.rangeOf(side, column);
     const set = (wanted: Interval | null) => model.setRange(side, column, wanted, true);
-    // Shift moves the upper edge without going there.
+    // Shift moves the upper edge, whichever part is chosen.
     const part = event.shiftKey ? 'high' : focus.part;
     const start = between(of, 0.25, 0.75);
     if (event.key === 'ArrowUp' || event.key === 'ArrowDown') {
@@ -201,13 +203,16 @@ function Lane({ side, column, canvas, focus, onFocus, onBlur, onPoint }: LanePro
   );
 }
 
-/** The range when what is held has come to a place. */
+/** The range after a drag to a position. */
 function dragged(of: Brushed, { kind, start, range }: Grip, place: number): Interval {
   if (kind === 'new' || range === null) return between(of, start, place);
   return kind === 'move' ? moved(of, range, place - start) : resized(of, range, kind, place);
 }
 
-/** Counts of a column's bins in a group. They count executions that pass all other filters of the group. */
+/**
+ * Counts of a column's bins in a group. They count executions that pass all other filters of the
+ * group.
+ */
 function countsOf(model: Model, side: Side, column: number): Int32Array {
   const { bins } = model.table.numbers[column].axis;
   return model.groups[side].histograms.subarray(column * ROOM, column * ROOM + bins);
@@ -244,7 +249,7 @@ function Table({ column }: { column: number }) {
   });
   const label = clean(of.label, 60);
   return (
-    // A table is as wide as its words, whatever its style says: the box around it is not.
+    // Tables ignore a small width; the box around clips it.
     <div class="unseen">
       <table data-rows={of.key}>
         <caption>{`${label}, executions by group`}</caption>

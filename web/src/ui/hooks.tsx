@@ -14,14 +14,14 @@ export function useModel(): Model {
   return model;
 }
 
-/** Renders anew whenever one of these topics comes up. */
+/** Renders the component again at each of these topics. */
 export function useTopics(model: Model, ...topics: Topic[]): void {
   const [, renew] = useReducer((round: number) => round + 1, 0);
   const key = topics.join();
   const rendered = model.roundOf(topics);
   useEffect(() => {
     const ends = topics.map((topic) => model.listen(topic, () => renew(0)));
-    // Effects run after the picture is on the screen: a topic may have come up since the rendering.
+    // Effects run after painting: a topic may have been emitted since the rendering.
     if (model.roundOf(topics) !== rendered) renew(0);
     return () => {
       for (const end of ends) end();
@@ -51,7 +51,10 @@ export function goToFilters(model: Model): void {
   });
 }
 
-/** A canvas that is drawn with each rendering, whenever one of these topics comes up, and when its size or the theme changes. */
+/**
+ * A canvas that is drawn at each rendering, at each of these topics, and when its size or the theme
+ * changes.
+ */
 export function useCanvas(model: Model, topics: Topic[], draw: (canvas: HTMLCanvasElement) => void) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const latest = useRef(draw);
@@ -75,7 +78,10 @@ export function useCanvas(model: Model, topics: Topic[], draw: (canvas: HTMLCanv
   return canvas;
 }
 
-/** Clears a canvas and gives it one pixel for each pixel of the screen; the returned sizes are in CSS pixels. */
+/**
+ * Clears a canvas and gives it one pixel for each pixel of the screen; the returned sizes are in
+ * CSS pixels.
+ */
 export function prepared(
   canvas: HTMLCanvasElement,
 ): { pen: CanvasRenderingContext2D; width: number; height: number } | null {
@@ -101,7 +107,10 @@ export function setFont(pen: CanvasRenderingContext2D): void {
   pen.textBaseline = 'middle';
 }
 
-/** The part of a text that fits into a width. Measuring each letter once is much faster than measuring texts. */
+/**
+ * The part of a text that fits into a width. Measuring each letter once is much faster than
+ * measuring texts.
+ */
 export function fitted(pen: CanvasRenderingContext2D, text: string, room: number): string {
   return fittedTo(text, room, (letter) => {
     let width = widths.get(letter);
@@ -113,7 +122,7 @@ export function fitted(pen: CanvasRenderingContext2D, text: string, room: number
   });
 }
 
-/** A box beside the pointer. Everything in it is also in a table or in the facts for screen readers. */
+/** A box beside the pointer. Screen readers find its content in tables. */
 export function Tip({ at, children }: { at: { x: number; y: number }; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {

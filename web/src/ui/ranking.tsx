@@ -54,7 +54,7 @@ function Doubtful({ contexts, by }: { contexts: number[]; by: Comparison }) {
 
 interface Listed {
   contexts: number[];
-  /** The frames that are shown with each. */
+  /** Enclosing frames shown with each context. */
   around: Map<number, number[]>;
   by: Comparison;
 }

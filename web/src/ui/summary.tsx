@@ -22,8 +22,8 @@ export function Summary() {
 }
 
 /**
- * The first sentence. It changes only when nothing has moved for a moment, so a screen reader hears one sentence for each
- * brush; until then it is marked as out of date.
+ * The first sentence. It changes only when nothing has moved for a moment, so a screen reader hears
+ * one sentence for each brush; until then it is marked as out of date.
  */
 function Verdict() {
   const model = useModel();
@@ -67,7 +67,7 @@ function CauseButton() {
   );
 }
 
-/** Filters stand beside the graph where there is room, and can be hidden there; else they follow it. */
+/** Hides the filters where they stand beside the graph, and leads to them where they are below. */
 function FiltersButton() {
   const model = useModel();
   useTopics(model, 'view');
@@ -138,7 +138,7 @@ function Head({ side }: { side: Side }) {
   );
 }
 
-/** The texts that pass a filter: by name if they are few. */
+/** The values that pass a filter: names of one or two, else their number. */
 function chosenText(values: string[], allowed: Uint8Array): string {
   const names: string[] = [];
   let chosen = 0;

@@ -20,7 +20,7 @@ import {
   threadName,
 } from './timeline-picture';
 
-/** Rows of the table at most. */
+/** Maximum number of rows of the table. */
 const MOST = 300;
 
 export function Chart({ model, path }: { model: Model; path: Path }) {
