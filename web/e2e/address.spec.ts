@@ -12,7 +12,8 @@ test('opens with the groups of the terminal, and says so in the address', async 
   await expect(page.locator('[data-ranked]').first()).toContainText(/sda|copy_tree/);
   expect(hash(page)).toMatch(/^#a=m\.duration_ns.*&b=m\.duration_ns/);
   const told = hash(page);
-  // A group of all executions is a choice of its own: opening the link must not choose groups automatically.
+  // A group of all executions is a choice, too: opening the link must not choose groups
+  // automatically.
   await page.click('button:text-is("Reset")');
   await calm(page);
   expect(hash(page)).toBe('#a=all');
@@ -181,7 +182,7 @@ test('a drag that rests on its way can be gone back from', async ({ page, alone 
   await page.mouse.move(x(0.2), y);
   await page.mouse.down();
   await page.mouse.move(x(0.8), y, { steps: 5 });
-  // All that is done when nothing moves has been done, and nothing is decided yet.
+  // Lists and colours are complete, but the drag is not.
   await calm(page);
   expect(await size(page, 'B')).not.toBe(chosen);
   expect(hash(page)).toBe(before);

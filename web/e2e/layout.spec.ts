@@ -1,4 +1,4 @@
-/** What stands where: the first screen, filters, histograms of both groups, narrow screens, paper. */
+/** Layout: the first screen, filters, histograms of both groups, narrow screens, paper. */
 
 import type { Page } from '@playwright/test';
 import { brush, calm, EXECUTIONS, expect, hash, laneOf, open, openAll, picture, size, test } from './page';
@@ -10,7 +10,7 @@ async function rows(page: Page): Promise<string[]> {
     .evaluateAll((all) => all.map((row) => row.getAttribute('data-row') ?? row.getAttribute('data-checklist') ?? ''));
 }
 
-/** What has the focus: its key among histograms, or its text. */
+/** The focused histogram, or the text of the focused element. */
 const focused = (page: Page) =>
   page.evaluate(() => document.activeElement?.getAttribute('data-histogram') ?? document.activeElement?.textContent);
 
@@ -32,10 +32,10 @@ test('verdict, flame graph and filters are on the first screen', async ({ page, 
   await page.click('button:text-is("Hide filters")');
   await expect(page.locator('#filters')).toBeHidden();
   expect(await page.locator('.graph').evaluate((graph) => graph.clientWidth)).toBeGreaterThan(wide);
-  // What leads to a filter shows them again.
+  // A link to a filter shows the filters again.
   await page.locator('.figures tbody button').first().click();
   await expect(page.locator('[data-histogram="b m.duration_ns"]')).toBeFocused();
-  // Narrower screens have them below, one click away.
+  // On narrower screens the filters are below, one click away.
   await page.setViewportSize({ width: 1280, height: 800 });
   await page.click('button:text-is("Go to filters")');
   await expect(page.locator('[data-histogram="b m.duration_ns"]')).toBeInViewport();
@@ -48,7 +48,7 @@ test('filters are ordered by how well they separate, and keep their places while
   await open(page, alone);
   const order = await rows(page);
   expect(order[0]).toBe('m.duration_ns');
-  // What separates the groups planted in the data comes before what does not.
+  // Columns that separate the planted groups come before others.
   for (const best of ['m.waiting_ns', 't.cause', 'm.switches']) {
     expect(order.indexOf(best)).toBeLessThan(order.indexOf('t.route'));
     expect(order.indexOf(best)).toBeLessThan(order.indexOf('begin'));
@@ -147,7 +147,7 @@ test('skip links lead to the parts of the page, and leave the address alone', as
     await expect(page.locator(`#${target}`)).toBeFocused();
   }
   expect(page.url()).toBe(address);
-  // They come first.
+  // The links are the first tab stops.
   await page.reload();
   await calm(page);
   await page.keyboard.press('Tab');
@@ -188,7 +188,7 @@ test('at 390 pixels names are wrapped or shortened in the middle, and nothing is
     });
   });
   expect(cut).toEqual([]);
-  // A value of 5,000 letters is shortened in the middle, with the first 200 as its title.
+  // A value of 5,000 characters is shortened in the middle, with the first 200 as its title.
   const long = page.locator('[data-checklist="t.route"] .value', { hasText: /^A+…A+$/ });
   await expect(long).toHaveAttribute('title', /^A{100,}…$/);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);

@@ -47,10 +47,10 @@ test('brushes change the other histograms, the flame graph, lists and the addres
   expect(await size(page, 'A')).toBe(EXECUTIONS);
   await expect(page.locator('.list.side-b h3')).toContainText(`${chosen} executions`);
   expect(hash(page)).toContain('b=m.duration_ns');
-  // The greatest first; all of them above the brush's lower end.
+  // The range has a lower end.
   const low = Number(/b=m\.duration_ns%3A([\d.e+]+)/.exec(hash(page))![1]);
   expect(low).toBeGreaterThan(1e6);
-  // Moving it, resizing it, clicking beside it.
+  // Resizing the range, and clicking outside it.
   await brush(page, 'b m.duration_ns', 0.8, 0.7);
   expect(await size(page, 'B')).not.toBe(chosen);
   await page.mouse.click(x(0.1), y);
@@ -109,16 +109,16 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
   await expect(cells.nth(2)).toHaveText('0 %');
   await expect(cells.nth(3)).toHaveText(/^(0\.9\d|1\.00)$/);
   await expect(cells.last()).toHaveText(/^< 10⁻/);
-  // What tells nothing surely is pale, behind it.
+  // Texts that are not significant are pale and follow.
   for (const row of (await rows.all()).slice(1)) await expect(row).toHaveClass('doubtful');
-  // They are below the figures: what leads there is in sight.
+  // Texts are below the metrics; a link leads there.
   await page.locator('.figures button', { hasText: /^and a text, below$/ }).click();
   await expect(name).toBeFocused();
   await expect(name).toBeInViewport();
   // The name goes to the list of texts.
   await name.press('Enter');
   await expect(page.locator('[data-checklist="t.cause"] input').first()).toBeFocused();
-  // With all in A: a click leaves those in A that have it.
+  // With all executions in A a click filters A by the value.
   await page.goto('about:blank');
   await open(page, `${alone}#b=m.duration_ns:5000000:1e12`);
   await expect(most).toHaveText('none');
@@ -134,7 +134,7 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
   expect(after[1]).toBe(before[1]);
   await expect(page.locator('.head.side-a .chips')).toContainText('cause: none');
   await expect(cells.nth(1)).toHaveText('100 %');
-  // It stands in the address.
+  // The filter is in the address.
   const copy = await context.newPage();
   await open(copy, page.url());
   expect([await size(copy, 'A'), await size(copy, 'B')]).toEqual(after);
@@ -158,7 +158,7 @@ test('tables of differences are whole on a telephone, and links lead to them', a
   await expect(table.locator('tbody tr').first()).toBeInViewport({ ratio: 1 });
   await page.setViewportSize({ width: 360, height: 740 });
   await calm(page);
-  // Each column can be seen: the section moves as far as its tables are wide.
+  // Each column can be seen: the section scrolls as far as its tables are wide.
   const { room, wide, moves } = await page.locator('.figures').evaluate((section) => ({
     room: section.clientWidth,
     wide: Math.max(...[...section.querySelectorAll('table')].map((of) => of.scrollWidth)),
@@ -188,7 +188,7 @@ test('infinite and very large numbers are told apart by ranks, and harm nothing'
   const pack = makePack({ executions: 1000, contexts: 60, metrics: 28 });
   const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
   const durations = new Uint32Array(pack.bytes.buffer, base + pack.header.sections['metric:0'][1], 1000);
-  // Columns of doubles: infinite ones among others, in each execution, very large ones.
+  // Columns of doubles: some infinite, all infinite, very large.
   const wanted: [number, (duration: number, one: number) => number][] = [
     [6, (duration, one) => (one % 3 === 0 ? Infinity : one % 3 === 1 ? -Infinity : duration)],
     [13, (duration) => (duration > 5e6 ? Infinity : -Infinity)],
@@ -205,7 +205,7 @@ test('infinite and very large numbers are told apart by ranks, and harm nothing'
   writeFileSync(file, aloneFrom(pack));
   await open(page, pathToFileURL(file).href);
   await page.locator('.figures .more').click();
-  // All that is more in B is, and its means cannot be told.
+  // B always has more; the means are unknown.
   for (const name of ['metric 13', 'metric 20']) {
     const cells = page.locator('.figures tbody tr', { hasText: name }).locator('td');
     await expect(cells.nth(1)).toHaveText('100 %');
@@ -263,7 +263,8 @@ test('what is not significant stands in its place, marked and pale', async ({ pa
   await open(page, alone);
   const table = page.locator('table[aria-label="Contexts that differ most"]');
   await expect(table.locator('[data-ranked]').first()).toBeVisible();
-  // One execution with a planted cause is too few for significance, though it is the greatest difference.
+  // One execution with a planted cause is too few for significance, though it is the greatest
+  // difference.
   await valueBox(page, 'b', 'lock', 't.cause').check();
   await calm(page);
   await page.locator('[data-histogram="b m.duration_ns"]').focus();
@@ -352,7 +353,7 @@ test('histograms as tables have a line for each of a few whole numbers', async (
   await calm(page);
   expect(await table.locator('tbody th').allInnerTexts()).toEqual(labels);
   expect((await cells.allInnerTexts()).map((text) => Number(text.replace(/ .*|,/g, '')))).toEqual(counts);
-  // Nowhere does a line end where it begins, unless it is of one number.
+  // Ranges of rows have different ends.
   const all = await page.locator('[data-rows] tbody th').allInnerTexts();
   for (const text of all) {
     const [low, high] = text.split(' to ');
@@ -371,7 +372,7 @@ test('a brush on whole numbers takes whole ones, with its edges between them', a
   const counts = (await table.allInnerTexts()).map((text) => Number(text.replace(/ .*|,/g, '')));
   expect(await size(page, 'B')).toBe(counts[2] + counts[3] + counts[4]);
   await expect(page.locator('.head.side-b .chip')).toContainText('switches 2 – 4');
-  // Its edge stands behind the cell of 4: there it can be taken.
+  // The edge is after the cell of 4, where it can be dragged.
   await brush(page, 'b m.switches', 5 / 9, 6.5 / 9);
   await calm(page);
   expect(rangeOf('switches')).toEqual(['2', '6']);
@@ -429,7 +430,7 @@ test('the keyboard does all', async ({ page, alone, context }) => {
   await calm(page);
   const chosen = await size(page, 'B');
   expect(chosen).toBeLessThan(EXECUTIONS);
-  // The added figure and its range are in the address as well.
+  // The added metric and its range are in the address.
   const other = await context.newPage();
   await open(other, page.url());
   expect(await size(other, 'B')).toBe(chosen);
@@ -549,7 +550,10 @@ async function faults(page: Page, name: string): Promise<string[]> {
   );
 }
 
-/** Pointer targets with less than 24 by 24 pixels; links within sentences are exempt, a box is as large as its label. */
+/**
+ * Pointer targets with less than 24 by 24 pixels; links within sentences are exempt, a box is as
+ * large as its label.
+ */
 async function smallTargets(page: Page, name: string): Promise<string[]> {
   const small = await page.evaluate(() => {
     const within = document.querySelector('dialog[open]') ?? document.body;
@@ -695,7 +699,7 @@ test('executions are read beside the page, which goes on answering', async ({ pa
     const [from, to] = ['bytes', 'decoded'].map((name) => performance.getEntriesByName(name)[0].startTime);
     return [seen.ticks.filter((at) => at > from && at < to).length, [...seen.said]] as const;
   });
-  // None while the page itself reads them.
+  // There would be no ticks if the page itself read the pack.
   expect(ticks).toBeGreaterThan(3);
   expect(said.join(' ')).toMatch(/Unpacking|Reading|Arranging/);
 });

@@ -1,4 +1,6 @@
-/** Shared by tests: a server, pages without errors in the console, and functions that use the page. */
+/**
+ * Shared by tests: a server, pages without errors in the console, and functions that use the page.
+ */
 
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -89,7 +91,7 @@ export async function open(page: Page, address: string): Promise<void> {
   await calm(page);
 }
 
-/** The same without filters: all executions are in both groups. */
+/** Opens the page without filters: all executions are in both groups. */
 export async function openAll(page: Page, address: string): Promise<void> {
   await open(page, `${address}#a=all`);
 }
@@ -98,7 +100,10 @@ interface Settling {
   isSettled: boolean;
 }
 
-/** Waits until nothing moves any more, the address has been written and what follows from it is on the screen. */
+/**
+ * Waits until nothing moves any more, the address has been written and all changes are on the
+ * screen.
+ */
 export async function calm(page: Page): Promise<void> {
   await page.waitForFunction(() => (window as unknown as { tracebraid?: Settling }).tracebraid?.isSettled === true);
   // Renderings follow in the next frame, effects after it.
@@ -107,7 +112,9 @@ export async function calm(page: Page): Promise<void> {
   );
 }
 
-/** Waits until the groups and histograms are those of the last input; lists and colours may follow. */
+/**
+ * Waits until the groups and histograms are those of the last input; lists and colours may follow.
+ */
 export async function stepped(page: Page): Promise<void> {
   await page.waitForFunction(
     () => !(window as unknown as { tracebraid: { isScheduled: boolean } }).tracebraid.isScheduled,
@@ -119,7 +126,7 @@ export async function size(page: Page, group: 'A' | 'B'): Promise<number> {
   return Number((await page.locator(`[data-size=${group}]`).innerText()).replaceAll(',', ''));
 }
 
-/** Where a histogram of a group is on the screen, and places on it from 0 to 1. */
+/** The position of a histogram's half on the screen, and x coordinates on it. */
 export async function laneOf(page: Page, histogram: string) {
   const lane = page.locator(`[data-histogram="${histogram}"]`);
   await lane.scrollIntoViewIfNeeded();
@@ -137,13 +144,13 @@ export async function brush(page: Page, histogram: string, from: number, to: num
   await page.mouse.up();
 }
 
-/** The box of a value in the lists to check. */
+/** The checkbox of a value in a list. */
 export function valueBox(page: Page, group: 'a' | 'b', value: string, list = ''): Locator {
   const within = list === '' ? page.locator('.filters') : page.locator(`[data-checklist="${list}"]`);
   return within.locator('.value-row', { hasText: value }).locator(`.side-${group} input`);
 }
 
-/** The picture of an element, or of a part of the page that it covers. */
+/** A screenshot of an element. */
 export async function picture(of: Locator): Promise<string> {
   return (await of.screenshot()).toString('base64');
 }

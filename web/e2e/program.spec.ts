@@ -1,4 +1,7 @@
-/** The page against the real program, with databases of real recordings: what it shows is what the terminal says of the same. */
+/**
+ * The page against the real program with databases of real recordings: page and terminal must
+ * agree.
+ */
 
 import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -41,7 +44,7 @@ const WORDS: Record<number, [string, string]> = {
   [FrameKind.Detail]: ['[', ']'],
 };
 
-/** The frames of each context in the page, as the terminal writes them. */
+/** Frames of each context, as the terminal writes them. */
 async function wordsOf(page: Page): Promise<string[][]> {
   return page.evaluate((words) => {
     const { contexts, names } = (window as unknown as { tracebraid: Model }).tracebraid.pack;
@@ -54,7 +57,7 @@ async function wordsOf(page: Page): Promise<string[][]> {
   }, WORDS);
 }
 
-/** Contexts that the page lists, the greatest differences first, by number. */
+/** Contexts in the list of the page. */
 async function ranked(page: Page): Promise<number[]> {
   const rows = page.locator('table[aria-label="Contexts that differ most"] [data-ranked]');
   return rows.evaluateAll((found) => found.map((row) => Number(row.getAttribute('data-ranked'))));
@@ -64,7 +67,7 @@ async function sizes(page: Page): Promise<number[]> {
   return [await size(page, 'A'), await size(page, 'B')];
 }
 
-/** What the page shows of both groups: enough to tell whether another one shows the same. */
+/** The visible state of the page, to compare two pages. */
 async function seen(page: Page) {
   const table = page.locator('table[aria-label="Contexts that differ most"]');
   return {
@@ -77,7 +80,7 @@ async function seen(page: Page) {
   };
 }
 
-/** Means of all contexts in which anything of a group was, by their frames. */
+/** Means of all contexts with time, by their frames. */
 async function means(page: Page): Promise<Map<string, [number, number]>> {
   const words = await wordsOf(page);
   const found = await page.evaluate(() => {
@@ -116,14 +119,14 @@ for (const study of STUDIES) {
     expect(words[list[0]]).toEqual(expected.contexts[0].context);
     await page.locator('[data-ranked]').nth(place).click();
     await calm(page);
-    // Its box is as wide as the graph, in the colour of what B has more of than by three deviations.
+    // Its box is as wide as the graph, in the colour for 3 or more deviations.
     const [colour, full] = await colours(page, words[list[place]].length);
     expect(colour).toBe(full);
     await expect(page.locator('#flame-said')).toContainText('They differ.');
   });
 }
 
-/** The colour of the box that is zoomed to, so many frames deep, and the one of the legend for much more in B. */
+/** The colour of the zoomed box at a depth, and the colour of the legend for much more in B. */
 async function colours(page: Page, depth: number): Promise<[string, string]> {
   return page.evaluate((row) => {
     const canvas = document.querySelector<HTMLCanvasElement>('[data-flame] canvas')!;
@@ -135,13 +138,16 @@ async function colours(page: Page, depth: number): Promise<[string, string]> {
   }, depth);
 }
 
-/** Numbers in which the page differs from the terminal: none. A list, as there are very many that do not. */
+/**
+ * Collects numbers in which page and terminal differ: an assertion for each of very many numbers
+ * would be slow.
+ */
 class Differences {
   readonly found: string[] = [];
 
-  /** One number of the page, and the same of the terminal. */
+  /** Compares a number of the page with one of the terminal. */
   number(found: number, expected: number | null, what: string): void {
-    // Tails of distributions are reckoned in different ways; beyond 1e-30 both only say that it is less.
+    // Tails are computed in different ways; below 1e-30 they need not agree.
     const bound = Math.max(1e-6 * Math.abs(expected ?? Infinity), 1e-30);
     const isSame = expected === null ? !Number.isFinite(found) : Math.abs(found - expected) <= bound;
     if (!isSame) this.found.push(`${what}: ${found} in the page, ${expected} in the terminal`);
@@ -168,7 +174,7 @@ interface Reckoned {
   texts: TextSeparation[];
 }
 
-/** What the page reckoned of all contexts, figures and texts: from its sums, as it does it to show them. */
+/** Results of the page for all contexts, metrics and texts. */
 async function reckoned(page: Page): Promise<Reckoned> {
   const { same, sums, chances, figures, texts } = await page.evaluate(() => {
     const model = (window as unknown as { tracebraid: Model }).tracebraid;
@@ -188,12 +194,14 @@ async function reckoned(page: Page): Promise<Reckoned> {
   return { own: all('own'), whole: all('whole'), figures, texts };
 }
 
-/** Only the texts of the page, since transferring the sums of thousands of contexts takes seconds. */
+/**
+ * Only the texts of the page, since transferring the sums of thousands of contexts takes seconds.
+ */
 async function textsOf(page: Page): Promise<TextSeparation[]> {
   return page.evaluate(() => (window as unknown as { tracebraid: Model }).tracebraid.texts);
 }
 
-/** Texts of the page beside those of the terminal: what tells most of each, and how much. */
+/** Compares the texts of the page with those of the terminal. */
 function compareTexts(found: TextSeparation[], expected: ComparedText[], differences: Differences): void {
   const what = ({ name, value }: { name: string; value: string | null }) => [name, value];
   expect(found.map(what)).toEqual(expected.map(({ text, value }) => [text, value]));
@@ -237,7 +245,7 @@ for (const study of STUDIES) {
         compareTexts(found.texts, expected.texts, differences);
       }
       expect(differences.found).toEqual([]);
-      // What is listed is what the terminal lists, in its order.
+      // The page lists the contexts of the terminal, in its order.
       const { contexts, figures } = compared(study.file, conditions);
       const last = contexts.map(({ is_sure }) => is_sure).lastIndexOf(true);
       const listed = contexts
@@ -273,7 +281,7 @@ test('texts that tell groups apart are those of tracebraid compare, and filter b
   const file = callsOf(testInfo.outputPath());
   const { address } = await view({ file });
   const differences = new Differences();
-  // Durations in nanoseconds: of one and the other.
+  // Ranges of durations in nanoseconds, of A and of B.
   for (const [a, b] of [
     [
       [0, 99_999],
@@ -310,14 +318,14 @@ test('texts that tell groups apart are those of tracebraid compare, and filter b
     expect(shown).toEqual(telling.map(({ text, value }) => [text, value ?? '(none)']));
   }
   expect(differences.found).toEqual([]);
-  // With a filter by a text: that of the terminal.
+  // With a filter by a text both agree again.
   await open(page, `${address}#a=m.duration_ns:0:99999&b=m.duration_ns:1000000:1000000000000`);
   const rows = page.locator('table[aria-label="Texts that differ"] tbody tr');
   const ranges: [string, string] = ['duration_ns <= 99999', 'duration_ns >= 1000000'];
   const [most] = compared(file, ranges).texts;
   await rows.first().locator('button').nth(1).click();
   await calm(page);
-  // In the group that has more of it.
+  // The filter applies to the group with the greater share.
   ranges[most.groups[1].share > most.groups[0].share ? 1 : 0] += ` && ${most.text} == ${most.value}`;
   const left = compared(file, ranges);
   expect(await sizes(page)).toEqual(left.groups.map(({ executions }) => executions));
@@ -336,7 +344,7 @@ test('contexts are told apart by frames around them, and only the browser abbrev
     around.push(...(await page.locator('.ranking [data-ranked] small').allInnerTexts()));
   }
   expect(around.some((text) => text.includes('«'))).toBe(true);
-  // One of ours before that which it puts where a line is full would look like a mistake.
+  // Two ellipses in a row would look like a mistake.
   for (const text of around) expect(text).not.toContain('…');
 });
 
@@ -351,7 +359,7 @@ test('what is said of the groups is in sight beside the graph', async ({ page, v
   await page.keyboard.press('p');
   await expect(page.locator('.pin button').first()).toBeInViewport();
   await expect(page.locator('[data-ranked]').first()).toBeInViewport();
-  // Nothing is wider than the page, on narrow ones as well.
+  // Nothing is wider than the page.
   for (const width of [1280, 700, 420]) {
     await page.setViewportSize({ width, height: 800 });
     await calm(page);
@@ -383,7 +391,7 @@ test('the text of a brush is not on it', async ({ page, view }) => {
   }
 });
 
-/** The conditions of the terminal that choose what the page's ranges of a group do. */
+/** Conditions of the terminal for the ranges of the page. */
 async function conditionsOf(page: Page): Promise<[string, string]> {
   return page.evaluate(() => {
     const { groups, table } = (window as unknown as { tracebraid: Model }).tracebraid;
@@ -438,7 +446,7 @@ test('search and zoom by the keyboard, in real stacks', async ({ page, view }) =
   }
   await page.keyboard.press('w');
   await expect(current).toHaveText('handle_request');
-  // Only A was there: it stands behind what B has.
+  // A frame that only A has comes after those of B.
   await page.keyboard.press('d');
   await expect(current).toHaveText('sleep_until');
   await page.keyboard.press('w');
@@ -494,7 +502,7 @@ test('an execution opens the critical path that the terminal shows', async ({ pa
   expect(shown.steps.length).toBeGreaterThan(3);
   await expect(rows).toHaveCount(shown.steps.length);
   const frames = await rows.locator('td:nth-child(5)').allInnerTexts();
-  // A segment without frames says what its thread does.
+  // A segment without frames has the state of its thread.
   for (const [at, { context }] of shown.steps.entries()) {
     const innermost = (context.at(-1) ?? 'running').replace(/^[[<](.*)[\]>]$|\(\)$/, '$1');
     expect(frames[at]).toBe(innermost);
@@ -606,7 +614,7 @@ for (const study of STUDIES) {
       const way = (await wordsOf(page))[Number(/zoom=(\d+)/.exec(hash(page))![1])];
       expect(study.cause.filter((frame) => !way.includes(frame)).length).toBeLessThanOrEqual(1);
     }
-    // An exported page says the same.
+    // An exported page has the same sentence.
     const file = testInfo.outputPath('page.html');
     told('view', study.file, '--export', file);
     writeFileSync(file, dressed(readFileSync(file, 'utf8')));
@@ -638,13 +646,13 @@ test('the sentence follows groups that a brush chooses, and rests while it moves
   await expect(sentence).toHaveAttribute('aria-busy', 'false');
   expect(await sentence.innerText()).not.toBe(before);
   await expect(sentence).toContainText(/Requests in B \(\d+\) take a mean of|requests in B \(\d+\) take a mean of/);
-  // No sentence for each of twenty steps.
+  // There is not a sentence for each of the twenty steps.
   const seen = await page.evaluate(() => new Set((window as unknown as { seen: string[] }).seen).size);
   expect(seen).toBeLessThanOrEqual(4);
   await page.click('button:text-is("Reset")');
   await calm(page);
   await expect(sentence).toContainText('Both groups contain all 300 requests.');
-  // Inverting the graph does not change what is said.
+  // Inverting the graph does not change the sentence.
   await page.click('button:has-text("Slowest 1 %")');
   await calm(page);
   await expect(sentence).toHaveText(before);

@@ -102,7 +102,7 @@ export function marked(value: number): string {
   return value < SURE || Number.isNaN(value) ? chance(value) : `~ ${chance(value)}`;
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern removes control characters
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
 /** Appends an ellipsis, unless the text ends with one. */

@@ -82,7 +82,7 @@ describe('a brush on whole numbers', () => {
     ]) {
       expect(moved(of, range, by)).toEqual({ low, high: low + 2 });
     }
-    // What an address tells may be beyond the ends.
+    // A range from an address may exceed the ends.
     expect(moved(of, { low: -50, high: 1e12 }, 0.3)).toEqual({ low: 0, high: 8 });
   });
 

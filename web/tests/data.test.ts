@@ -50,7 +50,7 @@ describe('addresses', () => {
     shown.isChosen = true;
     expect(toAddress(shown)).toBe('a=all&zoom=3');
     expect(fromAddress(toAddress(shown))).toEqual(shown);
-    // Of one without filters nothing needs to be said beside the other.
+    // A group without filters is omitted beside a filtered one.
     shown.filters[1].codes.set('thread', [1]);
     expect(toAddress(shown)).toBe('b=thread%3D1&zoom=3');
     expect(fromAddress(toAddress(shown))).toEqual(shown);
@@ -84,7 +84,7 @@ describe('abbreviated texts', () => {
     expect(room(14)('handle_request')).toBe('handle_request');
     expect(room(3)('handle_request')).toBe('ha…');
     expect(room(2)('handle_request')).toBe('');
-    // What was cut off before is so in the middle.
+    // A text that was cut before does not get a second ellipsis.
     expect(room(9)('worker…… 4711')).toBe('worker…');
     expect(room(11)('worker 7 … 4711')).toBe('worker 7…');
     expect(clean('a very long name', 6)).toBe('a very…');
@@ -184,10 +184,10 @@ describe('paths', () => {
     const [preempter] = find('cc1plus');
     const of = (context: number, thread: string) => stateOf(pack.contexts, pack.names, context, thread);
     expect(of(disk, 'worker-1').state).toBe('block-device');
-    // The other one ran, and that is seen below its own name.
+    // The other thread ran, so its state is below its own name.
     expect(of(copy, 'backup').state).toBe('running');
     expect(of(copy, 'backup').stack.map((frame) => pack.names[pack.contexts.name[frame]])).toEqual(['copy_tree']);
-    // Who has the CPU stands below the reason: the thread itself does not run.
+    // The thread that has the CPU is below the reason: the execution's thread does not run.
     expect(of(preempter, 'worker-1').state).toBe('preempted');
     // A thread of the kernel without its CPU.
     expect(of(copy, 'backup/0:1H').state).toBe('running');

@@ -18,7 +18,7 @@ function given(seed: number, executions = 400): Pack {
   return decodePack(makePack({ executions, metrics: 8, contexts: 120, entries: 10, seed }).bytes.buffer);
 }
 
-/** Of one execution the time in each context with all within it, by walking up from each entry. */
+/** Total times of one execution, by walking up from each entry. */
 function plainWhole({ rows, context, time }: Entries, parent: ArrayLike<number>, row: number): Map<number, number> {
   const found = new Map<number, number>();
   for (let at = rows[row]; at < rows[row + 1]; at++) {
@@ -35,7 +35,7 @@ function sure(found: Comparison): number[] {
   return ranked(found, Infinity).filter((at) => isSure(found, at));
 }
 
-/** What a group is, from scratch. */
+/** A group computed from scratch. */
 function plain(group: Group, layer: Layer) {
   const { table } = group;
   const width = table.codes.length;
@@ -149,7 +149,7 @@ describe('groups', () => {
           const allowed = Uint8Array.from(table.codes[code].values, () => (next() < 0.6 ? 1 : 0));
           group.setAllowed(code, next() < 0.3 ? null : allowed);
         } else group.reset();
-        // Sums may lag behind over several steps.
+        // Sums may be incomplete over several steps.
         if (next() < 0.4) group.settle(0, () => 1);
         if (next() < 0.5) check(group, layer);
       }
@@ -244,7 +244,7 @@ describe('groups', () => {
     group.setRange(0, { low: 0, high: table.numbers[0].range.high / 2 });
     group.setLayer(layer);
     check(group, layer);
-    // A function's own time wherever it was called from.
+    // Own time of a function over all callers.
     const { tree } = layer;
     const outer = [...tree.parent.keys()].filter((at) => at > 0 && tree.parent[at] === 0);
     const sum = outer.reduce((sum, at) => sum + spreads(layer, [group, group], 'whole', at)[0].mean, 0);
@@ -455,7 +455,7 @@ describe('what is not sure', () => {
     expect(ranked(one, 20)).toEqual([2, 5, 6, 1, 7, 4, 0]);
     expect(ranked(one, 2)).toEqual([2, 5]);
     expect(sure(one)).toEqual([1, 0]);
-    // Only among the selected ones; at least five.
+    // Only selected contexts; at least five.
     expect(ranked(one, 20, (at) => at !== 0 && at !== 2)).toEqual([5, 6, 1, 7, 4]);
   });
 
@@ -488,7 +488,7 @@ describe('what is not sure', () => {
 });
 
 describe('the groups at the start', () => {
-  /** As `typical_and_slow` in analyze/executions/src/groups.rs has it. */
+  /** The same as `typical_and_slow` in analyze/executions/src/groups.rs. */
   const plain = (durations: Uint32Array): [number[], number[]] => {
     const order = [...durations.keys()].sort((one, other) => durations[one] - durations[other] || one - other);
     const count = order.length;
@@ -564,7 +564,7 @@ describe('comparison of what is not all reckoned yet', () => {
     for (const half of halves) half.settleOwn(Infinity);
     let isDone = false;
     for (let step = 0; !isDone; step++) {
-      // Both halves are of the same: nothing differs at any time.
+      // Both halves are from the same population: nothing differs at any time.
       expect(sure(compare(layer, halves, 'whole'))).toEqual([]);
       isDone = halves.map((half) => half.settleWhole(0, () => 1)).every((one) => one);
       expect(step).toBeLessThan(1000);

@@ -40,7 +40,7 @@ describe('decoding', () => {
       );
       return () => decodePack(again.buffer);
     };
-    // biome-ignore lint/suspicious/noExplicitAny: what is broken has no type
+    // biome-ignore lint/suspicious/noExplicitAny: broken headers have no type
     const broken = (change: (header: any) => void) => expect(wrong(change));
     broken(() => {}).not.toThrow();
     broken((h) => (h.version = 2)).toThrow(/version is 2/);
@@ -68,7 +68,7 @@ describe('decoding', () => {
     for (let round = 0; round < 3000; round++) {
       let copy = bytes.slice();
       for (let flips = 0; flips < 1 + (round % 4); flips++) {
-        // The header most of the time: it says where all else is.
+        // Mostly the header, which contains all offsets.
         const at = Math.floor(next() * (next() < 0.7 ? 2000 : copy.length));
         copy[at] = next() < 0.5 ? copy[at] ^ (1 << Math.floor(next() * 8)) : Math.floor(next() * 256);
       }

@@ -52,7 +52,8 @@ const OF_RUNS = 0.0001900306820220669;
 
 describe('statistics', () => {
   it("gives the wider interval of Welch's and Student's tests", () => {
-    // As computed by scipy 1.17: of the first two both are nearly the same, of the others Welch's is wider.
+    // As computed by scipy 1.17: of the first two both are nearly the same, of the others Welch's
+    // is wider.
     for (const [a, b, [low, high]] of [
       [one, other, [7.668882941149821, 47.664450392183554]],
       [few, large, [-3.5984413954914274, 50.59844139549143]],
@@ -62,7 +63,8 @@ describe('statistics', () => {
       expect(found[1]).toBeGreaterThanOrEqual(high - 1e-6);
       expect(found[0] + found[1]).toBeCloseTo(low + high, 7);
     }
-    // A group without a rare value is not exact (the numbers of `intervals_are_the_wider_of_both_tests`).
+    // A group without a rare value is not exact (the numbers of
+    // `intervals_are_the_wider_of_both_tests`).
     const none = spread(new Array(20).fill(0));
     const many = spread(Array.from({ length: 1780 }, (_, at) => (at % 89 === 0 ? 100 : 0)));
     const [low, high] = intervalOf(none, many)!;

@@ -1,7 +1,7 @@
 /**
- * Measures the page in the browser: opening a pack, and each step of dragging brushes.
- * `npm run bench [executions] [metrics] [contexts] [texts]`; needs `npm run build` first. Exits 1 if it is too slow. With `texts` each
- * execution has a text of its own, too.
+ * Measures the page in the browser: opening a pack, and each step of dragging brushes. `npm run
+ * bench [executions] [metrics] [contexts] [texts]`; needs `npm run build` first. Exits 1 if it is
+ * too slow. With `texts` each execution has a text of its own.
  */
 import { loadavg } from 'node:os';
 import { chromium as browserType } from '@playwright/test';
@@ -51,7 +51,7 @@ await page.evaluate(() => {
     window.steps.push(performance.now() - begun);
     begun = 0;
   };
-  // From the event until the frame that shows it has been handed to the screen.
+  // From the event to the frame that shows it.
   addEventListener(
     'pointermove',
     () => {
@@ -65,10 +65,10 @@ await page.evaluate(() => {
 let isSlow = part(opened, 0.5) > OPEN;
 const all = [];
 async function drag(name, histogram, from, to, shouldKeep = false) {
-  const canvas = page.locator(`[data-histogram="${histogram}"] canvas`);
-  await canvas.scrollIntoViewIfNeeded();
-  const box = await canvas.boundingBox();
-  const x = (at) => box.x + 6 + at * (box.width - 12);
+  const lane = page.locator(`[data-histogram="${histogram}"]`);
+  await lane.scrollIntoViewIfNeeded();
+  const box = await lane.boundingBox();
+  const x = (at) => box.x + 36 + at * (box.width - 44);
   await page.mouse.move(x(from[0]), box.y + 20);
   await page.mouse.down();
   const begun = Date.now();
@@ -90,7 +90,7 @@ async function drag(name, histogram, from, to, shouldKeep = false) {
   );
   if (!shouldKeep) {
     await page.evaluate(() => window.tracebraid.reset());
-    await page.waitForTimeout(1500);
+    await page.waitForFunction(() => window.tracebraid.isSettled);
   }
   if (part(steps, 0.5) > STEP) isSlow = true;
 }

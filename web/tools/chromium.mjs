@@ -1,4 +1,7 @@
-/** Where the browser is: `CHROMIUM`, or Debian's. Without one there is no test, and that is said. */
+/**
+ * Path of the browser: `CHROMIUM`, or that of Debian's package. A missing browser is an error, not
+ * a skipped test.
+ */
 import { existsSync } from 'node:fs';
 
 export function chromium() {

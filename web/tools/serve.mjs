@@ -1,5 +1,5 @@
 /**
- * A server for tests and for looking at the page: speaks the same requests as the real one, with synthetic packs.
+ * A server for tests and for development: answers the requests of the page with synthetic packs.
  * `node tools/serve.mjs [executions] [metrics] [contexts]` prints the address.
  */
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { makePack } from './synthetic.mjs';
 
 const PAGE = new URL('../dist/index.html', import.meta.url);
 
-/** Serves packs by kind; resolves to its address and a way to stop it. */
+/** Serves packs by kind. Resolves to the address and a function that stops the server. */
 export function serve(packs, { token = 'secret', port = 0 } = {}) {
   for (const [kind, { header }] of packs.entries()) header.kind = kind;
   const server = createServer((request, response) => {

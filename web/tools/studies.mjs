@@ -1,6 +1,7 @@
 /**
- * Takes a screenshot of the page with two groups of a database: `node tools/studies.mjs PROGRAM DATABASE STATE OUT.png`.
- * PROGRAM exports the data, the page is that of `dist`, STATE is the part of its address after `#`.
+ * Takes a screenshot of the page with two groups of a database: `node tools/studies.mjs PROGRAM
+ * DATABASE STATE OUT.png`. PROGRAM exports the data, the page is that of `dist`, STATE is the part
+ * of its address after `#`.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,11 +1,12 @@
 /**
- * Makes packs: two populations of executions, in one of which a cause was planted. The same options give the same bytes.
- * As a program: `node tools/synthetic.mjs OUT.pack [executions] [metrics] [contexts]`.
+ * Makes packs with two populations of executions, one of them with planted causes. The same options
+ * give the same bytes. As a program: `node tools/synthetic.mjs OUT.pack [executions] [metrics]
+ * [contexts]`.
  */
 import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
-/** Names as a hostile program could have them. */
+/** Names that a hostile program could have. */
 export const HOSTILE = [
   '</script><img src=x onerror=alert(1)>',
   '"><svg onload=alert(2)>',
@@ -16,7 +17,7 @@ export const HOSTILE = [
   '__proto__',
 ];
 
-/** A generator of numbers (mulberry32). */
+/** Pseudo-random numbers (mulberry32). */
 export function random(seed) {
   let state = seed >>> 0;
   return () => {
@@ -123,7 +124,7 @@ function tree(size, next, isHostile) {
 
 const UNITS = ['ns', 'bytes', ''];
 
-/** Makes a pack; `bytes` is the document, `pathOf(row)` the path of an execution. */
+/** Makes a pack. `bytes` is the document, `pathOf(row)` the critical path of an execution. */
 export function makePack({
   executions = 2000,
   metrics = 8,
@@ -146,7 +147,7 @@ export function makePack({
   const template = new Uint32Array(executions);
   const duration = new Uint32Array(executions);
   const waiting = new Uint32Array(executions);
-  // Executions go some hundred different ways, each through contexts of its own.
+  // Executions follow one of 200 sets of contexts.
   const templates = Array.from({ length: 200 }, () => {
     const chosen = new Set([t.main, t.parse, t.render, t.query, t.read]);
     while (chosen.size < Math.min(entries, size - 1)) chosen.add(1 + Math.floor(next() * (size - 1)));
@@ -233,7 +234,7 @@ export function makePack({
   for (let one = 0; one < executions; one++) route[one] = next() < 0.02 ? 0xffffffff : template[one] % routes.length;
   section('text:0', cause);
   section('text:1', route);
-  // A text that is another one in each execution.
+  // A different text in each execution.
   const own = identifiers ? Array.from(id, (one) => `request ${one}`) : [];
   if (identifiers)
     section(
@@ -280,7 +281,7 @@ const TYPES = new Map([
   [Float64Array, 'f64'],
 ]);
 
-/** Puts header and sections into a document. */
+/** Builds the document from header and sections. */
 export function pack(header, sections) {
   let offset = 0;
   for (const { name, array } of sections) {
@@ -302,7 +303,7 @@ export function pack(header, sections) {
   return bytes;
 }
 
-/** A path: the times of an execution one behind the other. */
+/** A critical path: the times of an execution in sequence. */
 function pathOf(t, header, { rows, context, time, begin, source, thread, id }, one) {
   const own = thread[one] === 0xffffffff ? 'worker' : header.threads[thread[one]];
   const threads = [{ name: own, tid: 4711, host: 'web-1' }];
@@ -320,7 +321,7 @@ function pathOf(t, header, { rows, context, time, begin, source, thread, id }, o
       if (actor < 0) actor = threads.push({ name, tid: 5000 + threads.length, host: 'web-1' }) - 1;
       break;
     }
-    // In two pieces, so that threads take turns.
+    // In two segments, so that threads alternate.
     const first = Math.ceil(time[entry] / 2);
     segments.push([at, first, actor, here]);
     at += first;

@@ -153,7 +153,7 @@ function separation(table: Table, bits: Uint8Array, column: number): Uncorrected
   return { column, groups: [a, b], chance: Math.max(found, least), least, higher: compared.higher };
 }
 
-/** Tests metrics one by one: with many executions each takes longer than a frame. */
+/** Tests metrics in steps: with many executions each test takes longer than a frame. */
 export class Separating {
   private readonly found: Uncorrected[] = [];
   private readonly bits: Uint8Array;

@@ -270,7 +270,7 @@ function* tested(of: TextColumn, groups: Both): Generator<void, Uncorrected> {
   };
 }
 
-/** Tests columns one by one: with very many texts each takes longer than a frame. */
+/** Tests columns in steps: with very many texts each test takes longer than a frame. */
 export class TextWork {
   private readonly found: Uncorrected[] = [];
   private running: Generator<void, Uncorrected> | null = null;

@@ -67,7 +67,10 @@ function Rows({ model, context, part }: { model: Model; context: number; part: P
   );
 }
 
-/** Means, deviations and counts of both groups; the difference with its 95 % interval and its significance. */
+/**
+ * Means, deviations and counts of both groups; the difference with its 95 % interval and its
+ * significance.
+ */
 export function Facts({ model, context }: { model: Model; context: number }) {
   const isOwn = !model.shown.isInverted && context !== 0;
   return (

@@ -42,7 +42,10 @@ export function keyIn(event: KeyboardEvent, model: Model, drawn: Drawn | null): 
   }
 }
 
-/** Contexts within a context from left to right: those that only A has are at the right end, in reverse order. */
+/**
+ * Contexts within a context from left to right: those that only A has are at the right end, in
+ * reverse order.
+ */
 function within({ layer, whole, shown }: Model, context: number): number[] {
   const { firstChild, children } = layer;
   const { meanA, meanB } = whole;
@@ -54,7 +57,10 @@ function within({ layer, whole, shown }: Model, context: number): number[] {
   return meanB[context] === 0 ? [...there, ...vanished] : [...there, ...vanished.reverse()];
 }
 
-/** Zooms by keys that work anywhere: in (to the cursor or the widest frame within), out, and to the frame beside. */
+/**
+ * Zooms by keys that work anywhere: in (to the cursor or the widest frame within), out, and to the
+ * frame beside.
+ */
 export function steer(model: Model, key: 'w' | 'a' | 's' | 'd'): void {
   const { shown } = model;
   const { tree } = model.layer;

@@ -1,4 +1,6 @@
-/** The flame graph as a table, for screen readers: a tree whose rows the arrow keys walk through. */
+/**
+ * The flame graph as a table, for screen readers: a tree whose rows the arrow keys walk through.
+ */
 
 import { useRef, useState } from 'preact/hooks';
 import { SURE } from '../engine/compare';

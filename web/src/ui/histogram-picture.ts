@@ -1,6 +1,7 @@
 /**
- * A histogram of both groups as a picture: bars of A stand on the middle line, bars of B hang from it, on one axis of values.
- * Each half has a scale of counts of its own, since B often has a hundredth of A's executions.
+ * A histogram of both groups as a picture: bars of A stand on the middle line, bars of B hang from
+ * it, on one axis of values. Each half has a scale of counts of its own, since B often has a
+ * hundredth of A's executions.
  */
 
 import { type Axis, placeOf } from '../engine/axis';

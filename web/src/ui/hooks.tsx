@@ -14,7 +14,7 @@ export function useModel(): Model {
   return model;
 }
 
-/** Renders the component again at each of these topics. */
+/** Renders the component again at each emission of a topic. */
 export function useTopics(model: Model, ...topics: Topic[]): void {
   const [, renew] = useReducer((round: number) => round + 1, 0);
   const key = topics.join();
@@ -52,8 +52,8 @@ export function goToFilters(model: Model): void {
 }
 
 /**
- * A canvas that is drawn at each rendering, at each of these topics, and when its size or the theme
- * changes.
+ * A canvas that is drawn at each rendering, at each emission of a topic, and when its size or the
+ * theme changes.
  */
 export function useCanvas(model: Model, topics: Topic[], draw: (canvas: HTMLCanvasElement) => void) {
   const canvas = useRef<HTMLCanvasElement>(null);

@@ -169,7 +169,7 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
           onDblClick={(event) => zoom(0.4, timeAt(event))}
         />
       </div>
-      <div class="told" aria-live="polite">
+      <div class="segment" aria-live="polite">
         {told === null ? (
           <p class="hint">
             Point at a segment or click it for its wait reason and its stack. Ctrl and the wheel zoom, dragging pans.

@@ -1,4 +1,4 @@
-/** A dialog with an execution: its place in the trace, its critical path as a timeline, and its metrics. */
+/** A dialog with an execution: its trace and time, its critical path as a timeline, its metrics. */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Path } from '../data/source';
