@@ -666,7 +666,7 @@ test('damaged data is told of', async ({ page, alone }) => {
       whole.slice(0, at) +
         Buffer.from((await import('node:zlib')).gzipSync('hello')).toString('base64') +
         whole.slice(whole.indexOf('<', at)),
-      'not a sound pack',
+      'not a valid pack',
     ],
   ];
   for (const [at, [text, said]] of broken.entries()) {

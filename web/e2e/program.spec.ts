@@ -122,7 +122,7 @@ for (const study of STUDIES) {
     // Its box is as wide as the graph, in the colour for 3 or more deviations.
     const [colour, full] = await colours(page, words[list[place]].length);
     expect(colour).toBe(full);
-    await expect(page.locator('#flame-said')).toContainText('They differ.');
+    await expect(page.locator('#flame-said')).toContainText('They differ significantly.');
   });
 }
 

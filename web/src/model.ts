@@ -422,7 +422,7 @@ export class Model {
     const { key } = this.table.numbers[column];
     if (range === null && !group.ranges.has(column)) return;
     if (!group.setRange(column, range)) {
-      this.said = 'There are too many filters.';
+      this.said = 'A group can have 32 filters. Remove one of them first.';
       return;
     }
     if (range === null) this.shown.filters[side].ranges.delete(key);
@@ -508,10 +508,10 @@ export class Model {
     if (!(context >= 0 && context < layer.tree.count)) return -1;
     const values = timesIn(layer, context);
     const label = `in ${this.nameIn(layer, context)}`;
-    const description = 'time in this context with all within it';
+    const description = 'total time in this context';
     const column = this.table.addNumber({ key, label, unit: 'ns', description, values, context });
     if (column < 0) {
-      this.said = `There is room for ${SPARE} contexts only.`;
+      this.said = `Times in ${SPARE} contexts can be filters, and all are in use. To remove them, open the page without the part of its address after #.`;
       this.emit('view');
       return -1;
     }

@@ -206,8 +206,8 @@ describe('paths', () => {
     ]) {
       const path = good();
       change(path);
-      expect(() => pathFrom(path)).toThrow(/not sound/);
+      expect(() => pathFrom(path)).toThrow(/is damaged/);
     }
-    expect(() => pathFrom(null)).toThrow(/not sound/);
+    expect(() => pathFrom(null)).toThrow(/is damaged/);
   });
 });

@@ -66,7 +66,7 @@ export async function makeReady(given: Given, progress: Progress): Promise<Ready
       };
       beside.onerror = (event) => {
         event.preventDefault();
-        fail(new Error(`Cannot read the executions: ${event.message || 'out of memory in the browser'}.`));
+        fail(new Error(`The executions cannot be read: ${event.message || 'the browser is out of memory'}.`));
       };
       const take = (asked: Asked) => beside.postMessage(asked, 'bytes' in asked ? [asked.bytes] : []);
       handOver(given, take, progress).catch(fail);

@@ -36,7 +36,7 @@ const MAX_SEGMENTS = 5_000_000;
 /** Validates a path: servers and files are untrusted. */
 export function pathFrom(value: unknown): Path {
   const broken = (): never => {
-    throw new Error('The path of this execution is not sound.');
+    throw new Error('The critical path of this execution is damaged.');
   };
   const given = (value ?? broken()) as Record<string, unknown>;
   const { threads, segments } = given;
@@ -64,7 +64,7 @@ export function pathFrom(value: unknown): Path {
 /** Base64 of a data block in this page. */
 function letters(element: Element): string {
   const encoding = element.getAttribute('data-encoding');
-  if (encoding !== 'gzip+base64') throw new Error(`The data in this page has the encoding ${encoding}.`);
+  if (encoding !== 'gzip+base64') throw new Error(`The data in this page has the unknown encoding ${encoding}.`);
   return (element.textContent ?? '').trim();
 }
 
@@ -84,12 +84,12 @@ async function bytesOf(answer: Response, progress: Progress): Promise<ArrayBuffe
   for (const reader = answer.body.getReader(); ; ) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (got + value.length > length) throw new Error('The answer is longer than its Content-Length.');
+    if (got + value.length > length) throw new Error('The response is longer than its Content-Length.');
     bytes.set(value, got);
     got += value.length;
     progress('Fetching', got / length);
   }
-  if (got < length) throw new Error('The connection was closed before the end of the answer.');
+  if (got < length) throw new Error('The connection was closed before the end of the response. Reload the page.');
   return bytes.buffer;
 }
 
@@ -99,16 +99,19 @@ function alone(pack: Element, paths: Element | null): DataSource {
     isAlone: true,
     pack: async () => letters(pack),
     async path(execution) {
-      if (paths === null) throw new Error('This page was exported without the paths of executions.');
+      if (paths === null)
+        throw new Error('This page was exported without critical paths. To include them, export it with --paths N.');
       known ??= block(paths).then((bytes) => JSON.parse(new TextDecoder().decode(bytes)));
       const found = await known;
       const key = String(execution);
       if (!Object.hasOwn(found, key)) {
-        throw new Error('The path of this execution is not in this page: it was exported with those of some only.');
+        throw new Error(
+          'This page was exported with the critical paths of the longest executions only, without this one. To include more, export it with --paths N.',
+        );
       }
       return pathFrom(found[key]);
     },
-    exported: () => Promise.reject(new Error('This page stands for itself already: copy the file.')),
+    exported: () => Promise.reject(new Error('This page is exported already: copy the file.')),
   };
 }
 
@@ -121,7 +124,7 @@ async function failure(answer: Response): Promise<Error> {
     // The body is not JSON: the status is the message.
   }
   if (answer.status === 401 || answer.status === 403) {
-    said ||= 'The server does not know this page. Open the address that it printed, with its token.';
+    said ||= 'The server refused the token. Open the address that the server printed.';
   }
   return new Error(said || `The server answered ${answer.status} ${answer.statusText}.`);
 }
@@ -132,7 +135,7 @@ function served(): DataSource {
     try {
       return await fetch(path, { headers: { Authorization: `Bearer ${one}` }, cache: 'no-store' });
     } catch {
-      throw new Error('The server does not answer. Is it still running?');
+      throw new Error('The server does not respond. Start tracebraid view again.');
     }
   };
   const ask = async (path: string): Promise<Response> => {
@@ -148,7 +151,9 @@ function served(): DataSource {
       if (!answer.ok) throw await failure(answer);
       return answer;
     }
-    throw refused === null ? new Error('There is no token.') : await failure(refused);
+    throw refused === null
+      ? new Error('The token is missing. Open the address that the server printed.')
+      : await failure(refused);
   };
   return {
     isAlone: false,

@@ -105,26 +105,26 @@ const TYPES = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32
 type Json = Record<string, unknown>;
 
 function fail(text: string): never {
-  throw new PackError(`This is not a sound pack: ${text}.`);
+  throw new PackError(`This is not a valid pack: ${text}.`);
 }
 
 function object(value: unknown, what: string): Json {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(`${what} is no object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(`${what} is not an object`);
   return value as Json;
 }
 
 function list(value: unknown, what: string): unknown[] {
-  if (!Array.isArray(value)) fail(`${what} is no list`);
+  if (!Array.isArray(value)) fail(`${what} is not a list`);
   return value;
 }
 
 function text(value: unknown, what: string): string {
-  if (typeof value !== 'string') fail(`${what} is no text`);
+  if (typeof value !== 'string') fail(`${what} is not a string`);
   return value;
 }
 
 function count(value: unknown, what: string): number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) fail(`${what} is no count`);
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) fail(`${what} is not a count`);
   return value;
 }
 
@@ -141,17 +141,17 @@ class Sections {
   ) {}
 
   numbers(name: string, length: number | null, allowed: (keyof typeof TYPES)[]): Numbers {
-    if (!Object.hasOwn(this.table, name)) fail(`there is no section ${name}`);
+    if (!Object.hasOwn(this.table, name)) fail(`section ${name} is missing`);
     const [type, offset, elements, ...more] = list(this.table[name], `section ${name}`);
-    if (more.length > 0) fail(`section ${name} has more than three parts`);
+    if (more.length > 0) fail(`section ${name} has more than three elements`);
     const known = allowed.find((one) => one === type);
     if (known === undefined) fail(`section ${name} is of type ${String(type).slice(0, 20)}`);
     const at = this.base + count(offset, `the offset of section ${name}`);
     const size = count(elements, `the length of section ${name}`);
-    if (at % 8 !== 0) fail(`section ${name} does not begin at a multiple of 8`);
+    if (at % 8 !== 0) fail(`section ${name} is not aligned to 8 bytes`);
     if (length !== null && size !== length) fail(`section ${name} has ${size} elements instead of ${length}`);
     const View = TYPES[known];
-    if (at + size * View.BYTES_PER_ELEMENT > this.buffer.byteLength) fail(`section ${name} goes beyond the end`);
+    if (at + size * View.BYTES_PER_ELEMENT > this.buffer.byteLength) fail(`section ${name} exceeds the file`);
     return new View(this.buffer, at, size);
   }
 
@@ -166,12 +166,12 @@ function head(buffer: ArrayBuffer): { header: Json; base: number } {
   const bytes = new Uint8Array(buffer);
   if (String.fromCharCode(...bytes.subarray(0, 8)) !== MAGIC) fail(`it does not begin with ${MAGIC}`);
   const length = new DataView(buffer).getUint32(8, true);
-  if (length > buffer.byteLength - 12) fail('its header goes beyond the end');
+  if (length > buffer.byteLength - 12) fail('its header exceeds the file');
   let header: unknown;
   try {
     header = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(12, 12 + length)));
   } catch {
-    fail('its header is no JSON');
+    fail('its header is not JSON');
   }
   return { header: object(header, 'the header'), base: 12 + length };
 }
@@ -179,7 +179,7 @@ function head(buffer: ArrayBuffer): { header: Json; base: number } {
 function below(codes: Numbers, limit: number, none: number | null, what: string): void {
   for (let at = 0; at < codes.length; at++) {
     const code = codes[at];
-    if (code >= limit && code !== none) fail(`${what} of execution ${at} is ${code} of ${limit}`);
+    if (code >= limit && code !== none) fail(`${what} of execution ${at} is ${code}, the limit is ${limit}`);
   }
 }
 
@@ -191,9 +191,9 @@ function contextsOf(sections: Sections, names: number): Contexts {
   if (size === 0 || parent[0] !== 0) fail('context 0 is not the root');
   const depth = new Uint16Array(size);
   for (let at = 1; at < size; at++) {
-    if (parent[at] >= at) fail(`the parent of context ${at} does not stand before it`);
-    if (kind[at] > FrameKind.Detail) fail(`context ${at} is of kind ${kind[at]}`);
-    if (name[at] >= names) fail(`context ${at} has a name that there is not`);
+    if (parent[at] >= at) fail(`the parent of context ${at} does not come before the context`);
+    if (kind[at] > FrameKind.Detail) fail(`context ${at} has the unknown kind ${kind[at]}`);
+    if (name[at] >= names) fail(`context ${at} has a name that does not exist`);
     depth[at] = depth[parent[at]] + 1;
     if (depth[at] > MAX_DEPTH) fail(`context ${at} is deeper than ${MAX_DEPTH}`);
   }
@@ -204,7 +204,7 @@ function entriesOf(sections: Sections, executions: number, contexts: number): En
   const rows = sections.u32('rows', executions + 1);
   const context = sections.numbers('context', null, ['u16', 'u32']) as Indices;
   const time = sections.numbers('time', context.length, ['u32', 'f64']) as Uint32Array | Float64Array;
-  if (rows[0] !== 0 || rows[executions] !== context.length) fail('rows are not those of all entries');
+  if (rows[0] !== 0 || rows[executions] !== context.length) fail('rows do not cover all entries');
   for (let row = 0; row < executions; row++) {
     const end = rows[row + 1];
     if (end < rows[row] || end > context.length) fail(`the row of execution ${row} ends before it begins`);
@@ -244,14 +244,14 @@ function textsOf(header: Json, sections: Sections, executions: number): Text[] {
 
 function originOf(value: unknown): bigint {
   const digits = text(value ?? '0', 'origin_ns');
-  if (!/^-?\d{1,24}$/.test(digits)) fail('origin_ns is no number');
+  if (!/^-?\d{1,24}$/.test(digits)) fail('origin_ns is not a number');
   return BigInt(digits);
 }
 
 /** Decodes a pack, or throws a `PackError`. Arrays are views of the buffer; nothing is copied. */
 export function decodePack(buffer: ArrayBuffer): Pack {
   const { header, base } = head(buffer);
-  if (header.version !== 1) fail(`its version is ${String(header.version).slice(0, 20)}, this page knows 1`);
+  if (header.version !== 1) fail(`its version is ${String(header.version).slice(0, 20)}, this page supports version 1`);
   const sections = new Sections(buffer, base, object(header.sections, 'sections'));
   const executions = count(header.executions, 'executions');
   const sources = list(header.sources, 'sources').map((one, at) => {

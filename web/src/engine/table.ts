@@ -48,7 +48,7 @@ function beginOf({ begin }: Pack): NumberColumn {
   const values = new Float64Array(begin.length);
   const from = Number.isFinite(first) ? first : 0;
   for (let at = 0; at < begin.length; at++) values[at] = begin[at] - from;
-  const description = 'when it began, from the first one on';
+  const description = 'begin, relative to the first execution';
   return columnOf({ key: 'begin', label: 'begin', unit: 'ns', description, values, context: null }, 'linear');
 }
 

@@ -131,6 +131,6 @@ export function spoken(model: Model, context: number): string {
   const sure = model.whole.chance[context] < SURE;
   return (
     `${model.nameOf(context)}, ${kindOf(model, context)}. A ${quantity(a.mean, 'ns')} (${percent(a.mean, wa.mean)}), ` +
-    `B ${quantity(b.mean, 'ns')} (${percent(b.mean, wb.mean)}). ${sure ? 'They differ.' : 'No significant difference.'}`
+    `B ${quantity(b.mean, 'ns')} (${percent(b.mean, wb.mean)}). ${sure ? 'They differ significantly.' : 'No significant difference.'}`
   );
 }
