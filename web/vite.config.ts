@@ -28,7 +28,8 @@ function oneFile(): Plugin {
         delete bundle[name];
       }
       // The script must not contain its own end tag; the minifier escapes it.
-      if (/<\/(script|body)/i.test(script) || /<\/style/i.test(style)) throw new Error('script or style ends itself');
+      if (/<\/(script|body)/i.test(script) || /<\/style/i.test(style))
+        throw new Error('script or style ends itself');
       const policy = [
         "default-src 'none'",
         `script-src ${hash(script)}`,
@@ -43,7 +44,10 @@ function oneFile(): Plugin {
       const html = String(page.source)
         .replace(/\s*<script type="module"[^>]*><\/script>/, '')
         .replace(/\s*<link rel="stylesheet"[^>]*>/, '')
-        .replace('<head>', () => `<head>\n    <meta http-equiv="Content-Security-Policy" content="${policy}">`)
+        .replace(
+          '<head>',
+          () => `<head>\n    <meta http-equiv="Content-Security-Policy" content="${policy}">`,
+        )
         .replace('</head>', () => `<style>${style}</style>\n  </head>`)
         .replace('</body>', () => `<script type="module">${script}</script>\n  </body>`);
       page.source = html;
@@ -55,6 +59,11 @@ export default defineConfig({
   base: './',
   plugins: [oneFile()],
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
-  build: { target: 'es2022', modulePreload: false, cssCodeSplit: false, assetsInlineLimit: 1 << 20 },
+  build: {
+    target: 'es2022',
+    modulePreload: false,
+    cssCodeSplit: false,
+    assetsInlineLimit: 1 << 20,
+  },
   test: { include: ['tests/**/*.test.ts'], testTimeout: 120_000 },
 });

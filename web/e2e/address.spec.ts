@@ -1,10 +1,30 @@
 /** Restoring groups, searches, pins and the token from the address, and the steps of Back. */
 
-import { brush, calm, EXECUTIONS, expect, hash, laneOf, open, openAll, picture, size, test, valueBox } from './page';
+import {
+  brush,
+  calm,
+  EXECUTIONS,
+  expect,
+  hash,
+  laneOf,
+  open,
+  openAll,
+  picture,
+  size,
+  test,
+  valueBox,
+} from './page';
 
-test('opens with the groups of the terminal, and says so in the address', async ({ page, alone, context }) => {
+test('opens with the groups of the terminal, and says so in the address', async ({
+  page,
+  alone,
+  context,
+}) => {
   await open(page, alone);
-  expect([await size(page, 'A'), await size(page, 'B')]).toEqual([EXECUTIONS / 2, EXECUTIONS / 100]);
+  expect([await size(page, 'A'), await size(page, 'B')]).toEqual([
+    EXECUTIONS / 2,
+    EXECUTIONS / 100,
+  ]);
   await expect(page.locator('button.main')).toHaveAttribute(
     'title',
     /B: the 30 slowest of 3,000 .*A: the 1,500 around the median/,
@@ -34,7 +54,11 @@ test('opens with the groups of the terminal, and says so in the address', async 
   expect(await size(page, 'B')).toBe(30);
 });
 
-test('permalinks give the same page, and the way back goes step by step', async ({ page, alone, context }) => {
+test('permalinks give the same page, and the way back goes step by step', async ({
+  page,
+  alone,
+  context,
+}) => {
   await openAll(page, alone);
   await page.click('button:has-text("Slowest 1 %")');
   await calm(page);
@@ -52,7 +76,10 @@ test('permalinks give the same page, and the way back goes step by step', async 
   expect([await size(other, 'A'), await size(other, 'B')]).toEqual(sizes);
   await expect(other.locator('#search')).toHaveValue('query');
   await expect(other.locator('.pin')).toHaveCount(1);
-  await expect(other.locator('button:text-is("log counts")')).toHaveAttribute('aria-pressed', 'true');
+  await expect(other.locator('button:text-is("log counts")')).toHaveAttribute(
+    'aria-pressed',
+    'true',
+  );
   const [graph, same] = [page, other].map((one) => one.locator('[data-flame] canvas'));
   await expect.poll(async () => (await picture(same)) === (await picture(graph))).toBe(true);
   // Four steps: height, pin, search and zoom.
@@ -82,7 +109,8 @@ test('addresses that make no sense are harmless', async ({ page, alone }) => {
     await page.goto('about:blank');
     await open(page, alone + bad);
     expect(await size(page, 'A')).toBe(/a=/.test(bad) ? EXECUTIONS : EXECUTIONS / 2);
-    if (bad.includes('&x=')) await expect(page.locator('dialog.timeline .error')).toContainText('no execution 77777');
+    if (bad.includes('&x='))
+      await expect(page.locator('dialog.timeline .error')).toContainText('no execution 77777');
   }
 });
 
@@ -125,7 +153,10 @@ test('served: the token leaves the address, kinds are switched, the page is expo
   await expect(other.locator('dialog.timeline .legend')).toContainText('block-device');
 });
 
-test('served: a dialog that closes late changes the address of its own kind only', async ({ page, served }) => {
+test('served: a dialog that closes late changes the address of its own kind only', async ({
+  page,
+  served,
+}) => {
   await open(page, served.address);
   await page.locator('.list.side-b [data-execution]').first().click();
   await expect(page.locator('dialog.timeline .legend')).toContainText('block-device');

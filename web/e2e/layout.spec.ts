@@ -1,24 +1,43 @@
 /** Layout: the first screen, filters, histograms of both groups, narrow screens, paper. */
 
 import type { Page } from '@playwright/test';
-import { brush, calm, EXECUTIONS, expect, hash, laneOf, open, openAll, picture, size, test } from './page';
+import {
+  brush,
+  calm,
+  EXECUTIONS,
+  expect,
+  hash,
+  laneOf,
+  open,
+  openAll,
+  picture,
+  size,
+  test,
+} from './page';
 
 /** Keys of the filters in their order. */
 async function rows(page: Page): Promise<string[]> {
   return page
     .locator('.filters [data-row], .filters [data-checklist]')
-    .evaluateAll((all) => all.map((row) => row.getAttribute('data-row') ?? row.getAttribute('data-checklist') ?? ''));
+    .evaluateAll((all) =>
+      all.map((row) => row.getAttribute('data-row') ?? row.getAttribute('data-checklist') ?? ''),
+    );
 }
 
 /** The focused histogram, or the text of the focused element. */
 const focused = (page: Page) =>
-  page.evaluate(() => document.activeElement?.getAttribute('data-histogram') ?? document.activeElement?.textContent);
+  page.evaluate(
+    () =>
+      document.activeElement?.getAttribute('data-histogram') ?? document.activeElement?.textContent,
+  );
 
 test('verdict, flame graph and filters are on the first screen', async ({ page, alone }) => {
   await page.setViewportSize({ width: 1440, height: 900 });
   await open(page, alone);
   await expect(page.locator('[data-verdict]')).toBeInViewport({ ratio: 1 });
-  await expect(page.locator('[data-verdict]')).toContainText(/^Slow requests \(30\) take a mean of/);
+  await expect(page.locator('[data-verdict]')).toContainText(
+    /^Slow requests \(30\) take a mean of/,
+  );
   await expect(page.locator('.graph')).toBeInViewport({ ratio: 0.9 });
   await expect(page.locator('[data-ranked]').first()).toBeInViewport({ ratio: 1 });
   await expect(page.locator('[data-histogram="b m.duration_ns"]')).toBeInViewport({ ratio: 1 });
@@ -64,7 +83,10 @@ test('filters are ordered by how well they separate, and keep their places while
   }
 });
 
-test('a histogram shows both groups, with the counts of the bin at the pointer', async ({ page, alone }) => {
+test('a histogram shows both groups, with the counts of the bin at the pointer', async ({
+  page,
+  alone,
+}) => {
   await openAll(page, alone);
   await brush(page, 'b m.switches', 3.1 / 9, 1);
   await calm(page);
@@ -93,12 +115,17 @@ test('a histogram shows both groups, with the counts of the bin at the pointer',
   expect(hash(page)).toMatch(/a=m\.waiting_ns.*&b=m\.switches/);
 });
 
-test('each histogram is one tab stop; keys go to the other group and move edges', async ({ page, alone }) => {
+test('each histogram is one tab stop; keys go to the other group and move edges', async ({
+  page,
+  alone,
+}) => {
   await openAll(page, alone);
   expect(await page.locator('.filters [role=slider][tabindex="0"]').count()).toBe(
     await page.locator('.filters [data-row]').count(),
   );
-  const [upper, lower] = ['a', 'b'].map((group) => page.locator(`[data-histogram="${group} m.switches"]`));
+  const [upper, lower] = ['a', 'b'].map((group) =>
+    page.locator(`[data-histogram="${group} m.switches"]`),
+  );
   await lower.focus();
   await page.keyboard.press('ArrowUp');
   await expect(upper).toBeFocused();
@@ -134,7 +161,10 @@ test('each histogram is one tab stop; keys go to the other group and move edges'
   expect(await focused(page)).not.toMatch(/ m\.switches$/);
 });
 
-test('skip links lead to the parts of the page, and leave the address alone', async ({ page, alone }) => {
+test('skip links lead to the parts of the page, and leave the address alone', async ({
+  page,
+  alone,
+}) => {
   await open(page, alone);
   const address = page.url();
   const links = page.locator('.skip a');
@@ -168,7 +198,10 @@ test('old links without a colour, and with one, are understood', async ({ page, 
   expect(hash(page)).toContain('colour=whole');
 });
 
-test('at 390 pixels names are wrapped or shortened in the middle, and nothing is cut', async ({ page, alone }) => {
+test('at 390 pixels names are wrapped or shortened in the middle, and nothing is cut', async ({
+  page,
+  alone,
+}) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await open(page, alone);
   await page.locator('[data-ranked]').first().click();
@@ -180,10 +213,14 @@ test('at 390 pixels names are wrapped or shortened in the middle, and nothing is
     );
     return [...texts].flatMap((text) => {
       const style = getComputedStyle(text);
-      const isCut = text.scrollWidth > text.clientWidth + 1 && text.clientWidth > 0 && style.overflowX !== 'visible';
+      const isCut =
+        text.scrollWidth > text.clientWidth + 1 &&
+        text.clientWidth > 0 &&
+        style.overflowX !== 'visible';
       const { right } = text.getBoundingClientRect();
       const scrolls = text.closest('.figures, .ranking, .pin');
-      if (!isCut && style.textOverflow !== 'ellipsis' && (right <= innerWidth || scrolls !== null)) return [];
+      if (!isCut && style.textOverflow !== 'ellipsis' && (right <= innerWidth || scrolls !== null))
+        return [];
       return [`${text.className || text.tagName}: ${text.textContent?.slice(0, 60)}`];
     });
   });
@@ -194,16 +231,32 @@ test('at 390 pixels names are wrapped or shortened in the middle, and nothing is
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
 });
 
-test('paper has the verdict, the graph and the lists, light and without controls', async ({ page, alone }) => {
+test('paper has the verdict, the graph and the lists, light and without controls', async ({
+  page,
+  alone,
+}) => {
   await page.emulateMedia({ colorScheme: 'dark' });
   await open(page, alone);
   const graph = page.locator('[data-flame] canvas');
   const dark = await graph.evaluate((canvas: HTMLCanvasElement) => canvas.width);
   await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
   await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
-  for (const shown of ['[data-verdict]', '.graph', '.ranking table', '.figures table', '.list.side-b table'])
+  for (const shown of [
+    '[data-verdict]',
+    '.graph',
+    '.ranking table',
+    '.figures table',
+    '.list.side-b table',
+  ])
     await expect(page.locator(shown).first()).toBeVisible();
-  for (const hidden of ['button:has-text("Slowest 1 %")', '#search', '#filters', '.actions', '.skip', '.chip button'])
+  for (const hidden of [
+    'button:has-text("Slowest 1 %")',
+    '#search',
+    '#filters',
+    '.actions',
+    '.skip',
+    '.chip button',
+  ])
     await expect(page.locator(hidden).first()).toBeHidden();
   expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('light');
   expect(await graph.evaluate((canvas: HTMLCanvasElement) => canvas.width)).toBeGreaterThan(dark);

@@ -58,7 +58,10 @@ test('brushes change the other histograms, the flame graph, lists and the addres
   expect(await size(page, 'B')).toBe(EXECUTIONS);
 });
 
-test('the automatic groups find the planted cause, and a click goes there', async ({ page, alone }) => {
+test('the automatic groups find the planted cause, and a click goes there', async ({
+  page,
+  alone,
+}) => {
   await openAll(page, alone);
   await page.click('button:has-text("Slowest 1 %")');
   await calm(page);
@@ -72,11 +75,15 @@ test('the automatic groups find the planted cause, and a click goes there', asyn
   await expect(page.locator('.crumbs')).toContainText('query_database');
 });
 
-test('figures beyond the first ones are shown when they are asked for', async ({ page }, testInfo) => {
+test('figures beyond the first ones are shown when they are asked for', async ({
+  page,
+}, testInfo) => {
   const file = testInfo.outputPath('many.html');
   writeFileSync(file, aloneFrom(makePack({ executions: 1000, contexts: 60, metrics: 25 })));
   await open(page, pathToFileURL(file).href);
-  const rows = page.locator('table[aria-label="Metrics by how well they separate the groups"] tbody tr');
+  const rows = page.locator(
+    'table[aria-label="Metrics by how well they separate the groups"] tbody tr',
+  );
   const button = page.locator('.figures .more');
   await expect(rows).toHaveCount(10);
   await expect(button).toHaveText(/^\d+ more$/);
@@ -102,7 +109,10 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
 }) => {
   await open(page, alone);
   const rows = page.locator('table[aria-label="Texts that differ"] tbody tr');
-  const [name, most] = [rows.first().locator('button').first(), rows.first().locator('button').nth(1)];
+  const [name, most] = [
+    rows.first().locator('button').first(),
+    rows.first().locator('button').nth(1),
+  ];
   await expect(name).toHaveText('cause');
   await expect(most).toHaveText('none');
   const cells = rows.first().locator('td');
@@ -148,7 +158,10 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
   await expect(rows).toHaveCount(0);
 });
 
-test('tables of differences are whole on a telephone, and links lead to them', async ({ page, alone }) => {
+test('tables of differences are whole on a telephone, and links lead to them', async ({
+  page,
+  alone,
+}) => {
   await page.setViewportSize({ width: 1280, height: 1000 });
   await open(page, alone);
   await calm(page);
@@ -168,10 +181,15 @@ test('tables of differences are whole on a telephone, and links lead to them', a
   expect(moves).toBeGreaterThanOrEqual(wide);
 });
 
-test('a text for each execution neither slows the page nor tells anything', async ({ page }, testInfo) => {
+test('a text for each execution neither slows the page nor tells anything', async ({
+  page,
+}, testInfo) => {
   test.setTimeout(300_000);
   const file = testInfo.outputPath('texts.html');
-  writeFileSync(file, aloneFrom(makePack({ executions: 200_000, contexts: 60, identifiers: true })));
+  writeFileSync(
+    file,
+    aloneFrom(makePack({ executions: 200_000, contexts: 60, identifiers: true })),
+  );
   await open(page, pathToFileURL(file).href);
   const table = page.locator('table[aria-label="Texts that differ"]');
   await expect(table).toContainText('cause');
@@ -184,10 +202,16 @@ test('a text for each execution neither slows the page nor tells anything', asyn
   expect(await size(page, 'B')).toBeLessThanOrEqual(1);
 });
 
-test('infinite and very large numbers are told apart by ranks, and harm nothing', async ({ page }, testInfo) => {
+test('infinite and very large numbers are told apart by ranks, and harm nothing', async ({
+  page,
+}, testInfo) => {
   const pack = makePack({ executions: 1000, contexts: 60, metrics: 28 });
   const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
-  const durations = new Uint32Array(pack.bytes.buffer, base + pack.header.sections['metric:0'][1], 1000);
+  const durations = new Uint32Array(
+    pack.bytes.buffer,
+    base + pack.header.sections['metric:0'][1],
+    1000,
+  );
   // Columns of doubles: some infinite, all infinite, very large.
   const wanted: [number, (duration: number, one: number) => number][] = [
     [6, (duration, one) => (one % 3 === 0 ? Infinity : one % 3 === 1 ? -Infinity : duration)],
@@ -196,7 +220,11 @@ test('infinite and very large numbers are told apart by ranks, and harm nothing'
     [27, (duration, one) => (one % 5 === 0 ? 1.7e308 : -1.7e308) * (duration > 5e6 ? 1 : 0.5)],
   ];
   for (const [metric, of] of wanted) {
-    const values = new Float64Array(pack.bytes.buffer, base + pack.header.sections[`metric:${metric}`][1], 1000);
+    const values = new Float64Array(
+      pack.bytes.buffer,
+      base + pack.header.sections[`metric:${metric}`][1],
+      1000,
+    );
     values.forEach((_, one) => {
       values[one] = of(durations[one], one);
     });
@@ -225,13 +253,16 @@ test('infinite and very large numbers are told apart by ranks, and harm nothing'
     await expect(histogram).not.toHaveAttribute('aria-valuetext', /NaN|∞|unknown/);
     await expect(histogram).toHaveAttribute('aria-valuenow', /^\d+$/);
   }
-  for (const of of ['.filters', '.heads']) await expect(page.locator(of)).not.toContainText(/NaN|∞|unknown/);
+  for (const of of ['.filters', '.heads'])
+    await expect(page.locator(of)).not.toContainText(/NaN|∞|unknown/);
   await page.click('button:text-is("Reset")');
   const lists = page.locator('.executions select');
   for (const at of [6, 13, 20, 27]) {
     await lists.selectOption({ index: at });
     await calm(page);
-    await expect(page.locator('.list.side-b td:nth-child(3)').first()).toHaveText(at < 20 ? '∞' : /e\+\d{3}/);
+    await expect(page.locator('.list.side-b td:nth-child(3)').first()).toHaveText(
+      at < 20 ? '∞' : /e\+\d{3}/,
+    );
   }
   await page.locator('.list.side-b [data-execution]').first().click();
   await page.waitForSelector('[data-timeline]');
@@ -244,7 +275,8 @@ test('the graph scrolls to a frame that is deeper than it is high', async ({ pag
   await page.click('button:has-text("Slowest 1 %")');
   await calm(page);
   const graph = page.locator('.graph');
-  const place = () => graph.evaluate(({ scrollTop, clientHeight }) => ({ scrollTop, clientHeight }));
+  const place = () =>
+    graph.evaluate(({ scrollTop, clientHeight }) => ({ scrollTop, clientHeight }));
   expect((await place()).scrollTop).toBe(0);
   await page.locator('[data-ranked]').first().click();
   await calm(page);
@@ -279,7 +311,8 @@ test('what is not significant stands in its place, marked and pale', async ({ pa
       cells: [...row.children].map((cell) => cell.textContent ?? ''),
     })),
   );
-  const amount = (text: string) => Math.abs(Number(text.replace(/[^\d.]/g, ''))) * (/ms/.test(text) ? 1e6 : 1e3);
+  const amount = (text: string) =>
+    Math.abs(Number(text.replace(/[^\d.]/g, ''))) * (/ms/.test(text) ? 1e6 : 1e3);
   const sizes = rows.map(({ cells }) => amount(cells[3]));
   expect(sizes).toEqual([...sizes].sort((one, other) => other - one));
   expect(rows[0].isPale).toBe(true);
@@ -320,11 +353,17 @@ test('the flame graph as a table is a tree, through which keys go', async ({ pag
     expect(within).toBe(way[level - 2] ?? '');
     way.push(name);
     if (name === 'sda' && way.includes('Pager::fetch')) {
-      expect(way.slice(1, 5)).toEqual(['main', 'serve_forever', 'handle_request', 'query_database']);
+      expect(way.slice(1, 5)).toEqual([
+        'main',
+        'serve_forever',
+        'handle_request',
+        'query_database',
+      ]);
     }
   }
   expect(lines.some(({ name }) => name === 'sda')).toBe(true);
-  const focused = () => page.evaluate(() => document.activeElement?.querySelector('td button')?.textContent ?? '');
+  const focused = () =>
+    page.evaluate(() => document.activeElement?.querySelector('td button')?.textContent ?? '');
   await tree.locator('tbody tr').first().focus();
   for (const key of ['ArrowDown', 'ArrowRight', 'ArrowDown']) await page.keyboard.press(key);
   expect(await focused()).toBe('handle_request');
@@ -340,7 +379,10 @@ test('the flame graph as a table is a tree, through which keys go', async ({ pag
   await expect(page.locator('.crumbs [aria-current=true]')).toHaveText('main');
 });
 
-test('histograms as tables have a line for each of a few whole numbers', async ({ page, alone }) => {
+test('histograms as tables have a line for each of a few whole numbers', async ({
+  page,
+  alone,
+}) => {
   await openAll(page, alone);
   const table = page.locator('[data-rows="m.switches"]');
   const cells = table.locator('td:nth-child(3)');
@@ -352,7 +394,9 @@ test('histograms as tables have a line for each of a few whole numbers', async (
   await page.getByRole('button', { name: 'Logarithmic scale of switches' }).click();
   await calm(page);
   expect(await table.locator('tbody th').allInnerTexts()).toEqual(labels);
-  expect((await cells.allInnerTexts()).map((text) => Number(text.replace(/ .*|,/g, '')))).toEqual(counts);
+  expect((await cells.allInnerTexts()).map((text) => Number(text.replace(/ .*|,/g, '')))).toEqual(
+    counts,
+  );
   // Ranges of rows have different ends.
   const all = await page.locator('[data-rows] tbody th').allInnerTexts();
   for (const text of all) {
@@ -361,10 +405,14 @@ test('histograms as tables have a line for each of a few whole numbers', async (
   }
 });
 
-test('a brush on whole numbers takes whole ones, with its edges between them', async ({ page, alone }) => {
+test('a brush on whole numbers takes whole ones, with its edges between them', async ({
+  page,
+  alone,
+}) => {
   await openAll(page, alone);
   // Nine cells, one for each number.
-  const rangeOf = (key: string) => new RegExp(`b=m\\.${key}%3A([^%&]+)%3A([^%&]+)`).exec(hash(page))?.slice(1);
+  const rangeOf = (key: string) =>
+    new RegExp(`b=m\\.${key}%3A([^%&]+)%3A([^%&]+)`).exec(hash(page))?.slice(1);
   await brush(page, 'b m.switches', 2.3 / 9, 4.6 / 9);
   await calm(page);
   expect(rangeOf('switches')).toEqual(['2', '4']);
@@ -477,7 +525,10 @@ test('an execution opens its critical path, and tells where it is', async ({ pag
   expect(hash(page)).not.toMatch(/x=\d+/);
 });
 
-test('lists are as long as they are and stay fast; any metric sorts them', async ({ page, alone }) => {
+test('lists are as long as they are and stay fast; any metric sorts them', async ({
+  page,
+  alone,
+}) => {
   await openAll(page, alone);
   const list = page.locator('.list.side-a');
   await expect(list.locator('h3')).toContainText('3,000');
@@ -557,19 +608,26 @@ async function faults(page: Page, name: string): Promise<string[]> {
 async function smallTargets(page: Page, name: string): Promise<string[]> {
   const small = await page.evaluate(() => {
     const within = document.querySelector('dialog[open]') ?? document.body;
-    const targets = within.querySelectorAll<HTMLElement>('button, a, input, select, summary, [role=slider]');
+    const targets = within.querySelectorAll<HTMLElement>(
+      'button, a, input, select, summary, [role=slider]',
+    );
     return [...targets].flatMap((target) => {
       if (!target.checkVisibility() || target.closest('p a') !== null) return [];
       const { width, height } = (target.closest('label') ?? target).getBoundingClientRect();
       if (width >= 23.99 && height >= 23.99) return [];
-      return [`${target.outerHTML.slice(0, 120)} has ${width.toFixed(1)} by ${height.toFixed(1)} pixels`];
+      return [
+        `${target.outerHTML.slice(0, 120)} has ${width.toFixed(1)} by ${height.toFixed(1)} pixels`,
+      ];
     });
   });
   return small.map((one) => `${name}: ${one}`);
 }
 
 for (const width of [1440, 1024, 390]) {
-  test(`axe has no findings at ${width} pixels, and targets have 24 pixels`, async ({ page, alone }) => {
+  test(`axe has no findings at ${width} pixels, and targets have 24 pixels`, async ({
+    page,
+    alone,
+  }) => {
     test.setTimeout(600_000);
     await page.setViewportSize({ width, height: 900 });
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -578,7 +636,9 @@ for (const width of [1440, 1024, 390]) {
         const found = [...(await faults(page, name)), ...(await smallTargets(page, name))];
         expect(found.map((one) => `${colorScheme}, ${one}`)).toEqual([]);
         // Nothing is wider than the page.
-        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
+          width,
+        );
       };
       await page.goto('about:blank');
       await openAll(page, alone);
@@ -613,18 +673,24 @@ test('hostile names are nothing but text', async ({ page, alone, served }) => {
     await calm(page);
     for (const tag of ['img', 'svg']) expect(await page.locator(tag).count()).toBe(0);
     // The name is there as text, in the lists and as a value.
-    await expect(page.locator('fieldset', { hasText: '<img src=x onerror=alert(1)>' }).first()).toBeAttached();
+    await expect(
+      page.locator('fieldset', { hasText: '<img src=x onerror=alert(1)>' }).first(),
+    ).toBeAttached();
     // A hostile value that separates the groups: only executions of B have it.
     await valueBox(page, 'b', '<img src=x onerror=alert(1)>', 't.route').check();
     await calm(page);
-    const telling = page.locator('table[aria-label="Texts that differ"] tbody tr', { hasText: 'route' });
+    const telling = page.locator('table[aria-label="Texts that differ"] tbody tr', {
+      hasText: 'route',
+    });
     await expect(telling.locator('button').nth(1)).toContainText('<img src=x onerror=alert(1)>');
     for (const tag of ['img', 'svg']) expect(await page.locator(tag).count()).toBe(0);
     await telling.locator('button').nth(1).click();
     await calm(page);
     await page.locator('.list.side-a [data-execution]').first().click();
     await page.waitForSelector('[data-timeline]');
-    expect(await page.evaluate(() => document.querySelectorAll('script').length)).toBeLessThanOrEqual(3);
+    expect(
+      await page.evaluate(() => document.querySelectorAll('script').length),
+    ).toBeLessThanOrEqual(3);
     expect(await page.evaluate(() => Object.keys(Object.prototype).length)).toBe(0);
     await page.keyboard.press('Escape');
     await page.goto('about:blank');
@@ -696,7 +762,9 @@ test('executions are read beside the page, which goes on answering', async ({ pa
   expect(workers[0]).toMatch(/^blob:/);
   const [ticks, said] = await page.evaluate(() => {
     const { seen } = window as unknown as { seen: { ticks: number[]; said: Set<string> } };
-    const [from, to] = ['bytes', 'decoded'].map((name) => performance.getEntriesByName(name)[0].startTime);
+    const [from, to] = ['bytes', 'decoded'].map(
+      (name) => performance.getEntriesByName(name)[0].startTime,
+    );
     return [seen.ticks.filter((at) => at > from && at < to).length, [...seen.said]] as const;
   });
   // There would be no ticks if the page itself read the pack.
@@ -706,19 +774,27 @@ test('executions are read beside the page, which goes on answering', async ({ pa
 
 test('what a trace does not tell is said to be unknown, and why', async ({ page }, testInfo) => {
   const pack = makePack({ executions: 200, contexts: 60 });
-  const sections = structuredClone(pack.header.sections) as Record<string, [string, number, number]>;
+  const sections = structuredClone(pack.header.sections) as Record<
+    string,
+    [string, number, number]
+  >;
   const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
   new Uint32Array(pack.bytes.buffer, base + sections.rows[1], 201).fill(0);
   sections.context[2] = 0;
   sections.time[2] = 0;
   const path = (one: number) => ({ ...pack.pathOf(one), threads: [], segments: [], command: null });
   const file = testInfo.outputPath('untold.html');
-  writeFileSync(file, aloneFrom({ ...withHeader(pack, { sections }), pathOf: path } as typeof pack));
+  writeFileSync(
+    file,
+    aloneFrom({ ...withHeader(pack, { sections }), pathOf: path } as typeof pack),
+  );
   await open(page, pathToFileURL(file).href);
   await expect(page.locator('.ranking')).toContainText('no scheduling events (sched_switch)');
   await page.locator('.list.side-b [data-execution]').first().click();
   const dialog = page.locator('dialog.timeline');
-  await expect(dialog.locator('[data-unknown]')).toContainText('no scheduling events (sched_switch)');
+  await expect(dialog.locator('[data-unknown]')).toContainText(
+    'no scheduling events (sched_switch)',
+  );
   await expect(dialog.locator('[data-view], [data-timeline], .command')).toHaveCount(0);
   await expect(dialog.locator('[data-unknown]')).toContainText('tracebraid record');
   for (const of of ['[data-verdict]', '.flame', '.ranking']) {

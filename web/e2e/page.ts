@@ -57,7 +57,8 @@ export const test = base.extend<{ quiet: undefined }, { served: Served; alone: s
       page.on('console', (message) => {
         // Some tests expect that a request is refused.
         if (message.type() !== 'error' || /Failed to load resource/.test(message.text())) return;
-        if (/policy refuses/.test(testInfo.title) && /Content Security Policy/.test(message.text())) return;
+        if (/policy refuses/.test(testInfo.title) && /Content Security Policy/.test(message.text()))
+          return;
         complaints.push(message.text());
       });
       await use(undefined);
@@ -105,10 +106,15 @@ interface Settling {
  * screen.
  */
 export async function calm(page: Page): Promise<void> {
-  await page.waitForFunction(() => (window as unknown as { tracebraid?: Settling }).tracebraid?.isSettled === true);
+  await page.waitForFunction(
+    () => (window as unknown as { tracebraid?: Settling }).tracebraid?.isSettled === true,
+  );
   // Renderings follow in the next frame, effects after it.
   await page.evaluate(
-    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)))),
+    () =>
+      new Promise((done) =>
+        requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0))),
+      ),
   );
 }
 
@@ -136,17 +142,24 @@ export async function laneOf(page: Page, histogram: string) {
 }
 
 /** Drags on a histogram from one part of its width to another. */
-export async function brush(page: Page, histogram: string, from: number, to: number): Promise<void> {
+export async function brush(
+  page: Page,
+  histogram: string,
+  from: number,
+  to: number,
+): Promise<void> {
   const { x, y } = await laneOf(page, histogram);
   await page.mouse.move(x(from), y);
   await page.mouse.down();
-  for (let step = 1; step <= 6; step++) await page.mouse.move(x(from + ((to - from) * step) / 6), y);
+  for (let step = 1; step <= 6; step++)
+    await page.mouse.move(x(from + ((to - from) * step) / 6), y);
   await page.mouse.up();
 }
 
 /** The checkbox of a value in a list. */
 export function valueBox(page: Page, group: 'a' | 'b', value: string, list = ''): Locator {
-  const within = list === '' ? page.locator('.filters') : page.locator(`[data-checklist="${list}"]`);
+  const within =
+    list === '' ? page.locator('.filters') : page.locator(`[data-checklist="${list}"]`);
   return within.locator('.value-row', { hasText: value }).locator(`.side-${group} input`);
 }
 

@@ -92,7 +92,12 @@ async function means(page: Page): Promise<Map<string, [number, number]>> {
 }
 
 test('the program carries the page that was built here', async ({ view, request }) => {
-  test.info().annotations.push({ type: 'page', description: IS_PAGE_OF_DIST ? 'web/dist' : "the program's" });
+  test
+    .info()
+    .annotations.push({
+      type: 'page',
+      description: IS_PAGE_OF_DIST ? 'web/dist' : "the program's",
+    });
   const { origin } = await view(CPU);
   const answer = await request.get(origin);
   expect(answer.ok()).toBe(true);
@@ -106,7 +111,10 @@ test('the program carries the page that was built here', async ({ view, request 
 });
 
 for (const study of STUDIES) {
-  test(`${study.name}: the cause is on top, in the list and in the flame graph`, async ({ page, view }) => {
+  test(`${study.name}: the cause is on top, in the list and in the flame graph`, async ({
+    page,
+    view,
+  }) => {
     const expected = compared(study.file, study.conditions);
     expect(expected.groups[1].executions).toBe(study.slow);
     await open(page, `${(await view(study)).address}#${study.address}`);
@@ -149,20 +157,26 @@ class Differences {
   number(found: number, expected: number | null, what: string): void {
     // Tails are computed in different ways; below 1e-30 they need not agree.
     const bound = Math.max(1e-6 * Math.abs(expected ?? Infinity), 1e-30);
-    const isSame = expected === null ? !Number.isFinite(found) : Math.abs(found - expected) <= bound;
+    const isSame =
+      expected === null ? !Number.isFinite(found) : Math.abs(found - expected) <= bound;
     if (!isSame) this.found.push(`${what}: ${found} in the page, ${expected} in the terminal`);
   }
 
   test(found: [Spread, Spread], chance: number, expected: Tested, what: string): void {
     for (const side of [0, 1] as const) {
       for (const key of ['executions', 'present', 'mean', 'deviation'] as const) {
-        this.number(found[side][key], expected.groups[side][key], `${what}, ${key} of ${'AB'[side]}`);
+        this.number(
+          found[side][key],
+          expected.groups[side][key],
+          `${what}, ${key} of ${'AB'[side]}`,
+        );
       }
     }
     this.number(chance, expected.chance, `${what}, chance`);
     this.number(hedges(...found), expected.effect, `${what}, effect`);
     const ends = intervalOf(...found) ?? [NaN, NaN];
-    for (const end of [0, 1]) this.number(ends[end], expected.interval?.[end] ?? null, `${what}, interval`);
+    for (const end of [0, 1])
+      this.number(ends[end], expected.interval?.[end] ?? null, `${what}, interval`);
   }
 }
 
@@ -190,7 +204,10 @@ async function reckoned(page: Page): Promise<Reckoned> {
   });
   const [layer, groups] = [{ same }, sums] as unknown as [Layer, [Group, Group]];
   const all = (part: Part) =>
-    chances[part].map((chance, at): [Spread, Spread, number] => [...spreads(layer, groups, part, at), chance]);
+    chances[part].map((chance, at): [Spread, Spread, number] => [
+      ...spreads(layer, groups, part, at),
+      chance,
+    ]);
   return { own: all('own'), whole: all('whole'), figures, texts };
 }
 
@@ -202,7 +219,11 @@ async function textsOf(page: Page): Promise<TextSeparation[]> {
 }
 
 /** Compares the texts of the page with those of the terminal. */
-function compareTexts(found: TextSeparation[], expected: ComparedText[], differences: Differences): void {
+function compareTexts(
+  found: TextSeparation[],
+  expected: ComparedText[],
+  differences: Differences,
+): void {
   const what = ({ name, value }: { name: string; value: string | null }) => [name, value];
   expect(found.map(what)).toEqual(expected.map(({ text, value }) => [text, value]));
   for (const [at, one] of expected.entries()) {
@@ -216,7 +237,10 @@ function compareTexts(found: TextSeparation[], expected: ComparedText[], differe
 }
 
 for (const study of STUDIES) {
-  test(`${study.name}: groups, contexts, figures and texts are those of tracebraid compare`, async ({ page, view }) => {
+  test(`${study.name}: groups, contexts, figures and texts are those of tracebraid compare`, async ({
+    page,
+    view,
+  }) => {
     const { address } = await view(study);
     for (const conditions of [null, study.conditions]) {
       await page.goto('about:blank');
@@ -227,7 +251,9 @@ for (const study of STUDIES) {
       for (const part of ['own', 'whole'] as const) {
         const expected = compared(study.file, conditions, ...(part === 'whole' ? ['--whole'] : []));
         const by = new Map(
-          found[part].map((one, at) => [words[at], one] as const).filter(([, one]) => !Number.isNaN(one[2])),
+          found[part]
+            .map((one, at) => [words[at], one] as const)
+            .filter(([, one]) => !Number.isNaN(one[2])),
         );
         expect(by.size).toBe(expected.contexts.length);
         for (const one of expected.contexts) {
@@ -251,13 +277,21 @@ for (const study of STUDIES) {
       const listed = contexts
         .filter(({ difference }) => difference !== 0)
         .slice(0, Math.min(20, Math.max(5, last + 1)));
-      expect((await ranked(page)).map((at) => words[at])).toEqual(listed.map(({ context }) => context.join('\n')));
+      expect((await ranked(page)).map((at) => words[at])).toEqual(
+        listed.map(({ context }) => context.join('\n')),
+      );
       // Rows that are not significant keep their rank, marked and pale.
       const marks = await page
         .locator('table[aria-label="Contexts that differ most"] tbody tr')
-        .evaluateAll((rows) => rows.map((row) => [row.className, row.lastElementChild?.textContent?.startsWith('~')]));
-      expect(marks).toEqual(listed.map(({ is_sure }) => (is_sure ? ['', false] : ['doubtful', true])));
-      const rows = page.locator('table[aria-label="Metrics by how well they separate the groups"] tbody tr');
+        .evaluateAll((rows) =>
+          rows.map((row) => [row.className, row.lastElementChild?.textContent?.startsWith('~')]),
+        );
+      expect(marks).toEqual(
+        listed.map(({ is_sure }) => (is_sure ? ['', false] : ['doubtful', true])),
+      );
+      const rows = page.locator(
+        'table[aria-label="Metrics by how well they separate the groups"] tbody tr',
+      );
       const telling = figures.filter(({ b_has_more }) => b_has_more !== 0.5).slice(0, 10);
       const texts = await rows.evaluateAll((all) =>
         all.map((row) => [...row.children].map((cell) => cell.textContent)),
@@ -311,7 +345,9 @@ test('texts that tell groups apart are those of tracebraid compare, and filter b
     expect(await sizes(page)).toEqual(expected.groups.map(({ executions }) => executions));
     compareTexts(await textsOf(page), expected.texts, differences);
     const rows = page.locator('table[aria-label="Texts that differ"] tbody tr');
-    const telling = expected.texts.filter(({ association, chance }) => association > 0 || chance < 0.01);
+    const telling = expected.texts.filter(
+      ({ association, chance }) => association > 0 || chance < 0.01,
+    );
     const shown = await rows.evaluateAll((all) =>
       all.map((row) => [...row.querySelectorAll('button')].map((one) => one.textContent)),
     );
@@ -326,7 +362,8 @@ test('texts that tell groups apart are those of tracebraid compare, and filter b
   await rows.first().locator('button').nth(1).click();
   await calm(page);
   // The filter applies to the group with the greater share.
-  ranges[most.groups[1].share > most.groups[0].share ? 1 : 0] += ` && ${most.text} == ${most.value}`;
+  ranges[most.groups[1].share > most.groups[0].share ? 1 : 0] +=
+    ` && ${most.text} == ${most.value}`;
   const left = compared(file, ranges);
   expect(await sizes(page)).toEqual(left.groups.map(({ executions }) => executions));
   compareTexts(await textsOf(page), left.texts, differences);
@@ -363,11 +400,16 @@ test('what is said of the groups is in sight beside the graph', async ({ page, v
   for (const width of [1280, 700, 420]) {
     await page.setViewportSize({ width, height: 800 });
     await calm(page);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
+      width,
+    );
   }
 });
 
-test('lists of executions have no columns that are the same in all lines', async ({ page, view }) => {
+test('lists of executions have no columns that are the same in all lines', async ({
+  page,
+  view,
+}) => {
   const heads = page.locator('.list.side-b thead th');
   await open(page, (await view(CPU)).address);
   await expect(heads).toHaveText(['#', 'duration', 'begin']);
@@ -397,7 +439,11 @@ async function conditionsOf(page: Page): Promise<[string, string]> {
     const { groups, table } = (window as unknown as { tracebraid: Model }).tracebraid;
     const text = (side: 0 | 1) =>
       [...groups[side].ranges]
-        .map(([column, { low, high }]) => [table.numbers[column].key.replace(/^m\./, ''), low, high])
+        .map(([column, { low, high }]) => [
+          table.numbers[column].key.replace(/^m\./, ''),
+          low,
+          high,
+        ])
         .map(([name, low, high]) => `${name} >= ${low} && ${name} <= ${high}`)
         .join(' && ');
     return [text(0), text(1)];
@@ -488,13 +534,17 @@ test('a link shows the same in another tab, and in another browser that knows th
 
 test('an execution opens the critical path that the terminal shows', async ({ page, view }) => {
   await open(page, (await view(DISK)).address);
-  const [slowest] = JSON.parse(told('executions', 'list', DISK.file, '--top', '1', '--format', 'json'));
+  const [slowest] = JSON.parse(
+    told('executions', 'list', DISK.file, '--top', '1', '--format', 'json'),
+  );
   const first = page.locator('.list.side-b [data-execution]').first();
   await expect(first).toHaveText(String(slowest.id));
   await first.click();
   const dialog = page.locator('dialog.timeline');
   await expect(dialog.locator('[data-timeline]')).toBeVisible();
-  const shown = JSON.parse(told('executions', 'show', DISK.file, String(slowest.id), '--top', '0', '--format', 'json'));
+  const shown = JSON.parse(
+    told('executions', 'show', DISK.file, String(slowest.id), '--top', '0', '--format', 'json'),
+  );
   await expect(dialog.locator('code')).toHaveText(shown.command);
   await expect(dialog.locator('.legend')).toContainText('block-device');
   await dialog.locator('summary', { hasText: 'Show as table' }).click();
@@ -509,7 +559,11 @@ test('an execution opens the critical path that the terminal shows', async ({ pa
   }
 });
 
-test('an exported page shows the same from a file, without the server', async ({ page, view, context }) => {
+test('an exported page shows the same from a file, without the server', async ({
+  page,
+  view,
+  context,
+}) => {
   const server = await view(CPU);
   await open(page, `${server.address}#${CPU.address}`);
   const expected = await seen(page);
@@ -561,7 +615,9 @@ for (const scheme of ['light', 'dark'] as const) {
     const check = async () => {
       const { violations } = await new AxeBuilder({ page }).analyze();
       expect(
-        violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`),
+        violations.map(
+          ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`,
+        ),
       ).toEqual([]);
     };
     await check();
@@ -574,13 +630,22 @@ for (const scheme of ['light', 'dark'] as const) {
 
 /** Words of the cause that the first sentence must contain, in this order. */
 const CAUSES = new Map<string, RegExp>([
-  [CPU.name, /^Slow steps .* preempted by controller, which runs compute \(called by rebuild_index\)\.$/],
-  [DISK.name, /^Slow requests .* in pread64\(\), waiting for disk loop0, which logger uses in flush_log/],
+  [
+    CPU.name,
+    /^Slow steps .* preempted by controller, which runs compute \(called by rebuild_index\)\.$/,
+  ],
+  [
+    DISK.name,
+    /^Slow requests .* in pread64\(\), waiting for disk loop0, which logger uses in flush_log/,
+  ],
   [
     LOCK.name,
     /^Slow orders .* waiting over the network for postgres, .* waiting for another postgres, which runs ExecScan/,
   ],
-  [SLEEP.name, /^Slow lines .* for postgres, which is in pselect6\(\) \(called by pg_usleep in XLogFlush\), sleeping/],
+  [
+    SLEEP.name,
+    /^Slow lines .* for postgres, which is in pselect6\(\) \(called by pg_usleep in XLogFlush\), sleeping/,
+  ],
 ]);
 
 for (const study of STUDIES) {
@@ -605,7 +670,10 @@ for (const study of STUDIES) {
       const same = contexts.filter(({ difference }) => quantity(difference, 'ns') === more);
       expect(same.length).toBeGreaterThan(0);
       expect(
-        same.map(({ difference }) => Math.abs((100 * difference) / duration.difference - Number(share)) < 1),
+        same.map(
+          ({ difference }) =>
+            Math.abs((100 * difference) / duration.difference - Number(share)) < 1,
+        ),
       ).toContain(true);
       expect(Number(share)).toBeGreaterThanOrEqual(50);
       // Its context is the one that the button shows.
@@ -624,7 +692,10 @@ for (const study of STUDIES) {
   });
 }
 
-test('the sentence follows groups that a brush chooses, and rests while it moves', async ({ page, view }) => {
+test('the sentence follows groups that a brush chooses, and rests while it moves', async ({
+  page,
+  view,
+}) => {
   await open(page, (await view(DISK)).address);
   const sentence = page.locator('[data-verdict]');
   const before = await sentence.innerText();
@@ -633,7 +704,11 @@ test('the sentence follows groups that a brush chooses, and rests while it moves
     Object.assign(window, { seen });
     const element = document.querySelector('[data-verdict]')!;
     const look = () => seen.push(element.textContent ?? '');
-    new MutationObserver(look).observe(element, { childList: true, subtree: true, characterData: true });
+    new MutationObserver(look).observe(element, {
+      childList: true,
+      subtree: true,
+      characterData: true,
+    });
   });
   const { x, y } = await laneOf(page, 'b m.running_ns');
   await page.mouse.move(x(0.5), y);
@@ -645,9 +720,13 @@ test('the sentence follows groups that a brush chooses, and rests while it moves
   await calm(page);
   await expect(sentence).toHaveAttribute('aria-busy', 'false');
   expect(await sentence.innerText()).not.toBe(before);
-  await expect(sentence).toContainText(/Requests in B \(\d+\) take a mean of|requests in B \(\d+\) take a mean of/);
+  await expect(sentence).toContainText(
+    /Requests in B \(\d+\) take a mean of|requests in B \(\d+\) take a mean of/,
+  );
   // There is not a sentence for each of the twenty steps.
-  const seen = await page.evaluate(() => new Set((window as unknown as { seen: string[] }).seen).size);
+  const seen = await page.evaluate(
+    () => new Set((window as unknown as { seen: string[] }).seen).size,
+  );
   expect(seen).toBeLessThanOrEqual(4);
   await page.click('button:text-is("Reset")');
   await calm(page);
@@ -660,5 +739,7 @@ test('the sentence follows groups that a brush chooses, and rests while it moves
   await calm(page);
   await page.click('button:text-is("Swap A and B")');
   await calm(page);
-  await expect(sentence).toContainText(/^Fast requests \(150\).* less \(90 % of the difference\) in pread64\(\)/);
+  await expect(sentence).toContainText(
+    /^Fast requests \(150\).* less \(90 % of the difference\) in pread64\(\)/,
+  );
 });

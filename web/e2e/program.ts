@@ -35,7 +35,14 @@ export interface Study {
 }
 
 /** A study with durations below `fast` and above `from` milliseconds. */
-function study(name: string, fast: number, from: number, slow: number, among: number, cause: string[]): Study {
+function study(
+  name: string,
+  fast: number,
+  from: number,
+  slow: number,
+  among: number,
+  cause: string[],
+): Study {
   return {
     name,
     file: here(`../../docs/case-studies/${name}/requests.db`),
@@ -56,7 +63,13 @@ export const STUDIES: Study[] = [
     'housekeeping',
     'rebuild_index',
   ]),
-  study('disk-contention', 10, 20, 19, 2, ['handle_request', 'pread64()', '[block-device]', '<logger>', 'flush_log']),
+  study('disk-contention', 10, 20, 19, 2, [
+    'handle_request',
+    'pread64()',
+    '[block-device]',
+    '<logger>',
+    'flush_log',
+  ]),
   study('lock-contention', 10, 15, 13, 1, [
     'place_order',
     '[network]',
@@ -65,7 +78,14 @@ export const STUDIES: Study[] = [
     '<postgres>',
     'ExecScan',
   ]),
-  study('server-sleep', 15, 25, 24, 1, ['write_line', '[network]', '<postgres>', 'XLogFlush', 'pg_usleep', '[timer]']),
+  study('server-sleep', 15, 25, 24, 1, [
+    'write_line',
+    '[network]',
+    '<postgres>',
+    'XLogFlush',
+    'pg_usleep',
+    '[timer]',
+  ]),
 ];
 
 /** Path of the program. A missing program is an error, not a skipped test. */
@@ -128,14 +148,23 @@ export function callsOf(folder: string): string {
     ['cpu-contention'],
     ['lock-contention', '--append', '--label', '<img src=x onerror=alert(1)>'],
   ]) {
-    execFileSync('tar', ['-xJf', here(`../../docs/case-studies/${name}/recording.tar.xz`), '-C', folder]);
+    execFileSync('tar', [
+      '-xJf',
+      here(`../../docs/case-studies/${name}/recording.tar.xz`),
+      '-C',
+      folder,
+    ]);
     told('executions', 'build', join(folder, name), '--call', 'all : *', '-o', file, ...more);
   }
   return file;
 }
 
 /** The terminal's comparison of two groups, with all contexts and metrics. */
-export function compared(file: string, conditions: [string, string] | null, ...options: string[]): Compared {
+export function compared(
+  file: string,
+  conditions: [string, string] | null,
+  ...options: string[]
+): Compared {
   const chosen = conditions === null ? [] : ['--a', conditions[0], '--b', conditions[1]];
   return JSON.parse(told('compare', file, '--format', 'json', '--top', '0', ...chosen, ...options));
 }

@@ -77,7 +77,9 @@ export function signed(value: number, unit: string): string {
 export function percent(part: number, whole: number): string {
   if (whole === 0) return '0 %';
   const value = (100 * part) / whole;
-  return value > 0 && value < 0.01 ? '< 0.01 %' : `${Number(value.toPrecision(value >= 99.5 ? 4 : 2))} %`;
+  return value > 0 && value < 0.01
+    ? '< 0.01 %'
+    : `${Number(value.toPrecision(value >= 99.5 ? 4 : 2))} %`;
 }
 
 /** A probability; a power of ten if it is small. */
@@ -162,9 +164,14 @@ export function ticks(low: number, high: number, unit: string, most: number): nu
   const [factor] = unitFor(Math.max(Math.abs(low), Math.abs(high)), unit);
   const raw = span / factor / most;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = (([1, 2, 5, 10].find((one) => one * power >= raw * 0.999) ?? 10) * power || raw) * factor;
+  const step =
+    (([1, 2, 5, 10].find((one) => one * power >= raw * 0.999) ?? 10) * power || raw) * factor;
   const found: number[] = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9 && found.length < 50; at++)
+  for (
+    let at = Math.ceil(low / step - 1e-9);
+    at * step <= high + step * 1e-9 && found.length < 50;
+    at++
+  )
     found.push(at * step + 0);
   return found;
 }

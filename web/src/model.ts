@@ -11,7 +11,15 @@ import type { DataSource } from './data/source';
 import { type Automatic, automatic } from './engine/automatic';
 import type { Scale } from './engine/axis';
 import { causeOf } from './engine/cause';
-import { type Compared, type Comparison, compare, isSure, type Part, ranked, SURE } from './engine/compare';
+import {
+  type Compared,
+  type Comparison,
+  compare,
+  isSure,
+  type Part,
+  ranked,
+  SURE,
+} from './engine/compare';
 import { Separating, type Separation } from './engine/figures';
 import type { Mode } from './engine/flame';
 import { Group, type Interval } from './engine/group';
@@ -126,7 +134,10 @@ export class Model {
     this.layers = [ready.layer, null];
     this.layer = this.layers[0];
     this.all = new Group(this.table, this.layer, null, ready.all);
-    this.groups = [new Group(this.table, this.layer, this.all), new Group(this.table, this.layer, this.all)];
+    this.groups = [
+      new Group(this.table, this.layer, this.all),
+      new Group(this.table, this.layer, this.all),
+    ];
     this.refresh();
     this.restore(wanted);
   }
@@ -202,7 +213,9 @@ export class Model {
    * the sums of all executions.
    */
   private settle(deadline: number): boolean {
-    const filtered = this.groups.filter((group) => group.isFiltered()).sort((one, other) => one.behind - other.behind);
+    const filtered = this.groups
+      .filter((group) => group.isFiltered())
+      .sort((one, other) => one.behind - other.behind);
     const half = () => (filtered.length < 2 ? deadline : (performance.now() + deadline) / 2);
     const [few, many] = [filtered[0], filtered[filtered.length - 1]];
     if (few !== undefined) {
@@ -234,7 +247,10 @@ export class Model {
 
   /** Number of executions whose times are not in the sums yet. */
   get behind(): number {
-    return this.groups.reduce((sum, group) => sum + (group.isFiltered() ? group.behind : this.all.behind), 0);
+    return this.groups.reduce(
+      (sum, group) => sum + (group.isFiltered() ? group.behind : this.all.behind),
+      0,
+    );
   }
 
   /** In the inverted tree own time belongs to the outermost callers, so colours show total time. */
@@ -245,9 +261,11 @@ export class Model {
   private refresh(): void {
     // While no execution of a group is in its sums, the previous comparison stays.
     const isBlank = this.groups.some((group) => group.size > 0 && group.own.applied === 0);
-    if (isBlank && this.whole !== undefined && this.whole.meanA.length === this.layer.tree.count) return;
+    if (isBlank && this.whole !== undefined && this.whole.meanA.length === this.layer.tree.count)
+      return;
     this.whole = compare(this.layer, this.groups, 'whole');
-    this.coloured = this.colouredPart === 'whole' ? this.whole : compare(this.layer, this.groups, 'own');
+    this.coloured =
+      this.colouredPart === 'whole' ? this.whole : compare(this.layer, this.groups, 'own');
   }
 
   private becomeCalm(): void {
@@ -274,7 +292,8 @@ export class Model {
   private forward(): Forward {
     if (!this.shown.isInverted) return { groups: this.groups, settle: () => true };
     const [a, b] = this.groups.map((group) => group.sumsBy(this.layers[0]));
-    const settle = () => a.settle(performance.now() + BUDGET) && b.settle(performance.now() + BUDGET);
+    const settle = () =>
+      a.settle(performance.now() + BUDGET) && b.settle(performance.now() + BUDGET);
     return { groups: [a, b], settle };
   }
 
@@ -336,7 +355,9 @@ export class Model {
       names: pack.names,
       cause: causeOf(layer, pack.names, whole, total),
       greatest:
-        greatest === undefined ? null : { context: greatest, difference: own.meanB[greatest] - own.meanA[greatest] },
+        greatest === undefined
+          ? null
+          : { context: greatest, difference: own.meanB[greatest] - own.meanA[greatest] },
     };
   }
 
@@ -357,7 +378,8 @@ export class Model {
     for (const { column, association, chance } of this.texts) {
       const { key } = this.table.codes[column];
       const known = scores.get(key);
-      if (known === undefined || known[1] < association) scores.set(key, [chance < SURE, association]);
+      if (known === undefined || known[1] < association)
+        scores.set(key, [chance < SURE, association]);
     }
     // Added times in contexts are first, then durations.
     const first = ({ key, context }: { key: string; context?: number | null }) =>
@@ -466,7 +488,8 @@ export class Model {
 
   /** The groups that the page opens with; null if durations are unknown. */
   get automatic(): Automatic | null {
-    if (this.automaticOnes === undefined) this.automaticOnes = automatic(this.table, 'm.duration_ns');
+    if (this.automaticOnes === undefined)
+      this.automaticOnes = automatic(this.table, 'm.duration_ns');
     return this.automaticOnes;
   }
 
@@ -482,7 +505,8 @@ export class Model {
 
   setScale(column: number, scale: Scale): void {
     const { key, fitting } = this.table.numbers[column];
-    if (this.table.setScale(column, scale)) for (const group of [this.all, ...this.groups]) group.recount(column);
+    if (this.table.setScale(column, scale))
+      for (const group of [this.all, ...this.groups]) group.recount(column);
     if (scale === fitting) this.shown.scales.delete(key);
     else this.shown.scales.set(key, scale);
     this.changed(true);
@@ -524,7 +548,11 @@ export class Model {
   // The view.
 
   /** Changes the view without changing groups. */
-  look(change: Partial<Pick<Shown, 'mode' | 'part' | 'isFlipped' | 'isTall' | 'pins' | 'sort' | 'execution'>>): void {
+  look(
+    change: Partial<
+      Pick<Shown, 'mode' | 'part' | 'isFlipped' | 'isTall' | 'pins' | 'sort' | 'execution'>
+    >,
+  ): void {
     this.flush();
     Object.assign(this.shown, change);
     if (change.part !== undefined) this.refresh();
@@ -577,7 +605,11 @@ export class Model {
 
   pin(context: number): void {
     const { pins } = this.shown;
-    this.look({ pins: pins.includes(context) ? pins.filter((one) => one !== context) : [...pins, context].slice(-20) });
+    this.look({
+      pins: pins.includes(context)
+        ? pins.filter((one) => one !== context)
+        : [...pins, context].slice(-20),
+    });
   }
 
   setSearch(search: string): void {
@@ -685,7 +717,10 @@ export class Model {
     const { automatic } = this;
     if (automatic === null) return null;
     const { key } = this.table.numbers[automatic.column];
-    const of = (side: Side): Filters => ({ ranges: new Map([[key, automatic.ranges[side]]]), codes: new Map() });
+    const of = (side: Side): Filters => ({
+      ranges: new Map([[key, automatic.ranges[side]]]),
+      codes: new Map(),
+    });
     return [of(0), of(1)];
   }
 
@@ -695,13 +730,15 @@ export class Model {
     numbers.forEach(({ key }, column) => {
       const range = given.ranges.get(key) ?? null;
       const old = group.ranges.get(column) ?? null;
-      if (range?.low !== old?.low || range?.high !== old?.high) this.applyRange(side, column, range);
+      if (range?.low !== old?.low || range?.high !== old?.high)
+        this.applyRange(side, column, range);
     });
     codes.forEach(({ key, values }, column) => {
       const wanted = given.codes.get(key);
       if (wanted === undefined && !group.allowed.has(column)) return;
       const allowed = wanted === undefined ? null : new Uint8Array(values.length);
-      for (const code of wanted ?? []) if (allowed !== null && code < allowed.length) allowed[code] = 1;
+      for (const code of wanted ?? [])
+        if (allowed !== null && code < allowed.length) allowed[code] = 1;
       this.setAllowed(side, column, allowed);
     });
   }

@@ -78,7 +78,8 @@ export function nounsOf(kind: Kind | undefined): [string, string] {
   if (kind === undefined) return ['execution', 'executions'];
   const name = clean(kind.name, 60);
   const known = NOUNS[keywordOf(kind)];
-  if (known !== undefined) return [`${known[0]} of kind “${name}”`, `${known[1]} of kind “${name}”`];
+  if (known !== undefined)
+    return [`${known[0]} of kind “${name}”`, `${known[1]} of kind “${name}”`];
   if (/^[a-z]+([ _-][a-z]+)*$/i.test(kind.name)) {
     const words = kind.name.replaceAll('_', ' ');
     return [words, plural(words)];
@@ -121,7 +122,9 @@ function staysOf(frames: Frame[]): Stay[] {
 
 /** Informative functions: neither addresses without a name nor functions of the C library. */
 function speaking(functions: string[]): string[] {
-  const named = functions.filter((name) => !/^(\[|_|0x)/.test(name) && !/^(main|start_thread|clone3?)$/.test(name));
+  const named = functions.filter(
+    (name) => !/^(\[|_|0x)/.test(name) && !/^(main|start_thread|clone3?)$/.test(name),
+  );
   // A recursive function is named once.
   return named.filter((name, at) => name !== named[at - 1]);
 }
@@ -162,11 +165,14 @@ function waitOf({ reason, detail }: Stay, next: Piece[] | null): Piece[] {
       if (detail === 'idle CPU') return [say('waiting until an idle CPU wakes up')];
       return [say('waiting for a CPU'), ...after(' used by ')];
     case 'block-device': {
-      const disk = detail === null ? [say('waiting for a disk')] : [say('waiting for disk '), name(detail)];
+      const disk =
+        detail === null ? [say('waiting for a disk')] : [say('waiting for disk '), name(detail)];
       return next === null ? disk : [...disk, say(', which '), ...next, say(' uses')];
     }
     case 'network':
-      return next === null ? [say('waiting for the network')] : [say('waiting over the network for '), ...next];
+      return next === null
+        ? [say('waiting for the network')]
+        : [say('waiting over the network for '), ...next];
   }
   const device = detail === null ? [] : [say(' ('), name(detail), say(')')];
   return [say(WAITS[reason] ?? `waiting (${clean(reason, 40)})`), ...device, ...after(', for ')];
@@ -188,7 +194,8 @@ function callersOf(functions: string[]): Piece[] {
 /** The system call or function in which a thread is, with its callers if asked for. */
 function placeOf(stay: Stay, hasCallers: boolean): Piece[] {
   const named = speaking(stay.functions);
-  if (stay.call !== null) return [say('in '), call(stay.call), ...(hasCallers ? callersOf(named) : [])];
+  if (stay.call !== null)
+    return [say('in '), call(stay.call), ...(hasCallers ? callersOf(named) : [])];
   const inner = named.at(-1) ?? stay.functions.at(-1);
   return inner === undefined
     ? []
@@ -205,17 +212,24 @@ function stateOf(stay: Stay, next: Piece[] | null, hasCallers: boolean): Piece[]
  * The words for a context: where the executions are, what they wait for, and what that thread does.
  */
 export function contextWords(tree: Contexts, names: readonly string[], context: number): Piece[] {
-  const frames = pathOf(tree, context).map((at) => ({ kind: tree.kind[at], name: names[tree.name[at]] }));
+  const frames = pathOf(tree, context).map((at) => ({
+    kind: tree.kind[at],
+    name: names[tree.name[at]],
+  }));
   const stays = staysOf(frames);
   const pieces: Piece[] = [];
   stays.forEach((stay, at) => {
     const [before, next] = [stays[at - 1], stays[at + 1]];
     const isRepeated = next !== undefined && next.thread === stay.thread;
-    const other = next === undefined ? null : [...(isRepeated ? [say('another ')] : []), name(next.thread ?? '')];
+    const other =
+      next === undefined
+        ? null
+        : [...(isRepeated ? [say('another ')] : []), name(next.thread ?? '')];
     const state = stateOf(stay, other, next === undefined && before !== undefined);
     if (state.length === 0) return;
     const isWaiting = stay.reason !== null || stay.call !== null || next !== undefined;
-    if (before === undefined) pieces.push(...(state.length > 0 ? state : [say('outside known functions')]));
+    if (before === undefined)
+      pieces.push(...(state.length > 0 ? state : [say('outside known functions')]));
     // The stack below a disk is that of the request to the disk, not that of a running thread.
     else if (before.reason === 'block-device') pieces.push(say(' '), ...state);
     else if (isWaiting) pieces.push(say(', which is '), ...state);
@@ -258,9 +272,15 @@ function durationsOf(given: Findings, [a, b]: [Spread, Spread]): Piece[] {
 }
 
 /** The cause with its part of the difference. */
-function causeWords({ tree, names }: Findings, { context, difference, share, contexts }: Cause): Piece[] {
+function causeWords(
+  { tree, names }: Findings,
+  { context, difference, share, contexts }: Cause,
+): Piece[] {
   // More than all of it: executions of B spend less time in other contexts.
-  const part = share > 1.05 ? 'more than the whole difference' : `${percent(Math.min(1, share), 1)} of the difference`;
+  const part =
+    share > 1.05
+      ? 'more than the whole difference'
+      : `${percent(Math.min(1, share), 1)} of the difference`;
   return [
     strong(`${quantity(Math.abs(difference), 'ns')} ${difference > 0 ? 'more' : 'less'}`),
     say(` (${part}) `),
@@ -298,10 +318,13 @@ export function verdict(given: Findings): Piece[] {
   const { sizes, durations } = given;
   const nouns = nounsOf(given.kind);
   for (const side of [0, 1] as const) {
-    if (sizes[side] === 0) return [say(`Group ${'AB'[side]} is empty: no ${nouns[0]} passes its filters.`)];
+    if (sizes[side] === 0)
+      return [say(`Group ${'AB'[side]} is empty: no ${nouns[0]} passes its filters.`)];
   }
   if (given.isSame) {
-    const all = given.isUnfiltered ? `all ${counted(sizes[0], nouns)}` : `the same ${counted(sizes[0], nouns)}`;
+    const all = given.isUnfiltered
+      ? `all ${counted(sizes[0], nouns)}`
+      : `the same ${counted(sizes[0], nouns)}`;
     return [
       say(
         `Both groups contain ${all}. Choose a range in a histogram for one of them, or compare the slowest 1 % with the middle.`,
@@ -309,7 +332,10 @@ export function verdict(given: Findings): Piece[] {
     ];
   }
   if (durations === null || durations.some(({ executions }) => executions === 0)) {
-    return [say(`Durations are unknown: no end was recorded for these ${nouns[1]}.`), ...greatestWords(given)];
+    return [
+      say(`Durations are unknown: no end was recorded for these ${nouns[1]}.`),
+      ...greatestWords(given),
+    ];
   }
   const isFew = sizes.some((size) => size < 2);
   const isSure = !isFew && given.chance < SURE;
@@ -325,14 +351,21 @@ export function verdict(given: Findings): Piece[] {
   if (!isSure) {
     const why = Number.isNaN(given.chance) ? '' : ` (${pText(given.chance)})`;
     const differs = given.hasTimes ? greatestWords(given) : unknownTimes();
-    const head = given.greatest === null ? 'No significant difference: ' : 'No significant difference of durations: ';
+    const head =
+      given.greatest === null
+        ? 'No significant difference: '
+        : 'No significant difference of durations: ';
     const plainly = durationsOf({ ...given, choice: 'other' }, durations);
     plainly[0] = { text: `${nouns[1]} in B`, as: 'b' };
     return [strong(head), ...plainly, say(`${why}.`), ...differs];
   }
   if (!given.hasTimes) return [...found, say('.'), ...unknownTimes()];
   if (given.cause === null) {
-    return [...found, say('. No calling context explains half of the difference.'), ...greatestWords(given)];
+    return [
+      ...found,
+      say('. No calling context explains half of the difference.'),
+      ...greatestWords(given),
+    ];
   }
   return [...found, say('; '), ...causeWords(given, given.cause)];
 }

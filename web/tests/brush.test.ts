@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { axisOf, rangeOf, type Scale } from '../src/engine/axis';
-import { type Brushed, between, edgesOf, highAt, lowAt, moved, nudged, resized } from '../src/engine/brush';
+import {
+  type Brushed,
+  between,
+  edgesOf,
+  highAt,
+  lowAt,
+  moved,
+  nudged,
+  resized,
+} from '../src/engine/brush';
 import { random } from '../tools/synthetic.mjs';
 
 function brushed(values: number[], scale: Scale): Brushed {
@@ -39,7 +48,14 @@ describe('a brush on whole numbers', () => {
         sound(moved(of, range, next() * 2 - 1));
         sound(resized(of, range, 'low', next()));
         sound(resized(of, range, 'high', next()));
-        sound(nudged(of, range, (next() - 0.5) / 10, (['whole', 'low', 'high'] as const)[Math.floor(3 * next())]));
+        sound(
+          nudged(
+            of,
+            range,
+            (next() - 0.5) / 10,
+            (['whole', 'low', 'high'] as const)[Math.floor(3 * next())],
+          ),
+        );
       }
     }
   });
@@ -51,7 +67,10 @@ describe('a brush on whole numbers', () => {
     expect(between(of, 4.1 / 9, 2.6 / 9)).toEqual({ low: 2, high: 4 });
     expect(between(of, 3.2 / 9, 3.4 / 9)).toEqual({ low: 3, high: 3 });
     const [from, to] = edgesOf(of, { low: 2, high: 4 });
-    expect([from, to].map((place) => place * 9)).toEqual([expect.closeTo(2, 9), expect.closeTo(5, 9)]);
+    expect([from, to].map((place) => place * 9)).toEqual([
+      expect.closeTo(2, 9),
+      expect.closeTo(5, 9),
+    ]);
     // All of the axis is all of the numbers.
     expect(between(of, 0, 1)).toEqual({ low: 0, high: 8 });
   });
@@ -103,7 +122,12 @@ describe('a brush on whole numbers', () => {
       }
       const wider = nudged(of, range, 0.2 / of.axis.bins, 'high');
       expect([wider.low, wider.high > range.high], name).toEqual([range.low, true]);
-      const narrower = nudged(of, { low: range.low, high: range.low + 2 }, -0.2 / of.axis.bins, 'high');
+      const narrower = nudged(
+        of,
+        { low: range.low, high: range.low + 2 },
+        -0.2 / of.axis.bins,
+        'high',
+      );
       expect([narrower.low, narrower.high < range.low + 2], name).toEqual([range.low, true]);
     }
     const of = brushed(FEW, 'linear');

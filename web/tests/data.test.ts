@@ -130,17 +130,9 @@ describe('numbers for people', () => {
     expect(middle('the beginning and the end', 11)).toBe('the b…e end');
     expect(middle('x'.repeat(500), 60).length).toBe(60);
     expect(middle('a\u202eb', 60)).toBe('a\ufffdb');
-    expect([0, 999, 1000, 1820, 9960, 12_345, 123_456, 999_600, 1_234_567].map(shortCount)).toEqual([
-      '0',
-      '999',
-      '1k',
-      '1.8k',
-      '9.96k',
-      '12.3k',
-      '123k',
-      '1M',
-      '1.2M',
-    ]);
+    expect([0, 999, 1000, 1820, 9960, 12_345, 123_456, 999_600, 1_234_567].map(shortCount)).toEqual(
+      ['0', '999', '1k', '1.8k', '9.96k', '12.3k', '123k', '1M', '1.2M'],
+    );
     expect(clean('a\u202eb\u0000c\nd')).toBe('a\ufffdb\ufffdc\ufffdd');
     expect(clean('x'.repeat(500)).length).toBe(201);
   });
@@ -153,9 +145,16 @@ describe('paths', () => {
   it('add up to the duration, with states from contexts', () => {
     for (let row = 0; row < 200; row++) {
       const path = pathFrom(JSON.parse(JSON.stringify(made.pathOf(row))));
-      expect(path.segments.reduce((sum, { duration }) => sum + duration, 0)).toBe(pack.metrics[0].values[row]);
+      expect(path.segments.reduce((sum, { duration }) => sum + duration, 0)).toBe(
+        pack.metrics[0].values[row],
+      );
       for (const { thread, context } of path.segments) {
-        const { state, stack } = stateOf(pack.contexts, pack.names, context, path.threads[thread].name);
+        const { state, stack } = stateOf(
+          pack.contexts,
+          pack.names,
+          context,
+          path.threads[thread].name,
+        );
         expect(state).not.toBe('');
         for (const frame of stack) expect(pathOf(pack.contexts, context)).toContain(frame);
       }
@@ -167,7 +166,13 @@ describe('paths', () => {
     const tree = {
       ...pack.contexts,
       parent: Uint32Array.from([0, 0, 1, 2, 0]),
-      kind: Uint8Array.from([FrameKind.Root, FrameKind.Reason, FrameKind.Thread, FrameKind.Reason, FrameKind.Reason]),
+      kind: Uint8Array.from([
+        FrameKind.Root,
+        FrameKind.Reason,
+        FrameKind.Thread,
+        FrameKind.Reason,
+        FrameKind.Reason,
+      ]),
       name: Uint32Array.from([0, 1, 2, 3, 4]),
     };
     const states = [1, 2, 3, 4].map((context) => stateOf(tree, names, context, 'worker').state);
@@ -182,11 +187,14 @@ describe('paths', () => {
     const [disk] = find('sda');
     const [copy] = find('copy_tree');
     const [preempter] = find('cc1plus');
-    const of = (context: number, thread: string) => stateOf(pack.contexts, pack.names, context, thread);
+    const of = (context: number, thread: string) =>
+      stateOf(pack.contexts, pack.names, context, thread);
     expect(of(disk, 'worker-1').state).toBe('block-device');
     // The other thread ran, so its state is below its own name.
     expect(of(copy, 'backup').state).toBe('running');
-    expect(of(copy, 'backup').stack.map((frame) => pack.names[pack.contexts.name[frame]])).toEqual(['copy_tree']);
+    expect(of(copy, 'backup').stack.map((frame) => pack.names[pack.contexts.name[frame]])).toEqual([
+      'copy_tree',
+    ]);
     // The thread that has the CPU is below the reason: the execution's thread does not run.
     expect(of(preempter, 'worker-1').state).toBe('preempted');
     // A thread of the kernel without its CPU.

@@ -7,10 +7,17 @@ import { decodePack, type Pack } from '../src/engine/pack';
 import { Table } from '../src/engine/table';
 import { makePack } from '../tools/synthetic.mjs';
 
-function given(seed: number, executions: number): { pack: Pack; table: Table; groups: [Group, Group] } {
-  const pack = decodePack(makePack({ executions, metrics: 9, contexts: 60, entries: 6, seed }).bytes.buffer);
+function given(
+  seed: number,
+  executions: number,
+): { pack: Pack; table: Table; groups: [Group, Group] } {
+  const pack = decodePack(
+    makePack({ executions, metrics: 9, contexts: 60, entries: 6, seed }).bytes.buffer,
+  );
   // Some values are unknown.
-  const values = Float64Array.from(pack.metrics[3].values, (value, at) => (at % 7 === 2 ? NaN : value));
+  const values = Float64Array.from(pack.metrics[3].values, (value, at) =>
+    at % 7 === 2 ? NaN : value,
+  );
   pack.metrics[3] = { ...pack.metrics[3], values };
   const table = new Table(pack);
   const layer = forward(pack);
@@ -77,10 +84,16 @@ describe('figures', () => {
     const high = durations.reduce((most, value) => Math.max(most, value));
     /** Tests one metric alone; the groups are ranges of the durations in the second column. */
     const tested = (of: (duration: number, one: number) => number) => {
-      pack.metrics = [{ ...pack.metrics[0], name: 'added', values: durations.map(of) }, { ...pack.metrics[0] }];
+      pack.metrics = [
+        { ...pack.metrics[0], name: 'added', values: durations.map(of) },
+        { ...pack.metrics[0] },
+      ];
       pack.metrics[1].values = durations;
       const table = new Table(pack);
-      const groups: [Group, Group] = [new Group(table, forward(pack)), new Group(table, forward(pack))];
+      const groups: [Group, Group] = [
+        new Group(table, forward(pack)),
+        new Group(table, forward(pack)),
+      ];
       groups[0].setRange(1, { low: 0, high: high * 0.2 });
       groups[1].setRange(1, { low: high * 0.4, high });
       const separating = new Separating(table, groups, 1);

@@ -9,7 +9,9 @@ describe('decoding', () => {
     const { bytes, header } = small();
     const found = decodePack(bytes.buffer);
     expect(found.executions).toBe(50);
-    expect(found.metrics.map(({ name }) => name)).toEqual(header.metrics.map(({ name }: { name: string }) => name));
+    expect(found.metrics.map(({ name }) => name)).toEqual(
+      header.metrics.map(({ name }: { name: string }) => name),
+    );
     expect(found.origin).toBe(1790000000000000000n);
     const { rows, time } = found.entries;
     for (let row = 0; row < 50; row++) {
@@ -20,16 +22,20 @@ describe('decoding', () => {
   });
 
   it('says what is wrong', () => {
-    const wrong = (change: (header: Record<string, never> & { sections: Record<string, unknown> }) => void) => {
+    const wrong = (
+      change: (header: Record<string, never> & { sections: Record<string, unknown> }) => void,
+    ) => {
       const { bytes } = small();
       const length = new DataView(bytes.buffer).getUint32(8, true);
       const header = JSON.parse(new TextDecoder().decode(bytes.subarray(12, 12 + length)));
-      const sections = Object.entries(header.sections as Record<string, [string, number, number]>).map(
-        ([name, [type, offset, size]]) => {
-          const View = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f64: Float64Array }[type]!;
-          return { name, array: new View(bytes.slice(12 + length + offset).buffer, 0, size) };
-        },
-      );
+      const sections = Object.entries(
+        header.sections as Record<string, [string, number, number]>,
+      ).map(([name, [type, offset, size]]) => {
+        const View = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f64: Float64Array }[
+          type
+        ]!;
+        return { name, array: new View(bytes.slice(12 + length + offset).buffer, 0, size) };
+      });
       const arrays = Object.fromEntries(sections.map(({ name, array }) => [name, array]));
       header.sections = arrays;
       change(header);
@@ -70,7 +76,8 @@ describe('decoding', () => {
       for (let flips = 0; flips < 1 + (round % 4); flips++) {
         // Mostly the header, which contains all offsets.
         const at = Math.floor(next() * (next() < 0.7 ? 2000 : copy.length));
-        copy[at] = next() < 0.5 ? copy[at] ^ (1 << Math.floor(next() * 8)) : Math.floor(next() * 256);
+        copy[at] =
+          next() < 0.5 ? copy[at] ^ (1 << Math.floor(next() * 8)) : Math.floor(next() * 256);
       }
       if (next() < 0.2) copy = copy.slice(0, Math.floor(next() * copy.length));
       try {

@@ -33,9 +33,9 @@ describe('rows of a histogram', () => {
       expect(rows.map(({ low, high }) => span(low, high, ''))).toEqual(['0', '1', '2']);
     }
     // A column with one value.
-    expect(counted(Uint32Array.of(7, 7), 'linear').map(({ low, high, count }) => [low, high, count])).toEqual([
-      [7, 7, 2],
-    ]);
+    expect(
+      counted(Uint32Array.of(7, 7), 'linear').map(({ low, high, count }) => [low, high, count]),
+    ).toEqual([[7, 7, 2]]);
     expect(counted(new Uint32Array(0), 'linear')).toEqual([]);
     expect(counted(Float64Array.of(NaN), 'linear')).toEqual([]);
   });
@@ -78,7 +78,9 @@ describe('rows of a histogram', () => {
         expect(rows.length).toBe(10);
         expect(rows[0].low).toBe(rangeOf(values).low);
         for (let at = 1; at < rows.length; at++) expect(rows[at].low).toBe(rows[at - 1].high);
-        expect(rows.reduce((sum, { count }) => sum + count, 0)).toBe(values.filter(Number.isFinite).length);
+        expect(rows.reduce((sum, { count }) => sum + count, 0)).toBe(
+          values.filter(Number.isFinite).length,
+        );
       }
     }
     expect(span(1e9, 1e9 + 100, 'ns')).toBe('1 s to 1.0000001 s');

@@ -23,7 +23,9 @@ function counts(by: [number, number][], sizes: [number, number]): Counts {
 }
 
 function given(executions: number, seed = 1): { pack: Pack; table: Table; groups: [Group, Group] } {
-  const pack = decodePack(makePack({ executions, metrics: 7, contexts: 60, entries: 6, seed }).bytes.buffer);
+  const pack = decodePack(
+    makePack({ executions, metrics: 7, contexts: 60, entries: 6, seed }).bytes.buffer,
+  );
   return make(pack);
 }
 
@@ -195,7 +197,13 @@ describe('tests of texts', () => {
       some[0] = some[2] = 1;
       groups[1].setAllowed(2, some);
       const columns = textColumns(again.table, pack);
-      expect(columns.map(({ name }) => name)).toEqual(['thread', 'host', 'label', 'cause', 'route']);
+      expect(columns.map(({ name }) => name)).toEqual([
+        'thread',
+        'host',
+        'label',
+        'cause',
+        'route',
+      ]);
       for (const column of columns) {
         for (const group of groups) {
           const expected = new Map<string | null, number>();
@@ -205,7 +213,10 @@ describe('tests of texts', () => {
             expected.set(text, (expected.get(text) ?? 0) + 1);
           }
           const found = countsOf(column, group);
-          const all = [...column.texts, null].map((text, at): [string | null, number] => [text, found[at]]);
+          const all = [...column.texts, null].map((text, at): [string | null, number] => [
+            text,
+            found[at],
+          ]);
           expect(new Map(all.filter(([, count]) => count > 0))).toEqual(expected);
           expect(new Set(column.texts).size).toBe(column.texts.length);
         }
@@ -219,7 +230,13 @@ describe('tests of texts', () => {
     groups[0].setRange(0, { low: 0, high: high * 0.3 });
     groups[1].setRange(0, { low: high * 0.5, high });
     const found = ranked(pack, table, groups);
-    expect(found.map(({ name }) => name).sort()).toEqual(['cause', 'host', 'label', 'route', 'thread']);
+    expect(found.map(({ name }) => name).sort()).toEqual([
+      'cause',
+      'host',
+      'label',
+      'route',
+      'thread',
+    ]);
     const [first] = found;
     expect(first).toMatchObject({ name: 'cause', codes: [expect.any(Number)] });
     expect(first.association).toBeGreaterThan(0.7);
@@ -231,7 +248,10 @@ describe('tests of texts', () => {
     const plain = found.map((one) => one.chance);
     const sorted = Float64Array.from(plain).sort();
     expect(
-      plain.every((chance) => chance >= leastChance(groups[0].size, groups[1].size, groups[0].size + groups[1].size)),
+      plain.every(
+        (chance) =>
+          chance >= leastChance(groups[0].size, groups[1].size, groups[0].size + groups[1].size),
+      ),
     ).toBe(true);
     expect(sorted[0]).toBe(first.chance);
     // With a filter by that text it separates the groups completely.
@@ -294,7 +314,9 @@ describe('tests of texts', () => {
       (number) => number,
       (number) => Math.clz32(number | 1),
     ];
-    const texts = makers.map((of) => Array.from({ length: 600 }, () => of(Math.floor(next() * 100_000))));
+    const texts = makers.map((of) =>
+      Array.from({ length: 600 }, () => of(Math.floor(next() * 100_000))),
+    );
     const index = texts.map((all) => {
       const known = [...new Set(all)];
       return all.map((one) => known.indexOf(one));

@@ -6,15 +6,34 @@ import { Group } from '../src/engine/group';
 import { forward, type Layer } from '../src/engine/layer';
 import { type Contexts, decodePack, FrameKind, type Kind } from '../src/engine/pack';
 import { Table } from '../src/engine/table';
-import { choiceOf, contextWords, type Findings, namedContext, nounsOf, verdict, verdictText } from '../src/verdict';
+import {
+  choiceOf,
+  contextWords,
+  type Findings,
+  namedContext,
+  nounsOf,
+  verdict,
+  verdictText,
+} from '../src/verdict';
 import { makePack } from '../tools/synthetic.mjs';
 
-const { Function: FUNCTION, Call: CALL, Thread: THREAD, Reason: REASON, Detail: DETAIL } = FrameKind;
+const {
+  Function: FUNCTION,
+  Call: CALL,
+  Thread: THREAD,
+  Reason: REASON,
+  Detail: DETAIL,
+} = FrameKind;
 
 type Frame = [kind: FrameKind, name: string];
 
 /** A tree from paths; frames that paths share are one. */
-function treeOf(...paths: Frame[][]): { tree: Contexts; names: string[]; layer: Layer; ends: number[] } {
+function treeOf(...paths: Frame[][]): {
+  tree: Contexts;
+  names: string[];
+  layer: Layer;
+  ends: number[];
+} {
   const names = [''];
   const parent = [0];
   const kind: number[] = [FrameKind.Root];
@@ -46,7 +65,12 @@ function treeOf(...paths: Frame[][]): { tree: Contexts; names: string[]; layer: 
     for (let child = 1; child < tree.count; child++) if (parent[child] === at) children.push(child);
   }
   firstChild[tree.count] = children.length;
-  return { tree, names, ends, layer: { tree, firstChild, children: Uint32Array.from(children) } as unknown as Layer };
+  return {
+    tree,
+    names,
+    ends,
+    layer: { tree, firstChild, children: Uint32Array.from(children) } as unknown as Layer,
+  };
 }
 
 const PREFIX: Frame[] = [
@@ -62,10 +86,19 @@ const DISK: Frame[] = [
   [THREAD, 'diskwriter'],
 ];
 
-const REQUEST: Kind = { name: 'request', definition: '# A request.\nperiod request : a : b', executions: 400 };
+const REQUEST: Kind = {
+  name: 'request',
+  definition: '# A request.\nperiod request : a : b',
+  executions: 400,
+};
 const MS = 1e6;
 
-const spread = (executions: number, mean: number) => ({ executions, present: executions, mean, deviation: 1 });
+const spread = (executions: number, mean: number) => ({
+  executions,
+  present: executions,
+  mean,
+  deviation: 1,
+});
 
 /** Findings of 200 and 25 requests, of which those of B wait for a disk. */
 function given(change: Partial<Findings> = {}): Findings {
@@ -125,7 +158,9 @@ describe('the verdict', () => {
   });
 
   it('of too few executions draws no conclusion', () => {
-    expect(text({ sizes: [200, 1], chance: 1, durations: [spread(200, 3 * MS), spread(1, 9 * MS)] })).toBe(
+    expect(
+      text({ sizes: [200, 1], chance: 1, durations: [spread(200, 3 * MS), spread(1, 9 * MS)] }),
+    ).toBe(
       'Too few executions to compare. Slow requests (1) take a mean of 9 ms instead of 3 ms. Both groups need at least 2.',
     );
   });
@@ -134,8 +169,12 @@ describe('the verdict', () => {
     expect(text({ isSame: true, isUnfiltered: true, sizes: [400, 400] })).toMatch(
       /^Both groups contain all 400 requests\./,
     );
-    expect(text({ isSame: true, sizes: [25, 25] })).toMatch(/^Both groups contain the same 25 requests\./);
-    expect(text({ isSame: true, sizes: [1, 1] })).toMatch(/^Both groups contain the same 1 request\./);
+    expect(text({ isSame: true, sizes: [25, 25] })).toMatch(
+      /^Both groups contain the same 25 requests\./,
+    );
+    expect(text({ isSame: true, sizes: [1, 1] })).toMatch(
+      /^Both groups contain the same 1 request\./,
+    );
     expect(text({ sizes: [0, 25] })).toBe('Group A is empty: no request passes its filters.');
     expect(text({ sizes: [200, 0] })).toMatch(/^Group B is empty/);
     for (const one of [{ isSame: true }, { sizes: [200, 0] as [number, number] }])
@@ -151,11 +190,15 @@ describe('the verdict', () => {
     expect(unknown).toContain('tracebraid record --stacks -- COMMAND');
     const unsure = text({ hasTimes: false, cause: null, greatest: null, chance: 0.3 });
     expect(unsure).toMatch(/^No significant difference: .* Where the time goes is unknown/);
-    expect(text({ durations: null, cause: null, greatest: null })).toMatch(/^Durations are unknown/);
+    expect(text({ durations: null, cause: null, greatest: null })).toMatch(
+      /^Durations are unknown/,
+    );
   });
 
   it('without one cause names the greatest difference', () => {
-    expect(text({ cause: null, greatest: { context: given().greatest!.context, difference: 30 * MS } })).toMatch(
+    expect(
+      text({ cause: null, greatest: { context: given().greatest!.context, difference: 30 * MS } }),
+    ).toMatch(
       /3.4 ms\. No calling context explains half of the difference\. The greatest significant difference of a calling context is 30 ms more in B, in fdatasync\(\)/,
     );
   });
@@ -179,7 +222,10 @@ describe('the verdict', () => {
     expect(nounsOf(kind('day'))).toEqual(['day', 'days']);
     expect(nounsOf(kind('disk_write'))).toEqual(['disk write', 'disk writes']);
     expect(nounsOf(kind('requests'))[1]).toBe('requests');
-    expect(nounsOf(kind('GET /*'))).toEqual(['execution of kind “GET /*”', 'executions of kind “GET /*”']);
+    expect(nounsOf(kind('GET /*'))).toEqual([
+      'execution of kind “GET /*”',
+      'executions of kind “GET /*”',
+    ]);
     expect(nounsOf(kind('all', 'call'))[1]).toBe('system calls of kind “all”');
     expect(nounsOf(kind('f*', 'function'))[0]).toBe('function call of kind “f*”');
     expect(nounsOf(undefined)).toEqual(['execution', 'executions']);
@@ -205,16 +251,24 @@ describe('words for a context', () => {
   it('name calls, reasons, devices and threads', () => {
     expect(words([FUNCTION, 'compute'])).toBe('in compute');
     expect(words([CALL, 'read'], [REASON, 'pipe'])).toBe('in read(), waiting for a pipe');
-    expect(words([CALL, 'nanosleep'], [REASON, 'timer'])).toBe('in nanosleep(), sleeping until a timer expires');
-    expect(words([REASON, 'preempted'], [THREAD, 'cc1plus'], [FUNCTION, 'parse'], [FUNCTION, 'fold'])).toBe(
-      'in handle, preempted by cc1plus, which runs fold (called by parse)',
+    expect(words([CALL, 'nanosleep'], [REASON, 'timer'])).toBe(
+      'in nanosleep(), sleeping until a timer expires',
     );
-    expect(words([REASON, 'runnable'], [THREAD, 'cc1plus'])).toBe('in handle, waiting for a CPU used by cc1plus');
-    expect(words([REASON, 'runnable'], [DETAIL, 'idle CPU'])).toBe('in handle, waiting until an idle CPU wakes up');
+    expect(
+      words([REASON, 'preempted'], [THREAD, 'cc1plus'], [FUNCTION, 'parse'], [FUNCTION, 'fold']),
+    ).toBe('in handle, preempted by cc1plus, which runs fold (called by parse)');
+    expect(words([REASON, 'runnable'], [THREAD, 'cc1plus'])).toBe(
+      'in handle, waiting for a CPU used by cc1plus',
+    );
+    expect(words([REASON, 'runnable'], [DETAIL, 'idle CPU'])).toBe(
+      'in handle, waiting until an idle CPU wakes up',
+    );
     expect(words([CALL, 'futex'], [THREAD, 'worker'], [FUNCTION, 'compact'])).toBe(
       'in futex(), waiting for worker, which runs compact',
     );
-    expect(words([REASON, 'device'], [DETAIL, 'eth0'])).toBe('in handle, waiting for a device (eth0)');
+    expect(words([REASON, 'device'], [DETAIL, 'eth0'])).toBe(
+      'in handle, waiting for a device (eth0)',
+    );
     expect(words([REASON, 'a new reason'])).toBe('in handle, waiting (a new reason)');
   });
 
@@ -268,7 +322,11 @@ describe('the cause', () => {
     const meanB = new Float64Array(tree.count);
     for (const [at, end] of ends.entries()) meanB[end] = own[at];
     for (let at = tree.count - 1; at > 0; at--) meanB[tree.parent[at]] += meanB[at];
-    const times = { meanA: new Float64Array(tree.count), meanB, chance: new Float64Array(tree.count).fill(chance) };
+    const times = {
+      meanA: new Float64Array(tree.count),
+      meanB,
+      chance: new Float64Array(tree.count).fill(chance),
+    };
     return causeOf(layer, names, times, meanB[0]);
   };
 
@@ -298,7 +356,9 @@ describe('the cause', () => {
   });
 
   it('of executions is the planted one, in the tree of calls whatever is shown', () => {
-    const pack = decodePack(makePack({ executions: 2000, contexts: 120, hostile: false }).bytes.buffer);
+    const pack = decodePack(
+      makePack({ executions: 2000, contexts: 120, hostile: false }).bytes.buffer,
+    );
     const [table, calls] = [new Table(pack), forward(pack)];
     const groups: [Group, Group] = [new Group(table, calls), new Group(table, calls)];
     // The first text is the planted cause.

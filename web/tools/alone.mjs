@@ -25,7 +25,8 @@ export function alonePage(bytes, paths) {
 
 /** A page with the data of another exported page. */
 export function withDataOf(page, exported) {
-  const blocks = exported.match(/<script type="application\/octet-stream"[\s\S]*?<\/script>/g) ?? [];
+  const blocks =
+    exported.match(/<script type="application\/octet-stream"[\s\S]*?<\/script>/g) ?? [];
   if (blocks.length === 0) throw new Error('the exported page has no data');
   return withBlocks(page, blocks);
 }

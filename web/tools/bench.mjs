@@ -9,7 +9,9 @@ import { ARGUMENTS, chromium } from './chromium.mjs';
 import { serve } from './serve.mjs';
 import { makePack } from './synthetic.mjs';
 
-const [executions = 1_000_000, metrics = 20, contexts = 5000] = process.argv.slice(2, 5).map(Number);
+const [executions = 1_000_000, metrics = 20, contexts = 5000] = process.argv
+  .slice(2, 5)
+  .map(Number);
 const identifiers = process.argv[5] === 'texts';
 const STEPS = 120;
 const OPEN = 3000;
@@ -19,7 +21,14 @@ const part = (values, at) =>
   [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * at))];
 const ms = (value) => `${value.toFixed(1)} ms`;
 
-const made = makePack({ executions, metrics, contexts, hostile: false, identifiers, title: 'bench.db' });
+const made = makePack({
+  executions,
+  metrics,
+  contexts,
+  hostile: false,
+  identifiers,
+  title: 'bench.db',
+});
 const entries = made.header.sections.context[2];
 console.log(
   `${executions} executions, ${metrics} metrics, ${contexts} contexts, ${(entries / executions).toFixed(1)} entries each, ${(made.bytes.length / 1e6).toFixed(0)} MB; load ${loadavg()[0].toFixed(2)}`,
@@ -36,7 +45,9 @@ for (let round = 0; round < 3; round++) {
   await page.waitForSelector('[data-flame]', { timeout: 120_000 });
   await page.waitForFunction(() => performance.getEntriesByName('drawn').length > 0);
   const marks = await page.evaluate(() =>
-    Object.fromEntries(performance.getEntriesByType('mark').map((mark) => [mark.name, mark.startTime])),
+    Object.fromEntries(
+      performance.getEntriesByType('mark').map((mark) => [mark.name, mark.startTime]),
+    ),
   );
   opened.push(marks.drawn);
   console.log(
@@ -83,7 +94,10 @@ async function drag(name, histogram, from, to, shouldKeep = false) {
     await page.mouse.move(x(from[1] + ((to - from[1]) * step) / STEPS), box.y + 20);
   await page.mouse.up();
   await page.waitForFunction(() => window.tracebraid.behind === 0);
-  const { steps, frames } = await page.evaluate(() => ({ steps: window.steps, frames: window.tracebraid.frames }));
+  const { steps, frames } = await page.evaluate(() => ({
+    steps: window.steps,
+    frames: window.tracebraid.frames,
+  }));
   all.push(...steps);
   console.log(
     `${name.padEnd(52)} event to drawn: median ${ms(part(steps, 0.5))}, 95 % ${ms(part(steps, 0.95))}; work of a frame: median ${ms(part(frames, 0.5))}, 95 % ${ms(part(frames, 0.95))}; ${steps.length} steps, ${frames.length} frames; first ${first} ms`,

@@ -7,7 +7,9 @@ import { existsSync } from 'node:fs';
 export function chromium() {
   const path = process.env.CHROMIUM || '/usr/bin/chromium';
   if (!existsSync(path)) {
-    console.error(`\nNO BROWSER: there is no ${path}. Install Debian's package chromium, or set CHROMIUM to one.\n`);
+    console.error(
+      `\nNO BROWSER: there is no ${path}. Install Debian's package chromium, or set CHROMIUM to one.\n`,
+    );
     process.exit(1);
   }
   return path;

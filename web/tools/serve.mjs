@@ -20,16 +20,19 @@ export function serve(packs, { token = 'secret', port = 0 } = {}) {
     const fail = (status, error) => say(status, 'application/json', JSON.stringify({ error }));
     if (url.pathname === '/') return say(200, 'text/html; charset=utf-8', readFileSync(PAGE));
     if (!url.pathname.startsWith('/api/')) return fail(404, 'There is no such page.');
-    if (request.headers.authorization !== `Bearer ${token}`) return fail(401, 'The token is wrong.');
+    if (request.headers.authorization !== `Bearer ${token}`)
+      return fail(401, 'The token is wrong.');
     const pack = packs[Number(url.searchParams.get('kind') ?? 0)];
     if (url.pathname === '/api/path') {
       const row = Number(url.searchParams.get('execution')) - 1;
-      if (!(row >= 0 && row < packs[0].header.executions)) return fail(404, 'There is no such execution.');
+      if (!(row >= 0 && row < packs[0].header.executions))
+        return fail(404, 'There is no such execution.');
       return say(200, 'application/json', JSON.stringify(packs[0].pathOf(row)));
     }
     if (pack === undefined) return fail(404, 'There is no such kind of execution.');
     if (url.pathname === '/api/pack') return say(200, 'application/octet-stream', pack.bytes);
-    if (url.pathname === '/api/export') return say(200, 'text/html; charset=utf-8', aloneFrom(pack));
+    if (url.pathname === '/api/export')
+      return say(200, 'text/html; charset=utf-8', aloneFrom(pack));
     return fail(404, 'There is no such request.');
   });
   return new Promise((done) => {
@@ -42,8 +45,11 @@ export function serve(packs, { token = 'secret', port = 0 } = {}) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [executions = '2000', metrics = '8', contexts = '300'] = process.argv.slice(2);
-  const { address } = await serve([makePack({ executions: +executions, metrics: +metrics, contexts: +contexts })], {
-    port: 8321,
-  });
+  const { address } = await serve(
+    [makePack({ executions: +executions, metrics: +metrics, contexts: +contexts })],
+    {
+      port: 8321,
+    },
+  );
   console.log(address);
 }

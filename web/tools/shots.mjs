@@ -7,15 +7,22 @@ import { makePack } from './synthetic.mjs';
 
 const folder = process.argv[2] ?? 'shots';
 mkdirSync(folder, { recursive: true });
-const { address, stop } = await serve([makePack({ executions: 20000, metrics: 12, contexts: 400, hostile: false })]);
+const { address, stop } = await serve([
+  makePack({ executions: 20000, metrics: 12, contexts: 400, hostile: false }),
+]);
 const browser = await browserType.launch({ executablePath: chromium(), args: ARGUMENTS });
 for (const scheme of ['light', 'dark']) {
-  const page = await browser.newPage({ viewport: { width: 1500, height: 1050 }, colorScheme: scheme });
+  const page = await browser.newPage({
+    viewport: { width: 1500, height: 1050 },
+    colorScheme: scheme,
+  });
   page.on('console', (message) => console.log(scheme, message.type(), message.text()));
   page.on('pageerror', (error) => console.log(scheme, error.stack));
   const shot = async (name, options = {}) => {
     await page.waitForFunction(() => window.tracebraid.isSettled);
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    await page.evaluate(
+      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
     await page.screenshot({ path: `${folder}/${scheme}-${name}.png`, ...options });
   };
   await page.goto(address);

@@ -22,9 +22,14 @@ const folder = mkdtempSync(join(tmpdir(), 'studies-'));
 const browser = await browserType.launch({ executablePath: chromium(), args: ARGUMENTS });
 try {
   const file = join(folder, 'page.html');
-  execFileSync(program, ['view', database, '--export', file], { stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(program, ['view', database, '--export', file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   writeFileSync(file, withDataOf(readFileSync(PAGE, 'utf8'), readFileSync(file, 'utf8')));
-  const tab = await browser.newPage({ viewport: { width: WIDTH, height: HEIGHT }, colorScheme: 'light' });
+  const tab = await browser.newPage({
+    viewport: { width: WIDTH, height: HEIGHT },
+    colorScheme: 'light',
+  });
   tab.on('pageerror', (error) => {
     throw error;
   });
@@ -36,7 +41,9 @@ try {
     if (window.tracebraid.cause !== 0) window.tracebraid.zoomTo(window.tracebraid.cause);
   });
   await tab.waitForFunction(() => window.tracebraid.isSettled);
-  await tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await tab.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
   await tab.screenshot({ path: out });
 } finally {
   await browser.close();

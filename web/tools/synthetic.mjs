@@ -119,7 +119,23 @@ function tree(size, next, isHostile) {
       );
   }
   parent.length = kind.length = name.length = depth.length = Math.max(size, parent.length);
-  return { names, parent, kind, name, depth, main, parse, render, query, read, disk, other, lock, old, preempted };
+  return {
+    names,
+    parent,
+    kind,
+    name,
+    depth,
+    main,
+    parse,
+    render,
+    query,
+    read,
+    disk,
+    other,
+    lock,
+    old,
+    preempted,
+  };
 }
 
 const UNITS = ['ns', 'bytes', ''];
@@ -141,7 +157,9 @@ export function makePack({
   const size = t.parent.length;
   const rows = new Uint32Array(executions + 1);
   const context =
-    size <= 0xffff ? new Uint16Array(executions * (entries + 8)) : new Uint32Array(executions * (entries + 8));
+    size <= 0xffff
+      ? new Uint16Array(executions * (entries + 8))
+      : new Uint32Array(executions * (entries + 8));
   const time = new Uint32Array(executions * (entries + 8));
   const cause = new Uint32Array(executions);
   const template = new Uint32Array(executions);
@@ -150,11 +168,14 @@ export function makePack({
   // Executions follow one of 200 sets of contexts.
   const templates = Array.from({ length: 200 }, () => {
     const chosen = new Set([t.main, t.parse, t.render, t.query, t.read]);
-    while (chosen.size < Math.min(entries, size - 1)) chosen.add(1 + Math.floor(next() * (size - 1)));
-    for (const planted of [t.disk, t.other, t.lock, t.old - 2, t.old - 1, t.old, t.preempted]) chosen.delete(planted);
+    while (chosen.size < Math.min(entries, size - 1))
+      chosen.add(1 + Math.floor(next() * (size - 1)));
+    for (const planted of [t.disk, t.other, t.lock, t.old - 2, t.old - 1, t.old, t.preempted])
+      chosen.delete(planted);
     return [...chosen];
   });
-  const log = (mean) => Math.max(1, Math.round(mean * Math.exp((next() + next() + next() - 1.5) * 0.9)));
+  const log = (mean) =>
+    Math.max(1, Math.round(mean * Math.exp((next() + next() + next() - 1.5) * 0.9)));
   const isWait = t.kind.map((kind) => kind >= THREAD);
   let z = 0;
   const row = new Map();
@@ -190,16 +211,22 @@ export function makePack({
         : at === 2
           ? { name: 'running_ns', unit, description: 'the part of it in which a thread ran' }
           : at === 5
-            ? { name: 'switches', unit: '', description: 'how often a thread on the path left its CPU' }
+            ? {
+                name: 'switches',
+                unit: '',
+                description: 'how often a thread on the path left its CPU',
+              }
             : {
-                name: hostile && at === 6 ? HOSTILE[0] : `metric_${at}${unit === '' ? '' : `_${unit}`}`,
+                name:
+                  hostile && at === 6 ? HOSTILE[0] : `metric_${at}${unit === '' ? '' : `_${unit}`}`,
                 unit,
                 description: `synthetic ${at}`,
               },
     );
     if (at % 7 === 6) {
       const values = new Float64Array(executions);
-      for (let one = 0; one < executions; one++) values[one] = next() < 0.05 ? NaN : next() * 10 - 2;
+      for (let one = 0; one < executions; one++)
+        values[one] = next() < 0.05 ? NaN : next() * 10 - 2;
       section(`metric:${at}`, values);
     } else {
       const values = new Uint32Array(executions);
@@ -231,7 +258,8 @@ export function makePack({
   const causes = ['none', 'disk', 'lock'];
   const routes = hostile ? ['/', '/login', ...HOSTILE] : ['/', '/login', '/search', '/cart'];
   const route = new Uint32Array(executions);
-  for (let one = 0; one < executions; one++) route[one] = next() < 0.02 ? 0xffffffff : template[one] % routes.length;
+  for (let one = 0; one < executions; one++)
+    route[one] = next() < 0.02 ? 0xffffffff : template[one] % routes.length;
   section('text:0', cause);
   section('text:1', route);
   // A different text in each execution.
@@ -251,7 +279,9 @@ export function makePack({
     version: 1,
     title,
     kind: 0,
-    kinds: [{ name: 'request', definition: 'request_begin .. request_end, key $evt.id', executions }],
+    kinds: [
+      { name: 'request', definition: 'request_begin .. request_end, key $evt.id', executions },
+    ],
     executions,
     origin_ns: '1790000000000000000',
     metrics: list,
@@ -270,7 +300,11 @@ export function makePack({
     sections: {},
   };
   const bytes = pack(header, sections);
-  return { bytes, header, pathOf: (one) => pathOf(t, header, { rows, context, time, begin, source, thread, id }, one) };
+  return {
+    bytes,
+    header,
+    pathOf: (one) => pathOf(t, header, { rows, context, time, begin, source, thread, id }, one),
+  };
 }
 
 const TYPES = new Map([
@@ -341,7 +375,8 @@ function pathOf(t, header, { rows, context, time, begin, source, thread, id }, o
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [out, executions = '2000', metrics = '8', contexts = '300'] = process.argv.slice(2);
-  if (out === undefined) throw new Error('node tools/synthetic.mjs OUT.pack [executions] [metrics] [contexts]');
+  if (out === undefined)
+    throw new Error('node tools/synthetic.mjs OUT.pack [executions] [metrics] [contexts]');
   const { bytes } = makePack({ executions: +executions, metrics: +metrics, contexts: +contexts });
   writeFileSync(out, bytes);
 }

@@ -19,7 +19,11 @@ function breath(): Promise<void> {
 }
 
 /** Passes a pack on, base64 in pieces. */
-async function handOver(given: Given, take: (asked: Asked) => void, progress: Progress): Promise<void> {
+async function handOver(
+  given: Given,
+  take: (asked: Asked) => void,
+  progress: Progress,
+): Promise<void> {
   if (typeof given !== 'string') return take({ bytes: given });
   for (let at = 0; at < given.length; at += PIECE) {
     progress('Unpacking', at / given.length);
@@ -66,9 +70,14 @@ export async function makeReady(given: Given, progress: Progress): Promise<Ready
       };
       beside.onerror = (event) => {
         event.preventDefault();
-        fail(new Error(`The executions cannot be read: ${event.message || 'the browser is out of memory'}.`));
+        fail(
+          new Error(
+            `The executions cannot be read: ${event.message || 'the browser is out of memory'}.`,
+          ),
+        );
       };
-      const take = (asked: Asked) => beside.postMessage(asked, 'bytes' in asked ? [asked.bytes] : []);
+      const take = (asked: Asked) =>
+        beside.postMessage(asked, 'bytes' in asked ? [asked.bytes] : []);
       handOver(given, take, progress).catch(fail);
     });
   } finally {

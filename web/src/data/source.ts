@@ -40,12 +40,16 @@ export function pathFrom(value: unknown): Path {
   };
   const given = (value ?? broken()) as Record<string, unknown>;
   const { threads, segments } = given;
-  if (!Array.isArray(threads) || !Array.isArray(segments) || segments.length > MAX_SEGMENTS) return broken();
+  if (!Array.isArray(threads) || !Array.isArray(segments) || segments.length > MAX_SEGMENTS)
+    return broken();
   const whole = (one: unknown): number =>
     typeof one === 'number' && Number.isSafeInteger(one) && one >= 0 ? one : broken();
   return {
     execution: whole(given.execution),
-    begin: typeof given.begin_ns === 'string' && /^-?\d{1,24}$/.test(given.begin_ns) ? given.begin_ns : broken(),
+    begin:
+      typeof given.begin_ns === 'string' && /^-?\d{1,24}$/.test(given.begin_ns)
+        ? given.begin_ns
+        : broken(),
     threads: threads.map((one) => ({
       name: String(one?.name ?? ''),
       tid: typeof one?.tid === 'number' ? one.tid : null,
@@ -64,7 +68,8 @@ export function pathFrom(value: unknown): Path {
 /** Base64 of a data block in this page. */
 function letters(element: Element): string {
   const encoding = element.getAttribute('data-encoding');
-  if (encoding !== 'gzip+base64') throw new Error(`The data in this page has the unknown encoding ${encoding}.`);
+  if (encoding !== 'gzip+base64')
+    throw new Error(`The data in this page has the unknown encoding ${encoding}.`);
   return (element.textContent ?? '').trim();
 }
 
@@ -78,18 +83,21 @@ async function block(element: Element): Promise<ArrayBuffer> {
 /** The bytes of a response, with progress. */
 async function bytesOf(answer: Response, progress: Progress): Promise<ArrayBuffer> {
   const length = Number(answer.headers.get('Content-Length') ?? 0);
-  if (answer.body === null || !(length > 0) || answer.headers.has('Content-Encoding')) return answer.arrayBuffer();
+  if (answer.body === null || !(length > 0) || answer.headers.has('Content-Encoding'))
+    return answer.arrayBuffer();
   const bytes = new Uint8Array(length);
   let got = 0;
   for (const reader = answer.body.getReader(); ; ) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (got + value.length > length) throw new Error('The response is longer than its Content-Length.');
+    if (got + value.length > length)
+      throw new Error('The response is longer than its Content-Length.');
     bytes.set(value, got);
     got += value.length;
     progress('Fetching', got / length);
   }
-  if (got < length) throw new Error('The connection was closed before the end of the response. Reload the page.');
+  if (got < length)
+    throw new Error('The connection was closed before the end of the response. Reload the page.');
   return bytes.buffer;
 }
 
@@ -100,7 +108,9 @@ function alone(pack: Element, paths: Element | null): DataSource {
     pack: async () => letters(pack),
     async path(execution) {
       if (paths === null)
-        throw new Error('This page was exported without critical paths. To include them, export it with --paths N.');
+        throw new Error(
+          'This page was exported without critical paths. To include them, export it with --paths N.',
+        );
       known ??= block(paths).then((bytes) => JSON.parse(new TextDecoder().decode(bytes)));
       const found = await known;
       const key = String(execution);
@@ -158,7 +168,8 @@ function served(): DataSource {
   return {
     isAlone: false,
     pack: async (kind, progress) => bytesOf(await ask(`api/pack?kind=${kind}`), progress),
-    path: async (execution) => pathFrom(await (await ask(`api/path?execution=${execution}`)).json()),
+    path: async (execution) =>
+      pathFrom(await (await ask(`api/path?execution=${execution}`)).json()),
     exported: async (kind) => (await ask(`api/export?kind=${kind}`)).blob(),
   };
 }

@@ -33,7 +33,10 @@ export class Token {
 
   /** Tokens to try, that of this tab first; an empty one for servers without a token. */
   candidates(): string[] {
-    const kept = [this.held, ...[this.tab, this.browser].map((store) => tried(() => store().getItem(KEY), null))];
+    const kept = [
+      this.held,
+      ...[this.tab, this.browser].map((store) => tried(() => store().getItem(KEY), null)),
+    ];
     const found = kept.filter((one): one is string => one !== null);
     return found.length === 0 ? [''] : [...new Set(found)];
   }

@@ -30,6 +30,7 @@ export function automatic(table: Table, key: string): Automatic | null {
     high: values[order.order[end - 1]],
   });
   const ranges: [Interval, Interval] = [of(quarter, count - quarter), of(count - slow, count)];
-  const size = ({ low, high }: Interval) => rank(values, order, high, true) - rank(values, order, low, false);
+  const size = ({ low, high }: Interval) =>
+    rank(values, order, high, true) - rank(values, order, low, false);
   return { column, ranges, sizes: [size(ranges[0]), size(ranges[1])] };
 }

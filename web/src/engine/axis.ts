@@ -111,7 +111,8 @@ export function axisOf(range: Range, scale: Scale): Axis {
 
 /** Position of a number from 0 to 1, clamped to the ends. */
 export function placeOf(axis: Axis, value: number): number {
-  if (axis.scale === 'linear') return Math.min(1, Math.max(0, (value - axis.low) / (axis.high - axis.low)));
+  if (axis.scale === 'linear')
+    return Math.min(1, Math.max(0, (value - axis.low) / (axis.high - axis.low)));
   if (value <= 0) return 0;
   const part = Math.log(value / axis.low) / Math.log(axis.high / axis.low);
   return axis.zero + (1 - axis.zero) * Math.min(1, Math.max(0, part));
@@ -125,10 +126,22 @@ export function valueAt(axis: Axis, place: number): number {
 }
 
 /** Writes the bins of executions `from` to `to` into a table. */
-export type Binner = (table: Uint8Array, stride: number, column: number, from: number, to: number) => void;
+export type Binner = (
+  table: Uint8Array,
+  stride: number,
+  column: number,
+  from: number,
+  to: number,
+) => void;
 
 /** Writes the bins of a column's numbers into a table with `stride` columns. */
-export function binInto(table: Uint8Array, stride: number, column: number, values: Numbers, axis: Axis): void {
+export function binInto(
+  table: Uint8Array,
+  stride: number,
+  column: number,
+  values: Numbers,
+  axis: Axis,
+): void {
   binner(values, axis)(table, stride, column, 0, values.length);
 }
 
@@ -193,7 +206,8 @@ function guesses(axis: Axis): { edges: Float64Array; bins: Uint8Array } {
  * median, or the median more than 30 times the second percentile (of a sample of 1,000).
  */
 export function fitting(values: Numbers, range: Range): Scale {
-  if (!(range.high > 0) || range.low < 0 || (range.isWhole && range.high - range.low < BINS)) return 'linear';
+  if (!(range.high > 0) || range.low < 0 || (range.isWhole && range.high - range.low < BINS))
+    return 'linear';
   const step = Math.max(1, Math.floor(values.length / 1000));
   const sample: number[] = [];
   for (let at = 0; at < values.length; at += step) {
@@ -202,5 +216,7 @@ export function fitting(values: Numbers, range: Range): Scale {
   if (sample.length === 0) return 'linear';
   sample.sort((one, other) => one - other);
   const middle = sample[sample.length >> 1];
-  return range.high > 30 * middle || middle > 30 * sample[Math.floor(sample.length * 0.02)] ? 'log' : 'linear';
+  return range.high > 30 * middle || middle > 30 * sample[Math.floor(sample.length * 0.02)]
+    ? 'log'
+    : 'linear';
 }

@@ -55,13 +55,22 @@ export function between(of: Brushed, one: number, other: number): Interval {
 /**
  * A range with one end dragged to a position. Dragged past the other end, it becomes the other end.
  */
-export function resized(of: Brushed, range: Interval, end: 'low' | 'high', place: number): Interval {
+export function resized(
+  of: Brushed,
+  range: Interval,
+  end: 'low' | 'high',
+  place: number,
+): Interval {
   const [from, to] = edgesOf(of, range);
   const { low, high } = range;
   if (end === 'high') {
-    return place >= from ? { low, high: Math.max(low, highAt(of, place)) } : { low: lowAt(of, place), high: low };
+    return place >= from
+      ? { low, high: Math.max(low, highAt(of, place)) }
+      : { low: lowAt(of, place), high: low };
   }
-  return place <= to ? { low: Math.min(high, lowAt(of, place)), high } : { low: high, high: highAt(of, place) };
+  return place <= to
+    ? { low: Math.min(high, lowAt(of, place)), high }
+    : { low: high, high: highAt(of, place) };
 }
 
 /** A range moved by a part of the axis, as far as possible. */
@@ -69,7 +78,8 @@ export function moved(of: Brushed, range: Interval, by: number): Interval {
   const { axis } = of;
   const [from, to] = edgesOf(of, range);
   const step = Math.min(1 - to, Math.max(-from, by));
-  if (axis.scale !== 'linear' || !isWholeRange(of.range)) return between(of, from + step, to + step);
+  if (axis.scale !== 'linear' || !isWholeRange(of.range))
+    return between(of, from + step, to + step);
   // Whole numbers keep their count. A range from an address may exceed the column's ends.
   const [low, high] = [held(of, range.low), held(of, range.high)];
   const wanted = Math.round(step * (axis.high - axis.low));
@@ -88,10 +98,13 @@ export function nudged(of: Brushed, range: Interval, by: number, part: Part): In
     const found = resized(of, range, part, Math.min(most, Math.max(least, edge + by)));
     if (found[part] !== range[part] || !isWholeRange(of.range)) return found;
     const next = { ...range, [part]: range[part] + Math.sign(by) };
-    return next.low < of.range.low || next.high > of.range.high || next.high < next.low ? range : next;
+    return next.low < of.range.low || next.high > of.range.high || next.high < next.low
+      ? range
+      : next;
   }
   const found = moved(of, range, by);
-  if ((found.high !== range.high && found.low !== range.low) || !isWholeRange(of.range)) return found;
+  if ((found.high !== range.high && found.low !== range.low) || !isWholeRange(of.range))
+    return found;
   const [low, high] = [range.low + Math.sign(by), range.high + Math.sign(by)];
   return low < of.range.low || high > of.range.high ? range : { low, high };
 }

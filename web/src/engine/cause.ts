@@ -30,7 +30,12 @@ const WANTED = 0.8;
 /** Part of the difference below which a context is not a cause. */
 const LEAST = 0.5;
 
-const DESCRIPTIVE: readonly number[] = [FrameKind.Call, FrameKind.Thread, FrameKind.Reason, FrameKind.Detail];
+const DESCRIPTIVE: readonly number[] = [
+  FrameKind.Call,
+  FrameKind.Thread,
+  FrameKind.Reason,
+  FrameKind.Detail,
+];
 
 /** Parts of the total difference: positive where a context differs in the same direction. */
 class Shares {
@@ -67,11 +72,17 @@ function chainOf({ firstChild, children }: Layer, shares: Shares): number[] {
  * Whether a context is informative: it has a wait, a call or a thread on its path, or most of the
  * difference is its own time.
  */
-function isTelling({ tree, firstChild, children }: Layer, shares: Shares, context: number): boolean {
-  for (let at = context; at !== 0; at = tree.parent[at]) if (DESCRIPTIVE.includes(tree.kind[at])) return true;
+function isTelling(
+  { tree, firstChild, children }: Layer,
+  shares: Shares,
+  context: number,
+): boolean {
+  for (let at = context; at !== 0; at = tree.parent[at])
+    if (DESCRIPTIVE.includes(tree.kind[at])) return true;
   if (context === 0) return false;
   let inner = 0;
-  for (let child = firstChild[context]; child < firstChild[context + 1]; child++) inner += shares.of(children[child]);
+  for (let child = firstChild[context]; child < firstChild[context + 1]; child++)
+    inner += shares.of(children[child]);
   return shares.of(context) - inner >= LEAST;
 }
 
@@ -120,7 +131,12 @@ function byFrame(tree: Contexts, names: readonly string[], shares: Shares): Caus
  * functions around the cause keep 80 %). A threshold below 50 % would name a context although
  * others together weigh more.
  */
-export function causeOf(layer: Layer, names: readonly string[], times: WholeTimes, total: number): Cause | null {
+export function causeOf(
+  layer: Layer,
+  names: readonly string[],
+  times: WholeTimes,
+  total: number,
+): Cause | null {
   if (!(Math.abs(total) > 0)) return null;
   const shares = new Shares(times, total);
   const chain = chainOf(layer, shares);

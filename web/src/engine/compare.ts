@@ -83,7 +83,11 @@ class Sample {
  * Compares all contexts. Means cover the executions whose own times are summed, deviations those
  * whose total times are. Until all are summed, a context without a deviation has no probability.
  */
-export function compare(layer: Layer, groups: readonly [Compared, Compared], part: Part): Comparison {
+export function compare(
+  layer: Layer,
+  groups: readonly [Compared, Compared],
+  part: Part,
+): Comparison {
   const size = layer.tree.count;
   const [a, b] = groups.map((group) => new Sample(layer, group, part));
   const chance = new Float64Array(size).fill(NaN);
@@ -117,7 +121,11 @@ function difference({ meanA, meanB }: Comparison, at: number): number {
 }
 
 /** The contexts with the greatest differences, greatest first. */
-function greatest(found: Comparison, count: number, isWanted: (context: number) => boolean): number[] {
+function greatest(
+  found: Comparison,
+  count: number,
+  isWanted: (context: number) => boolean,
+): number[] {
   const contexts: number[] = [];
   for (let at = 0; at < found.chance.length; at++) {
     if (found.meanA[at] !== found.meanB[at] && isWanted(at)) contexts.push(at);

@@ -189,7 +189,12 @@ export class Separating {
       chances,
       Float64Array.from(this.found, ({ least }) => least),
     );
-    return this.found.map(({ column, groups, higher }, at) => ({ column, groups, higher, chance: chances[at] }));
+    return this.found.map(({ column, groups, higher }, at) => ({
+      column,
+      groups,
+      higher,
+      chance: chances[at],
+    }));
   }
 
   /**

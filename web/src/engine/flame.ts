@@ -34,7 +34,11 @@ const MAX_AROUND = 60;
  * time below that only A has. Such time gets boxes of its own, as wide as A's mean; `vanished` is
  * its amount.
  */
-export function widths(layer: Layer, whole: Comparison, mode: Mode): { width: Float64Array; vanished: Float64Array } {
+export function widths(
+  layer: Layer,
+  whole: Comparison,
+  mode: Mode,
+): { width: Float64Array; vanished: Float64Array } {
   const { count, parent } = layer.tree;
   const vanished = new Float64Array(count);
   if (mode !== 'diff') return { width: mode === 'a' ? whole.meanA : whole.meanB, vanished };

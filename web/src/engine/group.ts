@@ -117,7 +117,8 @@ export class Group {
 
   hasSameMembers(other: Group): boolean {
     if (this.size !== other.size) return false;
-    for (let one = 0; one < this.fails.length; one++) if (this.has(one) !== other.has(one)) return false;
+    for (let one = 0; one < this.fails.length; one++)
+      if (this.has(one) !== other.has(one)) return false;
     return true;
   }
 
@@ -136,9 +137,11 @@ export class Group {
     const { histograms, facets } = this;
     const columns = numbers.length;
     let cell = one * stride;
-    for (let column = 0, base = 0; column < columns; column++, base += ROOM) histograms[base + bins[cell++]] += sign;
+    for (let column = 0, base = 0; column < columns; column++, base += ROOM)
+      histograms[base + bins[cell++]] += sign;
     cell = one * facets.length;
-    for (let column = 0; column < facets.length; column++) facets[column][codeTable[cell++]] += sign;
+    for (let column = 0; column < facets.length; column++)
+      facets[column][codeTable[cell++]] += sign;
   }
 
   /** Saves the counts of the column whose filter changes: its own histogram ignores the filter. */
@@ -159,8 +162,11 @@ export class Group {
   private countIn(bit: number, one: number, sign: number): void {
     const { stride, bins, codeTable } = this.table;
     const dimension = this.dimensions[31 - Math.clz32(bit)];
-    if (dimension < stride) this.histograms[dimension * ROOM + bins[one * stride + dimension]] += sign;
-    else this.facets[dimension - stride][codeTable[one * this.facets.length + dimension - stride]] += sign;
+    if (dimension < stride)
+      this.histograms[dimension * ROOM + bins[one * stride + dimension]] += sign;
+    else
+      this.facets[dimension - stride][codeTable[one * this.facets.length + dimension - stride]] +=
+        sign;
   }
 
   /** Column of the filter of each bit; columns of codes follow those of numbers. */
@@ -315,7 +321,8 @@ export class Group {
     this.fails.fill(0);
     this.size = this.table.executions;
     this.histograms.set(all.histograms);
-    for (let column = 0; column < this.facets.length; column++) this.facets[column].set(all.facets[column]);
+    for (let column = 0; column < this.facets.length; column++)
+      this.facets[column].set(all.facets[column]);
     for (const dimension of [...this.bits.keys()]) this.release(dimension);
     this.ranges.clear();
     this.allowed.clear();
@@ -369,8 +376,11 @@ export class Group {
     let count = 0;
     const { fails } = this;
     if (isDown) {
-      for (let at = order.length - 1; at >= 0; at--) if (fails[order[at]] === 0) found[count++] = order[at];
-    } else for (let at = 0; at < order.length; at++) if (fails[order[at]] === 0) found[count++] = order[at];
+      for (let at = order.length - 1; at >= 0; at--)
+        if (fails[order[at]] === 0) found[count++] = order[at];
+    } else
+      for (let at = 0; at < order.length; at++)
+        if (fails[order[at]] === 0) found[count++] = order[at];
     return found;
   }
 }

@@ -23,7 +23,10 @@ export interface Layer {
 }
 
 /** Sorts children by name, so that boxes do not swap positions while groups change. */
-function childrenOf(tree: Contexts, names: string[]): Pick<Layer, 'firstChild' | 'children' | 'depth'> {
+function childrenOf(
+  tree: Contexts,
+  names: string[],
+): Pick<Layer, 'firstChild' | 'children' | 'depth'> {
   const { count, parent, name, kind } = tree;
   const byName = Uint32Array.from(names.keys()).sort((one, other) =>
     names[one] < names[other] ? -1 : names[one] > names[other] ? 1 : one - other,
@@ -63,7 +66,8 @@ function chainsOf(own: Entries, { parent, count }: Contexts): Pick<Layer, 'same'
   }
   const same = new Uint32Array(count);
   const outer = new Uint32Array(count);
-  for (let at = count - 1; at >= 0; at--) same[at] = isUsed[at] === 0 && inside[at] === 1 ? same[inner[at]] : at;
+  for (let at = count - 1; at >= 0; at--)
+    same[at] = isUsed[at] === 0 && inside[at] === 1 ? same[inner[at]] : at;
   for (let at = 0; at < count; at++) {
     const around = parent[at];
     // Parents come first, so the context around a chain is known from its outermost frame.

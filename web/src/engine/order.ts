@@ -38,7 +38,8 @@ function pass(from: Uint32Array, to: Uint32Array, keys: Uint32Array, shift: numb
 function keysOf(values: Numbers): [Uint32Array, Uint32Array | null] {
   if (values instanceof Uint32Array) return [values, null];
   const count = values.length;
-  if (values instanceof Uint8Array || values instanceof Uint16Array) return [Uint32Array.from(values), null];
+  if (values instanceof Uint8Array || values instanceof Uint16Array)
+    return [Uint32Array.from(values), null];
   const high = new Uint32Array(count);
   const low = new Uint32Array(count);
   const bits = new Float64Array(1);
@@ -78,12 +79,18 @@ export function orderOf(values: Numbers): Order {
   order = new Uint32Array(count);
   order.set(from);
   let place = known;
-  if (known < count) for (let at = 0; at < count; at++) if (Number.isNaN(values[at])) order[place++] = at;
+  if (known < count)
+    for (let at = 0; at < count; at++) if (Number.isNaN(values[at])) order[place++] = at;
   return { order, known };
 }
 
 /** Number of executions with a number below `bound` (with `orEqual`: at most `bound`). */
-export function rank(values: Numbers, { order, known }: Order, bound: number, orEqual: boolean): number {
+export function rank(
+  values: Numbers,
+  { order, known }: Order,
+  bound: number,
+  orEqual: boolean,
+): number {
   let low = 0;
   let high = known;
   while (low < high) {

@@ -100,7 +100,13 @@ export interface Pack {
 const MAGIC = 'TBXPACK1';
 /** Deeper trees are damage: no recorded stack is as deep. */
 const MAX_DEPTH = 4096;
-const TYPES = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array, f64: Float64Array } as const;
+const TYPES = {
+  u8: Uint8Array,
+  u16: Uint16Array,
+  u32: Uint32Array,
+  f32: Float32Array,
+  f64: Float64Array,
+} as const;
 
 type Json = Record<string, unknown>;
 
@@ -109,7 +115,8 @@ function fail(text: string): never {
 }
 
 function object(value: unknown, what: string): Json {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(`${what} is not an object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    fail(`${what} is not an object`);
   return value as Json;
 }
 
@@ -124,7 +131,8 @@ function text(value: unknown, what: string): string {
 }
 
 function count(value: unknown, what: string): number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) fail(`${what} is not a count`);
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
+    fail(`${what} is not a count`);
   return value;
 }
 
@@ -149,9 +157,11 @@ class Sections {
     const at = this.base + count(offset, `the offset of section ${name}`);
     const size = count(elements, `the length of section ${name}`);
     if (at % 8 !== 0) fail(`section ${name} is not aligned to 8 bytes`);
-    if (length !== null && size !== length) fail(`section ${name} has ${size} elements instead of ${length}`);
+    if (length !== null && size !== length)
+      fail(`section ${name} has ${size} elements instead of ${length}`);
     const View = TYPES[known];
-    if (at + size * View.BYTES_PER_ELEMENT > this.buffer.byteLength) fail(`section ${name} exceeds the file`);
+    if (at + size * View.BYTES_PER_ELEMENT > this.buffer.byteLength)
+      fail(`section ${name} exceeds the file`);
     return new View(this.buffer, at, size);
   }
 
@@ -164,12 +174,15 @@ class Sections {
 function head(buffer: ArrayBuffer): { header: Json; base: number } {
   if (buffer.byteLength < 12) fail('it is too short');
   const bytes = new Uint8Array(buffer);
-  if (String.fromCharCode(...bytes.subarray(0, 8)) !== MAGIC) fail(`it does not begin with ${MAGIC}`);
+  if (String.fromCharCode(...bytes.subarray(0, 8)) !== MAGIC)
+    fail(`it does not begin with ${MAGIC}`);
   const length = new DataView(buffer).getUint32(8, true);
   if (length > buffer.byteLength - 12) fail('its header exceeds the file');
   let header: unknown;
   try {
-    header = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(12, 12 + length)));
+    header = JSON.parse(
+      new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(12, 12 + length)),
+    );
   } catch {
     fail('its header is not JSON');
   }
@@ -179,7 +192,8 @@ function head(buffer: ArrayBuffer): { header: Json; base: number } {
 function below(codes: Numbers, limit: number, none: number | null, what: string): void {
   for (let at = 0; at < codes.length; at++) {
     const code = codes[at];
-    if (code >= limit && code !== none) fail(`${what} of execution ${at} is ${code}, the limit is ${limit}`);
+    if (code >= limit && code !== none)
+      fail(`${what} of execution ${at} is ${code}, the limit is ${limit}`);
   }
 }
 
@@ -203,17 +217,21 @@ function contextsOf(sections: Sections, names: number): Contexts {
 function entriesOf(sections: Sections, executions: number, contexts: number): Entries {
   const rows = sections.u32('rows', executions + 1);
   const context = sections.numbers('context', null, ['u16', 'u32']) as Indices;
-  const time = sections.numbers('time', context.length, ['u32', 'f64']) as Uint32Array | Float64Array;
+  const time = sections.numbers('time', context.length, ['u32', 'f64']) as
+    | Uint32Array
+    | Float64Array;
   if (rows[0] !== 0 || rows[executions] !== context.length) fail('rows do not cover all entries');
   for (let row = 0; row < executions; row++) {
     const end = rows[row + 1];
-    if (end < rows[row] || end > context.length) fail(`the row of execution ${row} ends before it begins`);
+    if (end < rows[row] || end > context.length)
+      fail(`the row of execution ${row} ends before it begins`);
     let last = -1;
     for (let at = rows[row]; at < end; at++) {
       const here = context[at];
       if (here <= last || here >= contexts) fail(`contexts of execution ${row} are not in order`);
       const value = time[at];
-      if (!(value > 0 && value <= Number.MAX_SAFE_INTEGER)) fail(`a time of execution ${row} is ${value}`);
+      if (!(value > 0 && value <= Number.MAX_SAFE_INTEGER))
+        fail(`a time of execution ${row} is ${value}`);
       last = here;
     }
   }
@@ -251,14 +269,18 @@ function originOf(value: unknown): bigint {
 /** Decodes a pack, or throws a `PackError`. Arrays are views of the buffer; nothing is copied. */
 export function decodePack(buffer: ArrayBuffer): Pack {
   const { header, base } = head(buffer);
-  if (header.version !== 1) fail(`its version is ${String(header.version).slice(0, 20)}, this page supports version 1`);
+  if (header.version !== 1)
+    fail(`its version is ${String(header.version).slice(0, 20)}, this page supports version 1`);
   const sections = new Sections(buffer, base, object(header.sections, 'sections'));
   const executions = count(header.executions, 'executions');
   const sources = list(header.sources, 'sources').map((one, at) => {
     const source = object(one, `source ${at}`);
     return {
       path: text(source.path, `the path of source ${at}`),
-      host: source.host === null || source.host === undefined ? null : text(source.host, `the host of source ${at}`),
+      host:
+        source.host === null || source.host === undefined
+          ? null
+          : text(source.host, `the host of source ${at}`),
       label: text(source.label ?? '', `the label of source ${at}`),
     };
   });

@@ -100,14 +100,17 @@ export class Pool {
     }
     const mean = total / all;
     let squares = 0;
-    for (let at = 0; at < length; at++) squares += counts[at] * (values[at] - mean) * (values[at] - mean);
+    for (let at = 0; at < length; at++)
+      squares += counts[at] * (values[at] - mean) * (values[at] - mean);
     const variance = squares / all;
     const far = sum - drawn * mean;
-    if (!(drawn > 0 && drawn < all && variance > 0 && variance < Infinity && Number.isFinite(far))) return UNKNOWN;
+    if (!(drawn > 0 && drawn < all && variance > 0 && variance < Infinity && Number.isFinite(far)))
+      return UNKNOWN;
     const isMore = far > 0;
     const deviation = isMore ? Math.sqrt(variance) : -Math.sqrt(variance);
     const away = far / deviation;
-    if (away < NEAR * Math.sqrt((drawn * (all - drawn)) / Math.max(1, all - 1))) return { isMore, chance: 1 };
+    if (away < NEAR * Math.sqrt((drawn * (all - drawn)) / Math.max(1, all - 1)))
+      return { isMore, chance: 1 };
     for (let at = 0; at < length; at++) scaled[at] = (values[at] - mean) / deviation;
     this.shift = Math.log(drawn / (all - drawn));
     this.tilt = 0;

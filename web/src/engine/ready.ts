@@ -48,7 +48,8 @@ export function buffersOf(ready: Ready): ArrayBuffer[] {
       if (value.buffer instanceof ArrayBuffer) found.add(value.buffer);
     } else if (value instanceof Map) value.forEach(look);
     // Lists of texts have no buffers and may be very long.
-    else if (!Array.isArray(value) || typeof value[0] !== 'string') Object.values(value).forEach(look);
+    else if (!Array.isArray(value) || typeof value[0] !== 'string')
+      Object.values(value).forEach(look);
   };
   look(ready);
   return [...found];

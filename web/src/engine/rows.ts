@@ -39,12 +39,22 @@ function wholeFrom(axis: Axis, bin: number): number {
  * Numbers in the bins from `begin` to `end` (exclusive): of whole numbers the least and the
  * greatest.
  */
-export function boundsOf(axis: Axis, range: Range, begin: number, end: number): { low: number; high: number } {
+export function boundsOf(
+  axis: Axis,
+  range: Range,
+  begin: number,
+  end: number,
+): { low: number; high: number } {
   const isWhole = isWholeRange(range);
   // The ends also hold numbers outside the axis, such as 0 on a logarithmic one.
-  const low = begin === 0 ? range.low : isWhole ? wholeFrom(axis, begin) : valueAt(axis, begin / axis.bins);
+  const low =
+    begin === 0 ? range.low : isWhole ? wholeFrom(axis, begin) : valueAt(axis, begin / axis.bins);
   const isLast = end >= axis.bins;
-  const high = isLast ? range.high : isWhole ? wholeFrom(axis, end) - 1 : valueAt(axis, end / axis.bins);
+  const high = isLast
+    ? range.high
+    : isWhole
+      ? wholeFrom(axis, end) - 1
+      : valueAt(axis, end / axis.bins);
   return { low, high };
 }
 

@@ -23,12 +23,15 @@ export function stateOf(tree: Contexts, names: string[], context: number, thread
   const path = pathOf(tree, context);
   let begin = 0;
   path.forEach((frame, at) => {
-    if (tree.kind[frame] === FrameKind.Thread && isSame(names[tree.name[frame]], thread)) begin = at + 1;
+    if (tree.kind[frame] === FrameKind.Thread && isSame(names[tree.name[frame]], thread))
+      begin = at + 1;
   });
   const below = path.slice(begin);
   const isReason = (frame: number) => tree.kind[frame] === FrameKind.Reason;
   // While an execution is handed over, the activity of other threads is not its state.
-  const waits = path.find((frame) => isReason(frame) && HAND_OVERS.includes(names[tree.name[frame]]));
+  const waits = path.find(
+    (frame) => isReason(frame) && HAND_OVERS.includes(names[tree.name[frame]]),
+  );
   const reason = waits ?? below.find(isReason);
   return { state: reason === undefined ? 'running' : names[tree.name[reason]], stack: below };
 }

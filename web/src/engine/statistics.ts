@@ -39,7 +39,10 @@ export function logGamma(value: number): number {
   const inverse = 1 / (at * at);
   const series =
     1 / 12 -
-    inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse * (1 / 1188 - (inverse * 691) / 360360))));
+    inverse *
+      (1 / 360 -
+        inverse *
+          (1 / 1260 - inverse * (1 / 1680 - inverse * (1 / 1188 - (inverse * 691) / 360360))));
   return shift + (at - 0.5) * Math.log(at) - at + 0.5 * Math.log(2 * Math.PI) + series / at;
 }
 
@@ -72,7 +75,9 @@ function betaFraction(a: number, b: number, x: number): number {
 function beta(a: number, b: number, x: number, rest: number): number {
   if (x <= 0) return 0;
   if (rest <= 0) return 1;
-  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(rest));
+  const front = Math.exp(
+    logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(rest),
+  );
   if (x < (a + 1) / (a + b + 2)) return (front * betaFraction(a, b, x)) / a;
   return 1 - (front * betaFraction(b, a, rest)) / b;
 }
@@ -172,8 +177,10 @@ function errorsOf(a: Spread, b: Spread): Errors | null {
   const parts = [one / a.executions, other / b.executions];
   const more = b.mean - a.mean;
   const welch = parts[0] + parts[1];
-  if (a.executions < 2 || b.executions < 2 || !Number.isFinite(more) || !Number.isFinite(welch)) return null;
-  const freedom = (welch * welch) / (parts[0] ** 2 / (a.executions - 1) + parts[1] ** 2 / (b.executions - 1));
+  if (a.executions < 2 || b.executions < 2 || !Number.isFinite(more) || !Number.isFinite(welch))
+    return null;
+  const freedom =
+    (welch * welch) / (parts[0] ** 2 / (a.executions - 1) + parts[1] ** 2 / (b.executions - 1));
   const free = a.executions + b.executions - 2;
   const common = (one * (a.executions - 1)) / free + (other * (b.executions - 1)) / free;
   const student = common * (1 / a.executions + 1 / b.executions);
@@ -193,7 +200,8 @@ export function intervalOf(a: Spread, b: Spread): [number, number] | null {
   const found = errorsOf(a, b);
   if (found === null) return null;
   const { more, welch, student } = found;
-  const reach = ([error, freedom]: [number, number]) => (error === 0 ? 0 : reach95(freedom) * error);
+  const reach = ([error, freedom]: [number, number]) =>
+    error === 0 ? 0 : reach95(freedom) * error;
   const widest = Math.max(reach(welch), reach(student));
   return [more - widest, more + widest];
 }
@@ -236,7 +244,9 @@ export function presence(a: Spread, b: Spread): number {
   const [all, have] = [a.executions + drawn, a.present + found];
   const isKnown = a.present <= a.executions && found <= drawn;
   if (!isKnown || a.executions === 0 || drawn === 0) return 1;
-  let term = Math.exp(logWays(have, found) + logWays(all - have, drawn - found) - logWays(all, drawn));
+  let term = Math.exp(
+    logWays(have, found) + logWays(all - have, drawn - found) - logWays(all, drawn),
+  );
   const isMany = found * all >= have * drawn;
   // Sums the terms at least as far from the expectation, until they no longer matter.
   let sum = 0;

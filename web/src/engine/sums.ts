@@ -51,7 +51,12 @@ export function emptySums(contexts: number): Float64Array {
 }
 
 /** Adds the own times of an execution, or removes them (`sign` -1). */
-export function addOwn(sums: Float64Array, { rows, context, time }: Entries, row: number, sign: number): void {
+export function addOwn(
+  sums: Float64Array,
+  { rows, context, time }: Entries,
+  row: number,
+  sign: number,
+): void {
   const end = rows[row + 1];
   for (let at = rows[row]; at < end; at++) add(sums, context[at] * CELLS, time[at], sign);
 }
@@ -69,7 +74,13 @@ export function sumIn(sums: Float64Array, context: number): number {
 }
 
 /** Fills a pool with the times of a context in two groups, as `pool` in `sums.rs`. */
-export function fill(pool: Pool, a: Float64Array, b: Float64Array, context: number, executions: number): void {
+export function fill(
+  pool: Pool,
+  a: Float64Array,
+  b: Float64Array,
+  context: number,
+  executions: number,
+): void {
   const cell = context * CELLS;
   pool.clear();
   pool.push(0, 0, executions - a[cell] - b[cell]);
@@ -84,7 +95,8 @@ export function fill(pool: Pool, a: Float64Array, b: Float64Array, context: numb
     if (count > 1) ofMany += square;
   }
   const squares = a[cell + 2] + a[cell + 3] + (b[cell + 2] + b[cell + 3]);
-  const relative = ofMany > 0 ? Math.min(WIDEST, Math.sqrt(Math.max(0, (squares - between) / ofMany))) : 0;
+  const relative =
+    ofMany > 0 ? Math.min(WIDEST, Math.sqrt(Math.max(0, (squares - between) / ofMany))) : 0;
   for (let octave = cell + OCTAVE; octave < cell + CELLS; octave += 2) {
     const count = a[octave] + b[octave];
     if (count === 0) continue;
@@ -109,7 +121,9 @@ function rounding(one: number, other: number, rounded: number): number {
   const b = 134217729 * other;
   const otherHigh = b - (b - other);
   const otherLow = other - otherHigh;
-  return oneLow * otherLow - (rounded - oneHigh * otherHigh - oneLow * otherHigh - oneHigh * otherLow);
+  return (
+    oneLow * otherLow - (rounded - oneHigh * otherHigh - oneLow * otherHigh - oneHigh * otherLow)
+  );
 }
 
 /** Number of executions with time in a context. */
@@ -125,7 +139,10 @@ export function deviationOf(sums: Float64Array, context: number, executions: num
   const all = executions * sums[cell + 2];
   const square = sum * sum;
   // Both terms may be nearly equal: their rounding errors must not be lost.
-  const low = rounding(executions, sums[cell + 2], all) - rounding(sum, sum, square) + executions * sums[cell + 3];
+  const low =
+    rounding(executions, sums[cell + 2], all) -
+    rounding(sum, sum, square) +
+    executions * sums[cell + 3];
   return Math.sqrt(Math.max(0, all - square + low) / (executions * (executions - 1)));
 }
 
@@ -134,5 +151,10 @@ export function spreadOf(sums: Float64Array, context: number, executions: number
   const present = presentIn(sums, context);
   const isThere = executions > 0 && present > 0;
   const mean = isThere ? sums[context * CELLS + 1] / executions : 0;
-  return { executions, present: isThere ? present : 0, mean, deviation: deviationOf(sums, context, executions) };
+  return {
+    executions,
+    present: isThere ? present : 0,
+    mean,
+    deviation: deviationOf(sums, context, executions),
+  };
 }

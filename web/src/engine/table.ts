@@ -1,6 +1,16 @@
 /** The columns to filter by: numbers with an axis, and codes (texts, sources, threads). */
 
-import { type Axis, axisOf, type Binner, binInto, binner, fitting, type Range, rangeOf, type Scale } from './axis';
+import {
+  type Axis,
+  axisOf,
+  type Binner,
+  binInto,
+  binner,
+  fitting,
+  type Range,
+  rangeOf,
+  type Scale,
+} from './axis';
 import { type Order, orderOf } from './order';
 import { NONE, type Numbers, type Pack } from './pack';
 
@@ -49,7 +59,10 @@ function beginOf({ begin }: Pack): NumberColumn {
   const from = Number.isFinite(first) ? first : 0;
   for (let at = 0; at < begin.length; at++) values[at] = begin[at] - from;
   const description = 'begin, relative to the first execution';
-  return columnOf({ key: 'begin', label: 'begin', unit: 'ns', description, values, context: null }, 'linear');
+  return columnOf(
+    { key: 'begin', label: 'begin', unit: 'ns', description, values, context: null },
+    'linear',
+  );
 }
 
 /** A table as plain data, to be sent by a worker. */
@@ -81,12 +94,26 @@ export class Table {
     this.stride = (pack.metrics.length + 1 + SPARE + 3) & ~3;
     this.orders = made?.orders ?? new Map();
     if (made !== undefined) {
-      ({ numbers: this.numbers, codes: this.codes, bins: this.bins, codeTable: this.codeTable } = made);
+      ({
+        numbers: this.numbers,
+        codes: this.codes,
+        bins: this.bins,
+        codeTable: this.codeTable,
+      } = made);
       return;
     }
     this.bins = new Uint8Array(this.executions * this.stride);
     for (const { name, unit, description, values } of pack.metrics) {
-      this.numbers.push(columnOf({ key: `m.${name}`, label: label(name), unit, description, values, context: null }));
+      this.numbers.push(
+        columnOf({
+          key: `m.${name}`,
+          label: label(name),
+          unit,
+          description,
+          values,
+          context: null,
+        }),
+      );
     }
     this.numbers.push(beginOf(pack));
     this.fillBins(this.numbers.map(({ values, axis }) => binner(values, axis)));
@@ -102,12 +129,15 @@ export class Table {
   private fillBins(binners: Binner[]): void {
     for (let from = 0; from < this.executions; from += BLOCK) {
       const to = Math.min(this.executions, from + BLOCK);
-      for (let column = 0; column < binners.length; column++) binners[column](this.bins, this.stride, column, from, to);
+      for (let column = 0; column < binners.length; column++)
+        binners[column](this.bins, this.stride, column, from, to);
     }
   }
 
   private fillCodes(pack: Pack): Uint32Array {
-    const sources = pack.sources.map(({ path, host, label }) => label || (host ? `${host}: ${path}` : path));
+    const sources = pack.sources.map(
+      ({ path, host, label }) => label || (host ? `${host}: ${path}` : path),
+    );
     const given: [string, string, string[], Uint16Array | Uint32Array][] = [
       ...pack.texts.map((one): [string, string, string[], Uint32Array] => [
         `t.${one.name}`,

@@ -55,7 +55,11 @@ export interface TextColumn {
  * Positions of codes. Texts are in the order of their first executions; codes with the same text
  * share a position.
  */
-function byFirst(table: Table, column: number, textOf: (code: number) => string | null): Omit<TextColumn, 'name'> {
+function byFirst(
+  table: Table,
+  column: number,
+  textOf: (code: number) => string | null,
+): Omit<TextColumn, 'name'> {
   const { codeTable, codes } = table;
   const places = new Uint32Array(codes[column].values.length).fill(UNSEEN);
   const known = new Map<string, number>();
@@ -80,7 +84,9 @@ export function textColumns(table: Table, pack: Pack): TextColumn[] {
   const at = (key: string) => table.codes.findIndex((one) => one.key === key);
   const bySource = (name: string, of: (source: Source) => string | null) => ({
     name,
-    ...byFirst(table, at('source'), (code) => (code < pack.sources.length ? of(pack.sources[code]) : null)),
+    ...byFirst(table, at('source'), (code) =>
+      code < pack.sources.length ? of(pack.sources[code]) : null,
+    ),
   });
   const thread = (code: number) => (code < pack.threads.length ? pack.threads[code] : null);
   return [
@@ -138,7 +144,8 @@ export function distance({ a, b, sizes }: Counts): number {
 /** Probability of such shares by chance (chi-squared test). */
 export function chiSquared({ a, b, sizes }: Counts): number {
   const all = Math.max(1, sizes[0] + sizes[1]);
-  const isEnough = (both: number) => (both * sizes[0]) / all >= ENOUGH && (both * sizes[1]) / all >= ENOUGH;
+  const isEnough = (both: number) =>
+    (both * sizes[0]) / all >= ENOUGH && (both * sizes[1]) / all >= ENOUGH;
   const tested: [number, number][] = [];
   // Rare texts are added up.
   const few: [number, number] = [0, 0];
@@ -151,12 +158,18 @@ export function chiSquared({ a, b, sizes }: Counts): number {
   }
   if (isEnough(few[0] + few[1])) tested.push(few);
   else if (tested.length > 0) {
-    const least = tested.reduce((one, other) => (other[0] + other[1] < one[0] + one[1] ? other : one));
+    const least = tested.reduce((one, other) =>
+      other[0] + other[1] < one[0] + one[1] ? other : one,
+    );
     least[0] += few[0];
     least[1] += few[1];
   }
   if (tested.length < 2) return 1;
-  const found = distance({ a: tested.map(([one]) => one), b: tested.map(([, other]) => other), sizes });
+  const found = distance({
+    a: tested.map(([one]) => one),
+    b: tested.map(([, other]) => other),
+    sizes,
+  });
   return chanceOfSquares(found, tested.length - 1);
 }
 
@@ -203,7 +216,12 @@ class Presence {
   }
 
   private tested(a: number, b: number): number {
-    const of = (present: number, executions: number) => ({ executions, present, mean: 0, deviation: 0 });
+    const of = (present: number, executions: number) => ({
+      executions,
+      present,
+      mean: 0,
+      deviation: 0,
+    });
     return presence(of(a, this.sizes[0]), of(b, this.sizes[1]));
   }
 }
@@ -234,7 +252,8 @@ export function surest({ a, b, sizes }: Counts): { place: number; chance: number
   const leastOf = leastChances(...sizes);
   const least = new Float64Array(texts);
   let put = 0;
-  for (let at = 0; at < a.length; at++) if (a[at] + b[at] > 0) least[put++] = leastOf(a[at] + b[at]);
+  for (let at = 0; at < a.length; at++)
+    if (a[at] + b[at] > 0) least[put++] = leastOf(a[at] + b[at]);
   // Two texts are complementary: there is one test.
   return { place, chance: corrected(chance, texts === 2 ? least.subarray(0, 1) : least.sort()) };
 }
@@ -254,16 +273,21 @@ function* tested(of: TextColumn, groups: Both): Generator<void, Uncorrected> {
   const chance = surer(chiSquared(counts), byOne);
   yield;
   const codes: number[] = [];
-  for (let code = 0; code < of.places.length; code++) if (of.places[code] === place) codes.push(code);
+  for (let code = 0; code < of.places.length; code++)
+    if (of.places[code] === place) codes.push(code);
   let frequent = 0;
-  for (let at = 0; at < counts.a.length; at++) frequent = Math.max(frequent, counts.a[at] + counts.b[at]);
+  for (let at = 0; at < counts.a.length; at++)
+    frequent = Math.max(frequent, counts.a[at] + counts.b[at]);
   const least = leastChance(...sizes, sizes[0] + sizes[1] - frequent);
   return {
     name: of.name,
     column: of.column,
     value: of.texts[place] ?? null,
     codes,
-    shares: [(counts.a[place] ?? 0) / Math.max(1, sizes[0]), (counts.b[place] ?? 0) / Math.max(1, sizes[1])],
+    shares: [
+      (counts.a[place] ?? 0) / Math.max(1, sizes[0]),
+      (counts.b[place] ?? 0) / Math.max(1, sizes[1]),
+    ],
     association: association(counts),
     chance: Math.max(chance, least),
     least,
@@ -301,8 +325,11 @@ export class TextWork {
       chances,
       Float64Array.from(this.found, ({ least }) => least),
     );
-    const all = this.found.map(({ least: _, ...one }, at): TextSeparation => ({ ...one, chance: chances[at] }));
-    const order = (one: TextSeparation, other: TextSeparation) => coarse(other.association) - coarse(one.association);
+    const all = this.found.map(
+      ({ least: _, ...one }, at): TextSeparation => ({ ...one, chance: chances[at] }),
+    );
+    const order = (one: TextSeparation, other: TextSeparation) =>
+      coarse(other.association) - coarse(one.association);
     const sure = all.filter(({ chance }) => chance < SURE);
     const other = all.filter(({ chance }) => !(chance < SURE));
     return [...sure.sort(order), ...other.sort(order)];

@@ -16,7 +16,11 @@ function outwards(tree: Contexts, context: number): number[] {
  * For each context the enclosing frames to show with it, outwards: its parent; and, where another
  * context has the same name and parent, the first frame by which their paths differ.
  */
-export function ways(tree: Contexts, names: readonly string[], contexts: readonly number[]): Map<number, number[]> {
+export function ways(
+  tree: Contexts,
+  names: readonly string[],
+  contexts: readonly number[],
+): Map<number, number[]> {
   const isLike = (one: number, other: number) =>
     tree.kind[one] === tree.kind[other] && names[tree.name[one]] === names[tree.name[other]];
   const all = [...new Set(contexts)].map((context) => outwards(tree, context));

@@ -41,7 +41,8 @@ export function App() {
       performance.mark('open');
       const round = ++latest.current;
       const progress = (what: string, part?: number) => {
-        if (round === latest.current) setSaid(part === undefined ? `${what}…` : `${what}… ${percent(part, 1)}`);
+        if (round === latest.current)
+          setSaid(part === undefined ? `${what}…` : `${what}… ${percent(part, 1)}`);
       };
       const given = await source.pack(wanted.kind, progress);
       performance.mark('bytes');
@@ -168,14 +169,21 @@ function SkipLinks({ model }: { model: Model }) {
 
 /** Keys that work wherever the focus is, except in text fields and while a dialog is open. */
 function keyAnywhere(event: KeyboardEvent, model: Model, help: () => void): void {
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') !== null) return;
+  if (
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    document.querySelector('dialog[open]') !== null
+  )
+    return;
   const target = event.target as HTMLElement;
   const isInField = target.matches('select, textarea, input:not([type=checkbox])');
   if (isInField) return;
   const letter = event.key.toLowerCase();
   if (event.key === '/') document.querySelector<HTMLInputElement>('#search')?.focus();
   else if (event.key === '?') help();
-  else if (letter === 'w' || letter === 'a' || letter === 's' || letter === 'd') steer(model, letter);
+  else if (letter === 'w' || letter === 'a' || letter === 's' || letter === 'd')
+    steer(model, letter);
   else if (letter === 'p' && model.cursor !== 0) model.pin(model.cursor);
   else if (letter === 'f') filterBy(model);
   else if (event.key === 'Escape') {

@@ -25,7 +25,9 @@ export function Executions() {
           {'sorted by '}
           <select
             value={key}
-            onChange={(event) => model.look({ sort: { key: event.currentTarget.value, isDown: sort.isDown } })}
+            onChange={(event) =>
+              model.look({ sort: { key: event.currentTarget.value, isDown: sort.isDown } })
+            }
           >
             {numbers.map((column) => (
               <option key={column.key} value={column.key}>
@@ -34,7 +36,10 @@ export function Executions() {
             ))}
           </select>
         </label>
-        <button type="button" onClick={() => model.look({ sort: { key: sort.key, isDown: !sort.isDown } })}>
+        <button
+          type="button"
+          onClick={() => model.look({ sort: { key: sort.key, isDown: !sort.isDown } })}
+        >
           {sort.isDown ? 'greatest first' : 'least first'}
         </button>
         <span class="hint">Click a number for the critical path.</span>
@@ -169,7 +174,8 @@ interface Column {
 function columnsOf(model: Model): Column[] {
   const { thread, source, sources } = model.pack;
   const found: Column[] = [];
-  if (thread.some((one) => one !== thread[0])) found.push({ name: 'thread', text: threadOf, title: threadOf });
+  if (thread.some((one) => one !== thread[0]))
+    found.push({ name: 'thread', text: threadOf, title: threadOf });
   const traces = new Set(Array.from(new Set(source), (at) => traceText(sources[at])));
   if (traces.size > 1) found.push({ name: 'trace', text: traceOf, title: pathOf });
   return found;

@@ -30,7 +30,8 @@ function verdict(a: Spread, b: Spread, chanceOf: number): string {
 
 function Rows({ model, context, part }: { model: Model; context: number; part: Part }) {
   const [a, b] = spreads(model.layer, model.groups, part, context);
-  const comparison = part === 'whole' ? model.whole : model.shown.part === 'own' ? model.coloured : model.rankedBy;
+  const comparison =
+    part === 'whole' ? model.whole : model.shown.part === 'own' ? model.coloured : model.rankedBy;
   const interval = intervalOf(a, b);
   const more = b.mean - a.mean;
   const row = (name: string, of: Spread) => (
@@ -55,13 +56,17 @@ function Rows({ model, context, part }: { model: Model; context: number; part: P
         <th scope="row">B − A</th>
         <td>{signed(more, 'ns')}</td>
         <td colSpan={2}>
-          {interval === null ? '' : `95 %: ${signed(interval[0], 'ns')} … ${signed(interval[1], 'ns')}`}
+          {interval === null
+            ? ''
+            : `95 %: ${signed(interval[0], 'ns')} … ${signed(interval[1], 'ns')}`}
         </td>
       </tr>
       <tr>
         <th scope="row">effect</th>
         <td>{size === 0 ? '' : `g = ${size < 0 ? '−' : ''}${digits(Math.abs(size))}`}</td>
-        <td colSpan={2}>{comparison === undefined ? '' : verdict(a, b, comparison.chance[context])}</td>
+        <td colSpan={2}>
+          {comparison === undefined ? '' : verdict(a, b, comparison.chance[context])}
+        </td>
       </tr>
     </tbody>
   );

@@ -28,7 +28,9 @@ export function Filters() {
   const isPlain = (column: number) => {
     const { range, key } = numbers[column];
     const isFiltered = SIDES.some((side) => model.rangeOf(side, column) !== null);
-    return !isFiltered && key !== 'm.duration_ns' && (range.known === 0 || range.low === range.high);
+    return (
+      !isFiltered && key !== 'm.duration_ns' && (range.known === 0 || range.low === range.high)
+    );
   };
   const columns = new Map<string, { column: number; isCode: boolean }>();
   numbers.forEach(({ key }, column) => {
@@ -68,15 +70,26 @@ export function Filters() {
           log counts
         </button>
       </div>
-      <p class="hint">Drag in the upper half of a histogram to filter A, in the lower half to filter B.</p>
+      <p class="hint">
+        Drag in the upper half of a histogram to filter A, in the lower half to filter B.
+      </p>
       <div class="rows">
         {keys.map((key) => {
           const { column, isCode } = columns.get(key)!;
-          return isCode ? <Checklist key={key} column={column} /> : <Row key={key} column={column} />;
+          return isCode ? (
+            <Checklist key={key} column={column} />
+          ) : (
+            <Row key={key} column={column} />
+          );
         })}
       </div>
       {left > 0 ? (
-        <button type="button" class="quiet more" aria-expanded={isAll} onClick={() => setAll(!isAll)}>
+        <button
+          type="button"
+          class="quiet more"
+          aria-expanded={isAll}
+          onClick={() => setAll(!isAll)}
+        >
           {isAll
             ? 'Hide metrics without differences'
             : `Show ${count(left)} more with the same value in all executions`}
@@ -102,7 +115,9 @@ function Row({ column }: { column: number }) {
             class="scale"
             aria-pressed={isLog}
             aria-label={`Logarithmic scale of ${clean(label, 60)}`}
-            title={isLog ? 'Logarithmic scale; click for linear' : 'Linear scale; click for logarithmic'}
+            title={
+              isLog ? 'Logarithmic scale; click for linear' : 'Linear scale; click for logarithmic'
+            }
             onClick={() => model.setScale(column, isLog ? 'linear' : 'log')}
           >
             {isLog ? 'log' : 'lin'}
@@ -138,7 +153,9 @@ function Checklist({ column }: { column: number }) {
   // The search must not run with each step of a brush: there may be a text for each execution.
   const all = useMemo(() => matches(of, wanted), [of, wanted]);
   const shown = [...all.subarray(0, MOST)];
-  const most = SIDES.map((side) => Math.max(1, ...shown.map((code) => model.groups[side].facets[column][code])));
+  const most = SIDES.map((side) =>
+    Math.max(1, ...shown.map((code) => model.groups[side].facets[column][code])),
+  );
   const toggle = (side: 0 | 1, code: number) => {
     const allowed = model.groups[side].allowed.get(column);
     const next = allowed === undefined ? new Uint8Array(of.values.length) : allowed.slice();
@@ -198,8 +215,12 @@ function Checklist({ column }: { column: number }) {
             {box(1, code)}
           </div>
         ))}
-        {all.length > MOST ? <span class="hint">{`${count(all.length - MOST)} more; search to find them`}</span> : null}
-        {all.length === 0 ? <span class="hint">No value contains “{clean(wanted, 40)}”.</span> : null}
+        {all.length > MOST ? (
+          <span class="hint">{`${count(all.length - MOST)} more; search to find them`}</span>
+        ) : null}
+        {all.length === 0 ? (
+          <span class="hint">No value contains “{clean(wanted, 40)}”.</span>
+        ) : null}
       </div>
     </fieldset>
   );

@@ -62,7 +62,10 @@ export function Bar() {
         {shown.mode === 'diff' && !shown.isInverted ? (
           <label class="check">
             {'colour by '}
-            <select value={shown.part} onChange={(event) => model.setPart(event.currentTarget.value as Part)}>
+            <select
+              value={shown.part}
+              onChange={(event) => model.setPart(event.currentTarget.value as Part)}
+            >
               <option value="own">own time</option>
               <option value="whole">total time</option>
             </select>

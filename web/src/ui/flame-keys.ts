@@ -52,7 +52,8 @@ function within({ layer, whole, shown }: Model, context: number): number[] {
   const inner = [...children.subarray(firstChild[context], firstChild[context + 1])];
   const means = shown.mode === 'a' ? meanA : meanB;
   const there = inner.filter((at) => means[at] > 0);
-  const vanished = shown.mode === 'diff' ? inner.filter((at) => meanB[at] === 0 && meanA[at] > 0) : [];
+  const vanished =
+    shown.mode === 'diff' ? inner.filter((at) => meanB[at] === 0 && meanA[at] > 0) : [];
   // Within a context that only A has, all stand from the left.
   return meanB[context] === 0 ? [...there, ...vanished] : [...there, ...vanished.reverse()];
 }

@@ -36,12 +36,20 @@ type Pen = CanvasRenderingContext2D;
 /** Opacity of boxes that do not match the search. */
 const DIM = 0.28;
 
-export function draw(canvas: HTMLCanvasElement, model: Model, hovered: number | null): Drawn | null {
+export function draw(
+  canvas: HTMLCanvasElement,
+  model: Model,
+  hovered: number | null,
+): Drawn | null {
   const ready = prepared(canvas);
   if (ready === null) return null;
   const { pen, width } = ready;
   const { shown, found } = model;
-  const boxes = layout(model.layer, model.whole, { mode: shown.mode, zoom: shown.zoom, least: 0.4 / width });
+  const boxes = layout(model.layer, model.whole, {
+    mode: shown.mode,
+    zoom: shown.zoom,
+    least: 0.4 / width,
+  });
   setFont(pen);
   const pins = new Set(shown.pins);
   const boxAt = (at: number): Box => {
@@ -63,7 +71,12 @@ export function draw(canvas: HTMLCanvasElement, model: Model, hovered: number | 
     const isCursor = hasFocus && boxes.context[at] === model.cursor;
     if (boxes.context[at] === hovered || isCursor) {
       const box = boxAt(at);
-      frameOf(pen, { ...box, wide: Math.max(2, box.wide) }, currentTheme().focus, isCursor ? 2 : 1.25);
+      frameOf(
+        pen,
+        { ...box, wide: Math.max(2, box.wide) },
+        currentTheme().focus,
+        isCursor ? 2 : 1.25,
+      );
     }
   }
   return { boxes, width };
@@ -86,7 +99,12 @@ function drawBox(pen: Pen, model: Model, box: Box, pins: Set<number>): void {
 }
 
 /** Fills a box; returns its colour. */
-function fill(pen: Pen, model: Model, { context, x, y, width, wide, flag }: Box, kind: number): string {
+function fill(
+  pen: Pen,
+  model: Model,
+  { context, x, y, width, wide, flag }: Box,
+  kind: number,
+): string {
   const theme = currentTheme();
   if (flag === VANISHED) {
     pen.fillStyle = theme.panel;
@@ -109,7 +127,12 @@ function fill(pen: Pen, model: Model, { context, x, y, width, wide, flag }: Box,
   return colour;
 }
 
-function write(pen: Pen, { x, y, width, wide, flag, isDim }: Box, label: string, colour: string): void {
+function write(
+  pen: Pen,
+  { x, y, width, wide, flag, isDim }: Box,
+  label: string,
+  colour: string,
+): void {
   const theme = currentTheme();
   const text = fitted(pen, label, width - 10);
   if (text === '') return;

@@ -72,7 +72,12 @@ function Tree({ boxes }: { boxes: Boxes }) {
     <>
       <div class="wide">
         {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a tree with columns is a table with this role */}
-        <table class="plain tree" role="treegrid" aria-label="The flame graph as a tree" onKeyDown={key}>
+        <table
+          class="plain tree"
+          role="treegrid"
+          aria-label="The flame graph as a tree"
+          onKeyDown={key}
+        >
           <thead>
             <tr>
               <th scope="col">frame</th>
@@ -99,7 +104,12 @@ function Tree({ boxes }: { boxes: Boxes }) {
                   onFocus={() => setCurrent(context)}
                 >
                   <td style={{ paddingLeft: `${Math.min(INDENTED, line.level - 1) * 0.6}em` }}>
-                    <button type="button" class="quiet" tabIndex={-1} onClick={() => model.zoomTo(context)}>
+                    <button
+                      type="button"
+                      class="quiet"
+                      tabIndex={-1}
+                      onClick={() => model.zoomTo(context)}
+                    >
                       {labelOf(model, context)}
                     </button>
                   </td>

@@ -34,7 +34,8 @@ export function Flame() {
     const wanted = `${cursor} ${shown.zoom} ${shown.isFlipped}`;
     if (wanted !== revealed.current && needed <= rows && drawn.current !== null) {
       revealed.current = wanted;
-      if (graph.current !== null) reveal(graph.current, drawn.current.boxes, cursor, shown.isFlipped);
+      if (graph.current !== null)
+        reveal(graph.current, drawn.current.boxes, cursor, shown.isFlipped);
     }
   });
   const boxAt = (event: MouseEvent): number | null => {
@@ -46,7 +47,11 @@ export function Flame() {
     const row = model.shown.isFlipped ? now.boxes.rows - 1 - line : line;
     for (let box = now.boxes.count - 1; box >= 0; box--) {
       const { boxes } = now;
-      if (boxes.row[box] === row && x >= boxes.x[box] && x < boxes.x[box] + Math.max(boxes.width[box], 1 / now.width)) {
+      if (
+        boxes.row[box] === row &&
+        x >= boxes.x[box] &&
+        x < boxes.x[box] + Math.max(boxes.width[box], 1 / now.width)
+      ) {
         return boxes.context[box];
       }
     }
@@ -88,7 +93,13 @@ export function Flame() {
           onBlur={() => model.look({})}
           onKeyDown={(event) => keyIn(event, model, drawn.current)}
         >
-          <canvas ref={canvas} aria-hidden="true" onPointerMove={move} onPointerLeave={leave} onClick={click} />
+          <canvas
+            ref={canvas}
+            aria-hidden="true"
+            onPointerMove={move}
+            onPointerLeave={leave}
+            onClick={click}
+          />
         </div>
       </div>
       {isCut ? <p class="hint">Deeper frames are not drawn; zoom in to see them.</p> : null}
@@ -96,7 +107,9 @@ export function Flame() {
       <p id="flame-said" class="unseen" aria-live="polite">
         {spoken(model, model.cursor)}
       </p>
-      {tip !== null && hovered !== null ? <FrameTip model={model} context={hovered} at={tip} /> : null}
+      {tip !== null && hovered !== null ? (
+        <FrameTip model={model} context={hovered} at={tip} />
+      ) : null}
       <Selected />
       <Shares boxes={drawn.current?.boxes ?? null} />
       {shown.search !== '' ? (
@@ -135,7 +148,15 @@ function WithoutFunctions() {
   );
 }
 
-function FrameTip({ model, context, at }: { model: Model; context: number; at: { x: number; y: number } }) {
+function FrameTip({
+  model,
+  context,
+  at,
+}: {
+  model: Model;
+  context: number;
+  at: { x: number; y: number };
+}) {
   useTopics(model, 'sums');
   return (
     <Tip at={at}>
@@ -166,7 +187,12 @@ function Selected() {
             Zoom out
           </button>
         ) : null}
-        <button type="button" disabled={cursor === 0} aria-pressed={isPinned} onClick={() => model.pin(cursor)}>
+        <button
+          type="button"
+          disabled={cursor === 0}
+          aria-pressed={isPinned}
+          onClick={() => model.pin(cursor)}
+        >
           {isPinned ? 'Unpin' : 'Pin'}
         </button>
         <button type="button" disabled={cursor === 0} onClick={() => filterBy(model)}>

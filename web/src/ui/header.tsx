@@ -43,7 +43,11 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
     const link = model.tell();
     try {
       await navigator.clipboard.writeText(link);
-      setSaid(model.source.isAlone ? 'Link copied. It needs this file.' : 'Link copied, without the token.');
+      setSaid(
+        model.source.isAlone
+          ? 'Link copied. It needs this file.'
+          : 'Link copied, without the token.',
+      );
     } catch {
       // Browsers allow the clipboard on secure origins only.
       setSaid('The browser refuses access to the clipboard. Copy the address of the page instead.');
@@ -84,7 +88,9 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
         class="main"
         disabled={automatic === null}
         onClick={() => model.chooseAutomatic()}
-        title={automatic === null ? 'Durations are unknown' : automaticText(automatic, pack.executions)}
+        title={
+          automatic === null ? 'Durations are unknown' : automaticText(automatic, pack.executions)
+        }
       >
         Slowest 1 % vs. middle
       </button>
@@ -114,7 +120,11 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
           Export
         </button>
       )}
-      <button type="button" onClick={turnTheme} aria-label={currentTheme().isDark ? 'Light colours' : 'Dark colours'}>
+      <button
+        type="button"
+        onClick={turnTheme}
+        aria-label={currentTheme().isDark ? 'Light colours' : 'Dark colours'}
+      >
         {currentTheme().isDark ? '☀' : '☾'}
       </button>
       <button type="button" onClick={onHelp} aria-label="Help and keyboard">

@@ -49,7 +49,14 @@ export function drawHistogram(
   if (ready === null) return;
   const { pen, width } = ready;
   const { axis, unit } = model.table.numbers[column];
-  const plot: Plot = { pen, axis, unit, width, inner: Math.max(1, width - LEFT - RIGHT), isTall: model.shown.isTall };
+  const plot: Plot = {
+    pen,
+    axis,
+    unit,
+    width,
+    inner: Math.max(1, width - LEFT - RIGHT),
+    isTall: model.shown.isTall,
+  };
   setFont(pen);
   for (const side of [0, 1] as const) {
     const counts = model.groups[side].histograms.subarray(column * ROOM, column * ROOM + axis.bins);
@@ -69,7 +76,8 @@ export function drawHistogram(
 
 function drawBars({ pen, axis, inner, isTall }: Plot, { side, counts, most }: Bars): void {
   const room = HALF - 4;
-  const heightOf = (one: number) => (isTall ? Math.log1p(one) / Math.log1p(most) : one / most) * room;
+  const heightOf = (one: number) =>
+    (isTall ? Math.log1p(one) / Math.log1p(most) : one / most) * room;
   pen.beginPath();
   for (let bin = 0; bin < axis.bins; bin++) {
     if (counts[bin] === 0) continue;
@@ -77,7 +85,12 @@ function drawBars({ pen, axis, inner, isTall }: Plot, { side, counts, most }: Ba
     const to = Math.round(LEFT + ((bin + 1) * inner) / axis.bins);
     // A single execution among thousands is still seen.
     const height = Math.max(1.5, heightOf(counts[bin]));
-    pen.rect(from, side === 0 ? HALF - height : HALF + 1, Math.max(1, to - from - (to - from > 3 ? 1 : 0)), height);
+    pen.rect(
+      from,
+      side === 0 ? HALF - height : HALF + 1,
+      Math.max(1, to - from - (to - from > 3 ? 1 : 0)),
+      height,
+    );
   }
   pen.fill();
 }

@@ -19,7 +19,12 @@ const CLICK = 3;
 
 const SIDES = [0, 1] as const;
 
-type Grip = { kind: 'new' | 'move' | 'low' | 'high'; start: number; range: Interval | null; isMoved: boolean };
+type Grip = {
+  kind: 'new' | 'move' | 'low' | 'high';
+  start: number;
+  range: Interval | null;
+  isMoved: boolean;
+};
 
 /** The lane and the part of its brush that the keyboard moves. */
 interface Focus {
@@ -124,13 +129,22 @@ function Lane({ side, column, canvas, focus, onFocus, onBlur, onPoint }: LanePro
     if (event.button !== 0) return;
     (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
     const start = placeAt(event);
-    grip.current = { kind: gripAt(start), start, range: model.rangeOf(side, column), isMoved: false };
+    grip.current = {
+      kind: gripAt(start),
+      start,
+      range: model.rangeOf(side, column),
+      isMoved: false,
+    };
     model.hold(true);
   };
   const move = (event: PointerEvent) => {
     const place = placeAt(event);
     const { bins } = of.axis;
-    onPoint({ x: event.clientX, y: event.clientY, bin: Math.min(bins - 1, Math.floor(place * bins)) });
+    onPoint({
+      x: event.clientX,
+      y: event.clientY,
+      bin: Math.min(bins - 1, Math.floor(place * bins)),
+    });
     const held = grip.current;
     if (held === null) {
       const kind = gripAt(place);
@@ -157,7 +171,9 @@ function Lane({ side, column, canvas, focus, onFocus, onBlur, onPoint }: LanePro
     const part = event.shiftKey ? 'high' : focus.part;
     const start = between(of, 0.25, 0.75);
     if (event.key === 'ArrowUp' || event.key === 'ArrowDown') {
-      const lanes = (event.currentTarget as HTMLElement).parentElement?.querySelectorAll<HTMLElement>('[role=slider]');
+      const lanes = (
+        event.currentTarget as HTMLElement
+      ).parentElement?.querySelectorAll<HTMLElement>('[role=slider]');
       lanes?.[event.key === 'ArrowUp' ? 0 : 1]?.focus();
     } else if (event.key === 'Enter' || event.key === ' ') {
       onFocus({ side, part: PARTS[(PARTS.indexOf(focus.part) + 1) % PARTS.length] });
@@ -219,7 +235,15 @@ function countsOf(model: Model, side: Side, column: number): Int32Array {
 }
 
 /** The range of the bin below the pointer, and its counts. */
-function BinTip({ model, column, at }: { model: Model; column: number; at: { x: number; y: number; bin: number } }) {
+function BinTip({
+  model,
+  column,
+  at,
+}: {
+  model: Model;
+  column: number;
+  at: { x: number; y: number; bin: number };
+}) {
   const { axis, range, unit } = model.table.numbers[column];
   const { low, high } = boundsOf(axis, range, at.bin, at.bin + 1);
   if (range.known === 0 || low > high) return null;
@@ -243,9 +267,12 @@ function Table({ column }: { column: number }) {
   const rows = useMemo(() => rowsOf(of.axis, of.range), [of.axis, of.range]);
   const cells = SIDES.map((side) => {
     const counts = countsOf(model, side, column);
-    const sum = (begin: number, end: number) => counts.subarray(begin, end).reduce((all, one) => all + one, 0);
+    const sum = (begin: number, end: number) =>
+      counts.subarray(begin, end).reduce((all, one) => all + one, 0);
     const total = sum(0, counts.length);
-    return rows.map(({ begin, end }) => `${count(sum(begin, end))} (${percent(sum(begin, end), total)})`);
+    return rows.map(
+      ({ begin, end }) => `${count(sum(begin, end))} (${percent(sum(begin, end), total)})`,
+    );
   });
   const label = clean(of.label, 60);
   return (

@@ -55,7 +55,11 @@ export function goToFilters(model: Model): void {
  * A canvas that is drawn at each rendering, at each emission of a topic, and when its size or the
  * theme changes.
  */
-export function useCanvas(model: Model, topics: Topic[], draw: (canvas: HTMLCanvasElement) => void) {
+export function useCanvas(
+  model: Model,
+  topics: Topic[],
+  draw: (canvas: HTMLCanvasElement) => void,
+) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const latest = useRef(draw);
   latest.current = draw;
@@ -123,7 +127,13 @@ export function fitted(pen: CanvasRenderingContext2D, text: string, room: number
 }
 
 /** A box beside the pointer. Screen readers find its content in tables. */
-export function Tip({ at, children }: { at: { x: number; y: number }; children: ComponentChildren }) {
+export function Tip({
+  at,
+  children,
+}: {
+  at: { x: number; y: number };
+  children: ComponentChildren;
+}) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = box.current;

@@ -16,7 +16,12 @@ export function Ranking() {
   useTopics(model, ...topics);
   const around = ways(model.layer.tree, model.pack.names, ranking);
   return (
-    <section id="differences" class="panel ranking" aria-label="Where the groups differ most" tabIndex={-1}>
+    <section
+      id="differences"
+      class="panel ranking"
+      aria-label="Where the groups differ most"
+      tabIndex={-1}
+    >
       <h2>Where the groups differ most</h2>
       {!model.hasTimes ? (
         <>
@@ -75,7 +80,11 @@ function Contexts({ contexts, around, by }: Listed) {
       </thead>
       <tbody>
         {contexts.map((context) => (
-          <tr key={context} class={isSure(by, context) ? '' : 'doubtful'} aria-current={context === shown.zoom}>
+          <tr
+            key={context}
+            class={isSure(by, context) ? '' : 'doubtful'}
+            aria-current={context === shown.zoom}
+          >
             <td>
               <button
                 type="button"
@@ -84,7 +93,10 @@ function Contexts({ contexts, around, by }: Listed) {
                 title={wayText(model, context)}
                 onClick={() => model.zoomTo(context)}
               >
-                <i class="swatch" style={{ background: colourOf(by.deviations[context], isSure(by, context)) }} />
+                <i
+                  class="swatch"
+                  style={{ background: colourOf(by.deviations[context], isSure(by, context)) }}
+                />
                 {model.nameOf(context)}
                 <small>{aroundText(model, around.get(context) ?? [])}</small>
               </button>

@@ -30,7 +30,13 @@ function Verdict() {
   useTopics(model, 'figures', 'step');
   const isStale = !model.isVerdictKnown;
   return (
-    <p id="verdict" class={isStale ? 'verdict stale' : 'verdict'} role="status" aria-busy={isStale} data-verdict>
+    <p
+      id="verdict"
+      class={isStale ? 'verdict stale' : 'verdict'}
+      role="status"
+      aria-busy={isStale}
+      data-verdict
+    >
       {model.verdict.length === 0 ? 'Comparing…' : <Words pieces={model.verdict} />}
     </p>
   );
@@ -152,7 +158,12 @@ function Chip({ text, onClose }: { text: string; onClose: () => void }) {
   return (
     <span class="chip">
       <span>{clean(text)}</span>
-      <button type="button" aria-label={`Remove filter ${clean(text)}`} title="Remove this filter" onClick={onClose}>
+      <button
+        type="button"
+        aria-label={`Remove filter ${clean(text)}`}
+        title="Remove this filter"
+        onClick={onClose}
+      >
         ×
       </button>
     </span>

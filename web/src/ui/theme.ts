@@ -185,6 +185,8 @@ export function stateColour(state: string): string {
 
 /** Colour of text on a background. */
 export function inkOn(colour: string): string {
-  const [r, g, b] = colour.startsWith('#') ? channels(colour) : (colour.match(/\d+/g) ?? []).map(Number);
+  const [r, g, b] = colour.startsWith('#')
+    ? channels(colour)
+    : (colour.match(/\d+/g) ?? []).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? '#16202c' : theme.isDark ? '#eef2f6' : '#ffffff';
 }

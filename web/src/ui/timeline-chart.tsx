@@ -43,7 +43,8 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
     const [low, high] = view;
     go(at - (at - low) * factor, at + (high - at) * factor);
   };
-  const pan = (part: number) => go(view[0] + part * (view[1] - view[0]), view[1] + part * (view[1] - view[0]));
+  const pan = (part: number) =>
+    go(view[0] + part * (view[1] - view[0]), view[1] + part * (view[1] - view[0]));
 
   const canvas = useCanvas(model, [], (element) =>
     draw(element, { model, path, spans, view, chosen, hovered: hovered?.span ?? null }),
@@ -60,13 +61,17 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
     const thread = Math.floor((event.clientY - area.top - AXIS) / ROW);
     const time = timeAt(event);
     const near = ((view[1] - view[0]) / Math.max(1, area.width - NAMES)) * 2;
-    const same = spans.filter((span) => span.thread === thread && span.begin - near <= time && span.end + near >= time);
+    const same = spans.filter(
+      (span) => span.thread === thread && span.begin - near <= time && span.end + near >= time,
+    );
     return same.find((span) => span.begin <= time && span.end >= time) ?? same[0] ?? null;
   };
   const move = (event: PointerEvent) => {
     if (held.current !== null && event.buttons === 1) {
       const [low, high] = held.current.view;
-      const by = ((event.clientX - held.current.x) / Math.max(1, canvas.current!.clientWidth - NAMES)) * (high - low);
+      const by =
+        ((event.clientX - held.current.x) / Math.max(1, canvas.current!.clientWidth - NAMES)) *
+        (high - low);
       go(low - by, high - by);
       return;
     }
@@ -172,7 +177,8 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
       <div class="segment" aria-live="polite">
         {told === null ? (
           <p class="hint">
-            Point at a segment or click it for its wait reason and its stack. Ctrl and the wheel zoom, dragging pans.
+            Point at a segment or click it for its wait reason and its stack. Ctrl and the wheel
+            zoom, dragging pans.
           </p>
         ) : (
           <Told model={model} path={path} span={told} />
@@ -203,7 +209,9 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
             ))}
           </tbody>
         </table>
-        {spans.length > MOST ? <p class="hint">{`${count(spans.length - MOST)} more segments`}</p> : null}
+        {spans.length > MOST ? (
+          <p class="hint">{`${count(spans.length - MOST)} more segments`}</p>
+        ) : null}
       </details>
     </div>
   );

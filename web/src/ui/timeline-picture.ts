@@ -45,7 +45,8 @@ export function threadName(path: Path, thread: number): string {
 /** Total time of each state, the longest first. */
 export function statesOf(spans: Span[]): [string, number][] {
   const found = new Map<string, number>();
-  for (const { state, begin, end } of spans) found.set(state.state, (found.get(state.state) ?? 0) + end - begin);
+  for (const { state, begin, end } of spans)
+    found.set(state.state, (found.get(state.state) ?? 0) + end - begin);
   return [...found].sort((one, other) => other[1] - one[1]);
 }
 
@@ -144,7 +145,13 @@ function drawStep(pen: Pen, span: Span, next: Span, x: number): void {
   pen.fillRect(x - 0.5, AXIS + from * ROW + ROW / 2, 1, (to - from) * ROW);
 }
 
-function drawSpan(pen: Pen, { model, chosen, hovered }: View, span: Span, x: number, right: number): void {
+function drawSpan(
+  pen: Pen,
+  { model, chosen, hovered }: View,
+  span: Span,
+  x: number,
+  right: number,
+): void {
   const y = AXIS + span.thread * ROW + 4;
   const width = right - x;
   pen.fillStyle = stateColour(span.state.state);

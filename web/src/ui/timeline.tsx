@@ -41,7 +41,8 @@ function Content({ model, id, row }: { model: Model; id: number; row: number }) 
   useEffect(() => {
     let isGone = false;
     if (row < 0) setError(`There is no execution ${id} of this kind.`);
-    else if (!model.pack.paths) setError('Critical paths are unknown: this page was made without them.');
+    else if (!model.pack.paths)
+      setError('Critical paths are unknown: this page was made without them.');
     else {
       model.source.path(id).then(
         (found) => {
@@ -82,8 +83,9 @@ function Content({ model, id, row }: { model: Model; id: number; row: number }) 
         <p class="hint">Loading the critical path…</p>
       ) : path.segments.length === 0 ? (
         <p class="hint" data-unknown>
-          The critical path is unknown: the trace has no scheduling events (sched_switch) during this execution, or the
-          thread of the execution is unknown. To record them: <code>{RECORD}</code>
+          The critical path is unknown: the trace has no scheduling events (sched_switch) during
+          this execution, or the thread of the execution is unknown. To record them:{' '}
+          <code>{RECORD}</code>
         </p>
       ) : (
         <Chart model={model} path={path} />
@@ -108,7 +110,10 @@ function Where({ model, row }: { model: Model; row: number }) {
       clean(name, 40),
       codes[row] < values.length ? clean(values[codes[row]]) : '(none)',
     ]),
-    ['in groups', ['A', 'B'].filter((_, side) => model.groups[side].has(row)).join(' and ') || 'none'],
+    [
+      'in groups',
+      ['A', 'B'].filter((_, side) => model.groups[side].has(row)).join(' and ') || 'none',
+    ],
   ];
   return (
     <dl class="where">

@@ -11,7 +11,8 @@ import type { Model } from '../model';
 export function aroundText(model: Model, frames: number[]): string {
   let text = '';
   frames.forEach((frame, at) => {
-    if (frame !== GAP) text += `${at === 0 ? ' in ' : frames[at - 1] === GAP ? ' « ' : ' ‹ '}${model.nameOf(frame)}`;
+    if (frame !== GAP)
+      text += `${at === 0 ? ' in ' : frames[at - 1] === GAP ? ' « ' : ' ‹ '}${model.nameOf(frame)}`;
   });
   return text;
 }
