@@ -92,12 +92,10 @@ async function means(page: Page): Promise<Map<string, [number, number]>> {
 }
 
 test('the program carries the page that was built here', async ({ view, request }) => {
-  test
-    .info()
-    .annotations.push({
-      type: 'page',
-      description: IS_PAGE_OF_DIST ? 'web/dist' : "the program's",
-    });
+  test.info().annotations.push({
+    type: 'page',
+    description: IS_PAGE_OF_DIST ? 'web/dist' : "the program's",
+  });
   const { origin } = await view(CPU);
   const answer = await request.get(origin);
   expect(answer.ok()).toBe(true);

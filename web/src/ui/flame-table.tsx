@@ -71,9 +71,9 @@ function Tree({ boxes }: { boxes: Boxes }) {
   return (
     <>
       <div class="wide">
-        {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a tree with columns is a table with this role */}
         <table
           class="plain tree"
+          // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a tree with columns
           role="treegrid"
           aria-label="The flame graph as a tree"
           onKeyDown={key}
