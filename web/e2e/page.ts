@@ -134,6 +134,8 @@ export async function size(page: Page, group: 'A' | 'B'): Promise<number> {
 
 /** The position of a histogram's half on the screen, and x coordinates on it. */
 export async function laneOf(page: Page, histogram: string) {
+  // Rows move when a range appears or goes, and when the verdict gets longer.
+  await calm(page);
   const lane = page.locator(`[data-histogram="${histogram}"]`);
   await lane.scrollIntoViewIfNeeded();
   const box = (await lane.boundingBox())!;
