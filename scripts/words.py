@@ -5,7 +5,7 @@ In:  files (default: all that git lists). Rust, TypeScript, C, Python, shell, TO
 Out: path:line: rule: excerpt; with --counts, the number for each file and rule.
 Exit: 0 without findings, 1 with findings, 2 where a file cannot be read.
 
-Quotations are not prose: inline code and fenced blocks are ignored, as are addresses.
+Quotations are not prose: inline code and fenced blocks are ignored, as are addresses and the placeholders of formatted strings.
 """
 
 import argparse
@@ -36,7 +36,7 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-CODE = re.compile(r"``.*?``|`[^`]*`|\]\([^)]*\)|https?://\S+|<[^<>\s]*>", re.DOTALL)
+CODE = re.compile(r"``.*?``|`[^`]*`|\]\([^)]*\)|https?://\S+|<[^<>\s]*>|\$?\{[^{}\s]*\}", re.DOTALL)
 
 
 class Text:

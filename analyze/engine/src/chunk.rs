@@ -30,13 +30,13 @@ impl StreamRef {
         })
     }
 
-    /// The trace and the stream.
+    /// Looks up the trace and the stream.
     pub fn of(self, set: &TraceSet) -> Option<(&Trace, &Stream)> {
         let trace = set.traces.get(self.trace as usize)?;
         Some((trace, trace.streams.get(self.stream as usize)?))
     }
 
-    /// Its number among the streams of all traces.
+    /// Number of the stream among those of all traces.
     pub(crate) fn number(self, set: &TraceSet) -> u32 {
         let before = set.traces.iter().take(self.trace as usize);
         let before: usize = before.map(|trace| trace.streams.len()).sum();
@@ -44,61 +44,64 @@ impl StreamRef {
     }
 }
 
-/// Some packets of a stream.
+/// A range of packets of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamSlice {
-    /// The stream.
+    /// Stream that the packets belong to.
     pub stream: StreamRef,
-    /// Indices of its packets.
+    /// Indices of the packets in the stream.
     pub packets: Range<usize>,
 }
 
-/// A piece of work.
+/// A unit of work: packets that are folded together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its index in the order of merging.
+    /// Index in the order of merging.
     pub index: usize,
-    /// Index of its group.
+    /// Index of the group of streams.
     pub group: usize,
-    /// What to read.
+    /// Packets to read, by stream.
     pub slices: Vec<StreamSlice>,
-    /// With several streams: only event records at or after this time ...
+    /// Event records before this time do not belong to the chunk. Bounds the chunks of groups of
+    /// several streams; with one stream, it excludes only records before the beginning of the fold.
     pub from: Timestamp,
-    /// ... and before this one belong to the chunk; with one stream, all, but those from before a
-    /// fold's beginning.
+    /// Event records at or after this time do not belong to the chunk. The end of time with one
+    /// stream.
     pub until: Timestamp,
-    /// No event record of it is earlier.
+    /// Lower bound of the times of the chunk's event records.
     pub earliest: Timestamp,
-    /// Bytes of its packets.
+    /// Size of the packets in bytes.
     pub bytes: u64,
 }
 
 /// The chunks of a fold, in the order of merging, with the watermark after each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The chunks, by (earliest time, group, place).
+    /// Chunks, ordered by (earliest time, group, position in the group).
     pub chunks: Vec<Chunk>,
-    /// By chunk: once it is merged, everything before this time is.
+    /// For each chunk: once it is merged, so are all event records before this time.
     pub watermarks: Vec<Timestamp>,
-    /// The packets of each stream are in the order of time.
+    /// True if the packets of each stream are in time order.
     pub is_in_order: bool,
 }
 
-/// How to cut.
+/// Parameters of the plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// Bytes of packets from which on a chunk is closed; 0 for what suits the streams.
+    /// Size of packets in bytes at which a chunk is closed; 0 for the default of the streams.
     pub(crate) threshold: u64,
-    /// Of one stream: chunks hold a multiple of so many packets, unless they become too large.
+    /// With one stream: chunks hold a multiple of this number of packets, unless they become too
+    /// large.
     pub(crate) packets: usize,
-    /// Packets that begin at or after this time are left out.
+    /// Packets that begin at or after this time are skipped.
     pub(crate) until: Timestamp,
-    /// Packets that end before this time are left out, and what others hold from before it.
+    /// Packets that end before this time are skipped, and so are earlier event records of other
+    /// packets.
     pub(crate) since: Timestamp,
 }
 
 impl Cut {
-    /// With the threshold that suits chunks of one stream, if none was given.
+    /// Fills in the default threshold for chunks of one stream.
     fn of_one_stream(self) -> Cut {
         let threshold = if self.threshold == 0 {
             ONE_STREAM
@@ -108,8 +111,8 @@ impl Cut {
         Cut { threshold, ..self }
     }
 
-    /// The threshold of slices of time over several streams: at each boundary a packet of each
-    /// stream is read a second time, half of it on average, so slices are long beside that.
+    /// The threshold of slices of time over several streams. At each boundary, a packet of each
+    /// stream is read a second time (half of it on average), so slices are many packets long.
     fn of_streams<'s>(self, streams: impl Iterator<Item = &'s Stream>) -> u64 {
         let packet = |stream: &Stream| stream.bytes() / stream.packets.len().max(1) as u64;
         match self.threshold {
@@ -128,19 +131,18 @@ impl Cut {
     }
 }
 
-/// Bytes of a chunk of one stream.
+/// Default size of a chunk of one stream, in bytes.
 const ONE_STREAM: u64 = 4 << 20;
-/// Packets of each stream in a slice of time.
+/// Default length of a slice of time, in packets of each stream.
 const SLICE_PACKETS: u64 = 8;
-/// Times the threshold that a chunk may have in order to hold the wanted number of packets.
+/// Factor by which a chunk may exceed the threshold in order to hold the wanted number of packets.
 const MOST_EXCESS: u64 = 4;
 
-/// The beginning of time; of streams without a clock, and of packets that do not say when they
-/// begin.
+/// The beginning of time, also used for streams without a clock and for packets without a begin
+/// time.
 pub(crate) const DAWN: Timestamp = Timestamp(i64::MIN);
 pub(crate) const DUSK: Timestamp = Timestamp(i64::MAX);
-/// Nothing happens at dusk itself: what a clock tells that goes further is taken to have happened
-/// then.
+/// The latest time of an event. No event is at dusk itself: later clock values are clamped to this.
 pub(crate) const LAST: Timestamp = Timestamp(DUSK.0 - 1);
 
 impl Plan {
@@ -153,7 +155,7 @@ impl Plan {
                 streams => by_time(set, group, streams, cut, &mut chunks),
             }
         }
-        // Stable: chunks of one group are in order already where their times are equal.
+        // The sort is stable: chunks of one group are already in order where their times are equal.
         chunks.sort_by_key(|chunk| (chunk.earliest, chunk.group));
         let mut watermarks = vec![DUSK; chunks.len()];
         let mut earliest = DUSK;
@@ -169,19 +171,19 @@ impl Plan {
         }
     }
 
-    /// Bytes of all chunks.
+    /// Total size of the chunks in bytes.
     pub fn bytes(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.bytes).sum()
     }
 }
 
-/// Whether the packets of each stream are in the order of time.
+/// Whether the packets of each stream are in time order.
 pub fn are_in_order(set: &TraceSet, groups: &[Vec<StreamRef>]) -> bool {
     let mut streams = groups.iter().flatten().filter_map(|stream| stream.of(set));
     streams.all(|(_, stream)| stream.is_in_order_of_time())
 }
 
-/// When the packets of a stream begin.
+/// Begin times of the packets of a stream.
 pub(crate) struct Begins<'a> {
     stream: &'a Stream,
     clock: Option<ClockConversion>,
@@ -195,8 +197,8 @@ impl<'a> Begins<'a> {
         }
     }
 
-    /// True if the times of all packets are known, and their reach for all but the last: otherwise
-    /// each slice of time must be searched from the first packet on.
+    /// True if the begin times of all packets are known, and the reach of all but the last.
+    /// Otherwise each slice of time must be searched from the first packet on.
     fn are_known(&self) -> bool {
         let packets = &self.stream.packets;
         let mut reaches = (1..packets.len()).map(|next| self.stream.reach(next - 1));
@@ -217,7 +219,7 @@ impl<'a> Begins<'a> {
     }
 }
 
-/// The clock starts anew in each packet, so any stream can be cut between any two.
+/// Clock conversion starts anew in each packet, so a stream can be cut between any two packets.
 fn by_packets(
     set: &TraceSet,
     group: usize,
@@ -235,7 +237,7 @@ fn by_packets(
     let first = chunks.len();
     let mut close = |packets: Range<usize>, bytes: u64, earliest: Timestamp| {
         if !packets.is_empty() {
-            // Only then are bounds looked at.
+            // Only a non-default `from` makes the feed check bounds.
             let reaches_over = earliest < cut.since;
             let slices = vec![StreamSlice {
                 stream: stream_ref,
@@ -267,7 +269,7 @@ fn by_packets(
         }
     }
     close(start..stream.packets.len(), bytes, earliest);
-    // Packets may begin before earlier ones of their stream; the order of merging is the stream's.
+    // Packets may begin before earlier ones of their stream; chunks merge in the stream's order.
     let mut after = DUSK;
     for chunk in chunks.get_mut(first..).unwrap_or_default().iter_mut().rev() {
         chunk.earliest = chunk.earliest.min(after);
@@ -275,8 +277,8 @@ fn by_packets(
     }
 }
 
-/// Slices of time over several streams. A packet that reaches over a boundary belongs to both
-/// chunks; each takes the event records of its time.
+/// Cuts slices of time over several streams. A packet that crosses a boundary belongs to both
+/// chunks; each chunk takes the event records within its own bounds.
 fn by_time(set: &TraceSet, group: usize, streams: &[StreamRef], cut: Cut, chunks: &mut Vec<Chunk>) {
     let members: Vec<_> = streams
         .iter()
@@ -359,8 +361,8 @@ fn overlapping(begins: &Begins<'_>, from: Timestamp, to: Timestamp) -> Range<usi
     first..last
 }
 
-/// Index of the first packet of a stream that can hold event records at or after a time; behind the
-/// last one, if none can.
+/// Index of the first packet of a stream that can hold event records at or after `time`; the number
+/// of packets if no packet can.
 pub fn first_reaching(trace: &Trace, stream: &Stream, time: Timestamp) -> usize {
     first_to_reach(stream, trace.clock(stream), time)
 }
@@ -371,8 +373,8 @@ fn first_to_reach(stream: &Stream, clock: Option<ClockConversion>, time: Timesta
     (0..count).find(reaches).unwrap_or(count)
 }
 
-/// The time up to which a packet is taken to hold event records ([`Stream::reach`]). Later event
-/// records still count at this time.
+/// Upper bound of the times in a packet ([`Stream::reach`]). Event records with later times are
+/// clamped to this time.
 pub(crate) fn packet_limit(
     stream: &Stream,
     clock: Option<ClockConversion>,
@@ -400,10 +402,7 @@ mod tests {
         assert!(!cut(100, 3).is_full(4, 399));
         assert!(cut(100, 3).is_full(6, 399));
         assert!(cut(100, 3).is_full(4, 400));
-        assert!(
-            cut(1, 3).is_full(1, 4096),
-            "a packet at a time can be asked for"
-        );
+        assert!(cut(1, 3).is_full(1, 4096), "the number of packets can be 1");
         assert!(cut(100, 1).is_full(1, 100));
         assert!(!cut(u64::MAX, 1).is_full(7, u64::MAX - 1));
     }

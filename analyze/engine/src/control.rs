@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::timings::{Stopwatch, Timings};
 
-/// Shared between the engine and whoever watches it.
+/// State shared between the engine and the caller that watches it.
 #[derive(Debug, Default)]
 pub struct Control {
     done: AtomicU64,
@@ -15,12 +15,12 @@ pub struct Control {
 }
 
 impl Control {
-    /// Collects the times of all folds from now on.
+    /// Collects the times of all later folds in `timings`.
     pub fn collect(&self, timings: Arc<Timings>) {
         let _ = self.timings.set(timings);
     }
 
-    /// Does work besides all folds, which is counted among what only one thread can do at a time.
+    /// Does work outside of any fold and counts its CPU time as serial work.
     pub fn serially<T>(&self, name: &'static str, work: impl FnOnce() -> T) -> T {
         let watch = Stopwatch::start();
         let done = work();
@@ -28,7 +28,7 @@ impl Control {
         done
     }
 
-    /// Counts CPU time in nanoseconds of a thread besides those of folds.
+    /// Adds `cpu_ns` nanoseconds of serial work that was done outside of any fold.
     pub fn add_serial(&self, name: &'static str, cpu_ns: u64) {
         if let Some(timings) = self.timings() {
             timings.add_serial(name, cpu_ns);
@@ -44,19 +44,26 @@ impl Control {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Bytes of trace that will be.
+    /// Bytes of trace in the whole plan.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Stops the fold as soon as the chunks under way are done.
+    /// Stops the fold as soon as the chunks in progress are done.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// True if it has been stopped.
+    /// True after [`cancel`](Control::cancel).
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Reports the progress of reading outside of any fold: bytes that were read, of all. 0 of 0
+    /// ends it.
+    pub fn progress(&self, done: u64, total: u64) {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
     }
 
     pub(crate) fn plan(&self, bytes: u64) {

@@ -1,10 +1,10 @@
 //! Checks the first packet after a range of time in each file with an index.
 //!
-//! A fold leaves out packets by their times, which may come from a wrong index. If the entry of the
-//! first packet after the range is right, all later packets are outside of the range, too: an index
-//! is sorted by time, or every entry was compared when the trace was opened. Packets before the
-//! range need no check, since each extends at least to the beginning of the next one: comparing the
-//! first packet that is read is enough.
+//! A fold skips packets by their times, which may come from a wrong index. If the index entry of
+//! the first packet after the range is right, all later packets are outside of the range too: an
+//! index is sorted by time, or every entry was compared when the trace was opened. Packets before
+//! the range need no check, since each extends at least to the beginning of the next packet:
+//! comparing the first packet that is read is enough.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::chunk::{Begins, Cut, DUSK, StreamRef};
 use crate::feed::Tables;
 
-/// Damage of the first packet after `cut`, in each file with an index.
+/// Damage of the first packet after `cut`, for each file with an index.
 pub(crate) fn damage(
     set: &TraceSet,
     groups: &[Vec<StreamRef>],

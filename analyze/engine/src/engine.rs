@@ -1,4 +1,4 @@
-//! Folding a trace set: from the plan of its chunks to the report.
+//! Folding a trace set: from the plan of chunks to the report.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,44 +16,44 @@ use crate::merge::Merge;
 use crate::schedule;
 use crate::timings::{ChunkTimes, Meter, Stopwatch};
 
-/// How to fold.
+/// Parameters of a fold.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Threads; 0 for as many as the machine has.
+    /// Number of threads; 0 for the number of CPUs available.
     pub threads: usize,
-    /// Bytes of packets from which on a chunk is closed; 0 for what suits the traces.
+    /// Size of packets in bytes at which a chunk is closed; 0 for the default of the traces.
     pub chunk_bytes: u64,
-    /// Bytes of merged chunks from which on what has happened is taken out of the state as a slice
-    /// of time ([`Analysis::slices`]); 0 for what suits the chunks.
+    /// Bytes of merged chunks after which a slice of time is taken out of the state
+    /// ([`Analysis::slices`]); 0 for the default of the chunks.
     pub slice_bytes: u64,
     /// Packets that begin at or after this time are not read.
     pub until: Option<Timestamp>,
-    /// Event records before this time are not given, nor packets read that end before it: whoever
-    /// goes on knows what they told. Analyses that scan packets themselves get those that reach
-    /// over it whole.
+    /// Event records before this time are not passed on, and packets that end before it are not
+    /// read: a caller that resumes has already processed them. Analyses that scan packets
+    /// themselves get packets that cross this time as a whole.
     pub since: Option<Timestamp>,
-    /// Continues if the index of a stream file contradicts the file. For reports that do not depend
+    /// Continue if the index of a stream file contradicts the file. For reports that do not depend
     /// on packet times.
     pub accepts_wrong_indexes: bool,
 }
 
-/// What a fold gives.
+/// Result of a fold.
 #[derive(Debug)]
 pub struct Outcome<R> {
-    /// The report.
+    /// Report of the analysis.
     pub report: R,
-    /// Damage that was met on the way, in the order of the plan.
+    /// Damage found while reading, in the order of the plan.
     pub damage: Vec<Damage>,
 }
 
-/// Why there is no report.
+/// Reason why a fold has no report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
-    /// It was cancelled.
+    /// [`Control::cancel`] was called.
     #[error("cancelled")]
     Cancelled,
-    /// Stream files whose indexes contradict them, in the order of their paths; there may be more.
-    /// The plan depends on the indexes. Traces that are opened with
+    /// Stream files whose indexes contradict them, ordered by path; there may be more. The plan
+    /// depends on the indexes. Traces opened with
     /// [`IndexCheck::Every`](tracebraid_ctf::index::IndexCheck) do not use such indexes.
     #[error("{}", wrong_indexes(.0))]
     WrongIndexes(Vec<PathBuf>),
@@ -71,7 +71,7 @@ fn wrong_indexes(files: &[PathBuf]) -> String {
 }
 
 impl FoldError {
-    /// The error for damage, if some of the damage contradicts an index.
+    /// The error for damage, if any of the damage contradicts an index.
     pub(crate) fn of_damage(damage: &[Damage]) -> Option<FoldError> {
         let files = damage.iter().filter(|damage| damage.contradicts_index);
         let files: BTreeSet<PathBuf> = files.map(|damage| damage.path.clone()).collect();
@@ -79,15 +79,16 @@ impl FoldError {
     }
 }
 
-/// Bytes of merged chunks that a slice of time contains. Composing a slice takes as long as it has
-/// threads, descriptors and the like: longer slices cost less, shorter ones keep less in memory.
+/// Default size of a slice of time, in bytes of merged chunks. The cost of composing a slice
+/// depends on the number of its threads, descriptors and the like: longer slices cost less, shorter
+/// ones need less memory.
 const SLICE_BYTES: u64 = 16 << 20;
 
 /// Folds a trace set.
 ///
 /// # Errors
-/// When `control` cancels the fold, and when an index contradicts its stream file, unless `options`
-/// accept that.
+/// Fails when `control` cancels the fold, and when an index contradicts its stream file, unless
+/// `options` accept that.
 pub fn fold<A: Analysis>(
     set: &TraceSet,
     analysis: &A,
@@ -124,7 +125,7 @@ pub fn fold<A: Analysis>(
         control,
         accepts_wrong_indexes: options.accepts_wrong_indexes,
         is_timed: meter.is_on(),
-        // Timings with one thread predict the work of more threads, which includes slices.
+        // Timings with one thread predict the work of several threads, which includes slices.
         is_alone: threads == 1 && !meter.is_on(),
     };
     meter.times().threads = threads;
@@ -139,7 +140,7 @@ pub fn fold<A: Analysis>(
     merge.finish(residents).ok_or(FoldError::Cancelled)
 }
 
-/// What workers share: what is folded, and how.
+/// The fold as all workers see it.
 pub(crate) struct Job<'a, A: Analysis> {
     pub(crate) set: &'a TraceSet,
     pub(crate) analysis: &'a A,
@@ -162,7 +163,8 @@ pub(crate) struct Folded<A: Analysis> {
 impl<A: Analysis> Job<'_, A> {
     /// The state that stays with a worker.
     pub(crate) fn resident(&self) -> A::Partial {
-        // It is not the first chunk, before which nothing came.
+        // The index marks this state as not the first chunk: the first chunk knows that nothing
+        // came earlier.
         self.analysis.begin(&Chunk {
             index: usize::MAX,
             ..Chunk::nothing()
@@ -172,7 +174,7 @@ impl<A: Analysis> Job<'_, A> {
     /// Folds a chunk.
     ///
     /// # Errors
-    /// When the fold is cancelled, or an index contradicts a packet of the chunk.
+    /// Fails when the fold is cancelled, or an index contradicts a packet of the chunk.
     pub(crate) fn run(
         &self,
         chunk: &Chunk,
@@ -190,7 +192,7 @@ impl<A: Analysis> Job<'_, A> {
         self.analysis.exchange(&mut partial, resident);
         self.control.advance(chunk.bytes);
         let damage = feed.take_damage();
-        // Gives back what was mapped, which is part of the chunk's time.
+        // Unmapping the files is part of the chunk's time.
         drop(feed);
         if !self.accepts_wrong_indexes
             && let Some(error) = FoldError::of_damage(&damage)
@@ -215,7 +217,7 @@ impl<A: Analysis> Job<'_, A> {
     }
 }
 
-/// Bytes of a state as it would cross a network.
+/// Size of a state in bytes as it would be sent over a network.
 fn encoded_bytes<T: serde::Serialize>(state: &T) -> u64 {
     postcard::experimental::serialized_size(state).map_or(0, |bytes| bytes as u64)
 }

@@ -1,4 +1,4 @@
-//! Feeding a chunk to an analysis: one stream straight, several merged by time.
+//! Feeding a chunk to an analysis: one stream directly, several streams merged by time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,38 +50,39 @@ pub struct StreamPart<'t> {
     /// See [`Record::number`].
     number: u32,
     content: &'t Stream,
-    /// Its clock.
+    /// Clock of the stream; `None` without one.
     pub clock: Option<ClockConversion>,
-    /// Scans its packets.
+    /// Scanner over the stream's packets in the chunk.
     pub scanner: Scanner<'t>,
-    /// The next hit of the scanner's batch.
+    /// Index of the next hit in the scanner's batch.
     at: usize,
     more: bool,
-    /// Time before which no event record of this packet can be.
+    /// Lower bound of the times of the next event records in this packet.
     floor: Timestamp,
-    /// See [`packet_limit`]: what says that it happened later is taken to have happened then, so
-    /// that wherever chunks are cut, it is in the same one.
+    /// See [`packet_limit`]: later times are clamped to this, so that an event record falls into
+    /// the same chunk wherever chunks are cut.
     limit: Timestamp,
-    /// Something in the packet said so.
+    /// A time in the packet exceeded the limit.
     is_past: bool,
-    /// The packet was not told of; whether events were lost before it.
+    /// `Some` until the packet is reported: whether events were lost before it.
     packet: Option<bool>,
-    /// The rest of the packet cannot be decoded, which is still to be told.
+    /// The rest of the packet cannot be decoded, which has not been reported yet.
     is_cut: bool,
 }
 
-/// The packets of a stream in a chunk, and lanes which take the next one as they come to an end.
+/// The packets of a stream in a chunk, and lanes that each take the next packet when they finish
+/// one.
 pub struct Shared<'t> {
     packets: Range<usize>,
     /// The lanes.
     pub lanes: Vec<StreamPart<'t>>,
-    /// With the index of the packet.
+    /// Damage with the index of its packet.
     damage: Vec<(usize, Damage)>,
 }
 
 impl Shared<'_> {
-    /// Gives that lane the next packet that no lane has and that may hold event records with such
-    /// clock values; false if none is left.
+    /// Assigns to `lane` the next unread packet that may hold event records with clock values in
+    /// `within`; false if all packets have been assigned.
     pub fn next_packet(&mut self, lane: usize, within: &Range<u64>) -> bool {
         let Some(lane) = self.lanes.get_mut(lane) else {
             return false;
@@ -126,26 +127,26 @@ impl<'t> Feed<'t> {
         }
     }
 
-    /// The chunk.
+    /// The chunk that is fed.
     pub fn chunk(&self) -> &'t Chunk {
         self.chunk
     }
 
-    /// The traces.
+    /// The traces of the chunk.
     pub fn set(&self) -> &'t TraceSet {
         self.set
     }
 
-    /// For analyses that scan several packets at once: the packets of each stream, with as many
-    /// lanes as wanted to read them. Damage goes back with [`Feed::give_back`].
+    /// For analyses that scan several packets at once: the packets of each stream, with `lanes`
+    /// lanes to read them. Damage is returned with [`Feed::give_back`].
     pub fn share(&mut self, lanes: usize) -> Vec<Shared<'t>> {
         let whole = std::mem::take(&mut self.lanes);
         whole.into_iter().map(|lane| lane.share(lanes)).collect()
     }
 
-    /// Takes what the lanes found.
+    /// Collects the damage that the lanes found.
     pub fn give_back(&mut self, mut shared: Shared<'t>) {
-        // Which lane read a packet depends on sizes; the order of the stream does not.
+        // Which lane reads a packet depends on packet sizes; the order of the stream does not.
         shared.damage.sort_by_key(|&(packet, _)| packet);
         self.damage
             .extend(shared.damage.into_iter().map(|(_, damage)| damage));
@@ -162,9 +163,10 @@ impl<'t> Feed<'t> {
         damage
     }
 
-    /// Gives everything to the analysis.
+    /// Passes all packets and event records to the analysis.
     pub fn run<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
-        // A chunk of several streams may have packets of one only; its bounds hold all the same.
+        // A chunk of several streams may have packets of only one of them; its bounds apply all the
+        // same.
         let bounded = self.chunk.from > DAWN || self.chunk.until < DUSK;
         match self.lanes.as_mut_slice() {
             [lane] if !bounded => lane.run(analysis, partial),
@@ -172,8 +174,9 @@ impl<'t> Feed<'t> {
         }
     }
 
-    /// By time; equal times in the order of the streams in the chunk. A packet is told of at the
-    /// time of its beginning. Losses before it belong to the chunk to which that time belongs.
+    /// Feeds by time, and at equal times in the order of the streams in the chunk. A packet is
+    /// reported at its begin time. Losses before a packet belong to the chunk that this time
+    /// belongs to.
     fn run_merged<A: Analysis + ?Sized>(&mut self, analysis: &A, partial: &mut A::Partial) {
         let (from, until) = (self.chunk.from, self.chunk.until);
         let heads = self.lanes.iter_mut().enumerate();
@@ -183,8 +186,8 @@ impl<'t> Feed<'t> {
             && head < DUSK
             && let Some(lane) = self.lanes.get_mut(index)
         {
-            // One stream's event records often follow each other: only the bound of the others
-            // counts until it is reached.
+            // Event records of one stream often follow each other: only the next turn of the other
+            // streams matters until it is reached.
             let bound = order.get(1).map_or(AT_END, |&next| next.min(AT_END));
             let head = lane.give_until(analysis, partial, (index, bound), &(from..until));
             queue((head, index), &mut order);
@@ -192,18 +195,18 @@ impl<'t> Feed<'t> {
     }
 }
 
-/// The time of what comes next in a lane, and the index of the lane: of equal times the earlier
-/// lane's comes first.
+/// Time of the next item of a lane, and the index of the lane: at equal times the earlier lane goes
+/// first.
 type Turn = (Timestamp, usize);
 
-/// Event records that a stream which is merged with others is scanned for at a time: before the
-/// next ones are, all streams' are looked at, and their bytes should still be in the nearest cache.
+/// Event records scanned at a time in a stream that is merged with others. The records of all
+/// streams are consumed before the next batch, so their bytes should still be in the L1 cache.
 const FEW: usize = 64;
 
 /// A turn after all others.
 const AT_END: Turn = (DUSK, 0);
 
-/// Puts what was first in its place among the others. Few streams are busy at a time: it is seldom
+/// Moves the first turn to its sorted position. Few streams are busy at a time, so it seldom moves
 /// far from the front.
 #[inline(always)]
 fn queue(turn: Turn, order: &mut [Turn]) {
@@ -240,7 +243,7 @@ impl<'t> StreamPart<'t> {
         }
     }
 
-    /// Several lanes that share the packets of this one, none of which was read yet.
+    /// Splits this part, none of which was read yet, into several lanes that share its packets.
     fn share(self, lanes: usize) -> Shared<'t> {
         let lane = |_| {
             let scanner = self.scanner.over(0..0)?;
@@ -254,22 +257,22 @@ impl<'t> StreamPart<'t> {
         }
     }
 
-    /// Goes to the next packet and says where it is; `None` behind the last one.
+    /// Moves to the next packet and returns it; `None` after the last one.
     pub fn next_packet(&mut self) -> Option<StreamPlace<'_>> {
         self.end_packet();
         self.scanner.next_packet()?;
-        // The scanner stands at it; those whose heads are damaged were passed over.
+        // The scanner skips packets with damaged heads, so the index comes from its position.
         let index = self.scanner.packets().start - 1;
         self.floor = self.times().0.unwrap_or(DAWN);
         self.limit = packet_limit(self.content, self.clock, index);
-        // Damage that only reading finds is not counted in: where a chunk begins behind it, it is
-        // not seen. Whoever reads the damaged packet tells of it.
+        // Damage that is found only by reading is not included: a chunk that begins after the
+        // damaged packet does not see it. The chunk that reads the damaged packet reports it.
         let lost_before = self.content.lost_before(index);
         self.packet = Some(lost_before);
         Some(self.place(lost_before))
     }
 
-    /// The packet at which the scanner stands.
+    /// Position of the current packet.
     fn place(&self, lost_before: bool) -> StreamPlace<'_> {
         let (begin, end) = self.times();
         StreamPlace {
@@ -281,7 +284,7 @@ impl<'t> StreamPart<'t> {
         }
     }
 
-    /// When the packet begins and ends at which the scanner stands.
+    /// Begin and end time of the current packet.
     fn times(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         let packet = self.scanner.packet();
         let time = |cycles| self.time(cycles).map(|time| time.min(LAST));
@@ -291,15 +294,15 @@ impl<'t> StreamPart<'t> {
         )
     }
 
-    /// Keeps what reading the packet has found.
+    /// Records damage found while reading the packet.
     fn end_packet(&mut self) {
         if std::mem::take(&mut self.is_past) {
-            let message = "timestamps run past the end of the packet: taken as of its end";
+            let message = "timestamps run past the end of the packet; clamped to its end";
             self.scanner.damaged(message);
         }
     }
 
-    /// The time of a clock value of this stream.
+    /// Converts a clock value of this stream to a time.
     pub fn time(&self, cycles: Option<u64>) -> Option<Timestamp> {
         self.clock
             .zip(cycles)
@@ -351,7 +354,7 @@ impl<'t> StreamPart<'t> {
         Some(self.floor)
     }
 
-    /// Time of what comes next: the beginning of a packet that was not told of, or a hit.
+    /// Time of the next item: the beginning of an unreported packet, a cut, or a hit.
     fn peek(&mut self) -> Option<Timestamp> {
         loop {
             if self.packet.is_some() || self.is_cut {
@@ -365,13 +368,13 @@ impl<'t> StreamPart<'t> {
                 self.at = 0;
             } else if !self.ends_early() {
                 self.next_packet()?;
-                // The hits at hand are those of the packet before.
+                // The current hits are those of the previous packet.
                 (self.more, self.at) = (true, usize::MAX);
             }
         }
     }
 
-    /// Time of what comes next; [`DUSK`] at the end.
+    /// Time of the next item; [`DUSK`] at the end.
     #[inline(always)]
     fn head(&mut self) -> Timestamp {
         if self.packet.is_none()
@@ -382,8 +385,8 @@ impl<'t> StreamPart<'t> {
         self.peek().map_or(DUSK, |time| time.min(LAST))
     }
 
-    /// Gives what comes next, as far as it belongs to that range, until its turn would be at the
-    /// bound or behind it; the time of what comes then.
+    /// Passes on the items that belong to `range`, until the next turn would be at or after the
+    /// bound; returns the time of the next item.
     #[inline(always)]
     fn give_until<A: Analysis + ?Sized>(
         &mut self,
@@ -405,7 +408,7 @@ impl<'t> StreamPart<'t> {
         }
     }
 
-    /// Tells of a packet at the time of its beginning.
+    /// Reports a packet at its begin time.
     fn give_packet<A: Analysis + ?Sized>(
         &self,
         analysis: &A,
@@ -419,10 +422,10 @@ impl<'t> StreamPart<'t> {
         }
     }
 
-    /// True once for a packet that was scanned to where its rest cannot be decoded.
+    /// True once for a packet that was scanned up to the point where its rest cannot be decoded.
     fn ends_early(&mut self) -> bool {
         if self.scanner.take_cut() {
-            // Event records that nobody wants may have come later than those that were given.
+            // Unwanted event records may be later than the last wanted one.
             let last = self.time(Some(self.scanner.clock())).unwrap_or(DAWN);
             self.floor = self.floor.max(last.min(self.limit));
             self.is_cut = true;
@@ -430,7 +433,7 @@ impl<'t> StreamPart<'t> {
         self.is_cut
     }
 
-    /// Tells that the rest of the packet is lost, at the time of its last event record.
+    /// Reports that the rest of the packet is lost, at the time of its last event record.
     #[cold]
     fn give_cut<A: Analysis + ?Sized>(
         &mut self,
@@ -445,7 +448,7 @@ impl<'t> StreamPart<'t> {
         }
     }
 
-    /// Gives event records of the batch at hand.
+    /// Passes on event records of the current batch.
     #[inline(always)]
     fn give_hits<A: Analysis + ?Sized>(
         &mut self,

@@ -2,10 +2,10 @@
 //! merges the partial states in one order.
 //!
 //! In: a [`TraceSet`](tracebraid_ctf::trace::TraceSet) and an [`Analysis`]. Out: the analysis's
-//! report and the damage met on the way ([`Outcome`]); on request the time that each piece of work
-//! took ([`Timings`]). Promise: the report is the same, byte for byte, for every number of threads
-//! and every chunk size, if the analysis keeps the contract of [`Analysis`]. This crate knows no
-//! event names.
+//! report and the damage found while reading ([`Outcome`]); on request the CPU time of each piece
+//! of work ([`Timings`]). Promise: the report is the same, byte for byte, for every number of
+//! threads and every chunk size, if the analysis keeps the contract of [`Analysis`]. This crate
+//! knows no event names.
 //!
 //! **The plan** (`chunk`) cuts each group of streams into chunks: runs of packets of one stream
 //! whose sizes reach a threshold (the hybrid partitioning of Reumont-Locke et al., 2019, section
@@ -17,32 +17,32 @@
 //! Most index entries are compared only when their packets are read, so that opening a trace does
 //! not read every packet head. If an entry contradicts its packet, the fold ends
 //! ([`FoldError::WrongIndexes`]), since its report would depend on the plan. The first packet after
-//! a range of time is compared, too: if its time is wrong, packets of the range may have been left
-//! out (`edges`).
+//! a range of time is compared too: if its time is wrong, packets of the range may have been
+//! skipped (`edges`).
 //!
 //! **The merge** (`merge`, `schedule`) takes chunks in the order of their earliest time. The plan
-//! gives a watermark for each: once the chunk is merged, so is everything earlier than the
-//! watermark. The worker that completes what the merge waits for does the merge itself. A thread
-//! for merging alone would be one more to schedule, and partial states would wait for it to wake
-//! up. Workers run ahead of the merge by a bounded number of chunks and slices, so that a slow
+//! holds a watermark for each chunk: once the chunk is merged, so is every event record before the
+//! watermark. The worker that completes the item the merge waits for does the merge itself. A
+//! thread only for merging would be one more to schedule, and partial states would wait for it to
+//! wake up. Workers run ahead of the merge by a bounded number of chunks and slices, so that a slow
 //! chunk does not let partial states pile up.
 //!
-//! **Unknowns.** A chunk cannot know which thread runs on its CPU when it begins, nor which call an
-//! exit ends that was entered earlier. Such facts stay explicit unknowns in the partial state until
-//! the merge supplies them.
+//! **Unknowns.** When a chunk begins, it cannot know which thread runs on its CPU, nor which system
+//! call an exit without an entry belongs to. Such facts stay explicit unknowns in the partial state
+//! until the merge supplies them.
 //!
 //! **Slices of time** ([`Analysis::slices`]). Some results depend on the order of time over all
-//! CPUs: what a descriptor refers to, which wake-up ended which wait. One state machine that plays
-//! all of that, item after item, bounds the speed-up, however many threads fold chunks. So the
-//! merged state gives up what happened before the watermark as a slice, which any worker plays
-//! without knowledge of what was before it. The outcome ([`Composition`]) is then joined to the
-//! state, slice after slice:
+//! CPUs: the file that a descriptor refers to, the wake-up that ended a wait. A single state
+//! machine that plays all events one after the other would bound the speed-up, however many threads
+//! fold chunks. So the merged state releases the events before the watermark as a slice, which any
+//! worker plays without knowledge of earlier slices. The outcome ([`Composition`]) is then joined
+//! to the state, slice after slice:
 //!
-//! - Whatever an item sets regardless of the old value is known from that item on.
+//! - A value that an item sets regardless of the old value is known from that item on.
 //! - An item whose effect depends on an unknown value is kept, and replayed when the slice is
 //!   composed.
-//! - Composing takes a time that depends on the number of threads, descriptors, requests and the
-//!   like that a slice touches, not on its event records.
+//! - The cost of composing depends on the number of threads, descriptors, requests and the like
+//!   that a slice touches, not on its event records.
 //!
 //! The last point is the law of scale: the CPU time that only one thread can spend at a time must
 //! not grow with the number of event records. `--timings` measures it, and `bench/scaling.py`

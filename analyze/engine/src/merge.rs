@@ -1,4 +1,4 @@
-//! The state of all chunks that were merged, in the order of the plan.
+//! The merged state of all chunks so far, in the order of the plan.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::engine::{Folded, Job, Outcome};
 use crate::parallel;
 use crate::timings::{Meter, SliceTimes, Stopwatch};
 
-/// More damage than this is counted, not kept: a trace may be damaged everywhere.
+/// Damage beyond this is counted but not kept: every packet of a trace may be damaged.
 const MOST_DAMAGE: usize = 10_000;
 
 /// A slice that waits to be played.
@@ -55,7 +55,7 @@ pub(crate) struct Merge<'a, A: Analysis> {
     state: Option<A::Partial>,
     damage: Vec<Damage>,
     dropped: usize,
-    /// Bytes of chunks since slices were taken out, and those that suffice.
+    /// Bytes of chunks since slices were last taken out.
     unsliced: u64,
     slice_bytes: u64,
     meter: Meter<'a>,
@@ -74,7 +74,7 @@ impl<'a, A: Analysis> Merge<'a, A> {
         }
     }
 
-    /// Merges the next chunk of the plan; gives the slices that are complete then.
+    /// Merges the next chunk of the plan; returns the slices that are now complete.
     pub(crate) fn merge(&mut self, index: usize, folded: Folded<A>) -> Vec<PendingSlice<'a, A>> {
         let watch = Stopwatch::start();
         let analysis = self.job.analysis;
@@ -102,8 +102,8 @@ impl<'a, A: Analysis> Merge<'a, A> {
         else {
             return Vec::new();
         };
-        // Where times go back, what was recorded late may belong to a slice that was taken before:
-        // there is one slice.
+        // If times go back, an event recorded late may belong to a slice that was already taken. So
+        // there is only one slice then.
         let is_due = self.unsliced >= self.slice_bytes && self.job.plan.is_in_order;
         if !is_due && !is_last {
             return Vec::new();
@@ -115,7 +115,7 @@ impl<'a, A: Analysis> Merge<'a, A> {
         PendingSlice::all(self.job.analysis.slices(state, watermark), index, None)
     }
 
-    /// Composes the next slice; gives those that follow from it.
+    /// Composes the next slice; returns the slices that follow from it.
     pub(crate) fn compose(&mut self, played: PlayedSlice<'a, A>) -> Vec<PendingSlice<'a, A>> {
         let watch = Stopwatch::start();
         let mut times = played.times;
@@ -139,7 +139,7 @@ impl<'a, A: Analysis> Merge<'a, A> {
     }
 
     /// Makes the report, with the resident states of all workers; `None` if the fold was cancelled
-    /// before anything was merged.
+    /// before the first merge.
     pub(crate) fn finish(mut self, residents: Vec<A::Partial>) -> Option<Outcome<A::Report>> {
         let watch = Stopwatch::start();
         let analysis = self.job.analysis;
@@ -152,7 +152,7 @@ impl<'a, A: Analysis> Merge<'a, A> {
         let mut seen = HashSet::new();
         self.damage.retain(|damage| seen.insert(damage.clone()));
         if self.dropped > 0 {
-            let message = format!("{} more places are damaged", self.dropped);
+            let message = format!("{} more findings of damage are not listed", self.dropped);
             self.damage.push(Damage::of("(and more)", message));
         }
         let (report, beside) = parallel::with_threads(residents.len(), || {

@@ -1,9 +1,8 @@
-//! Work on many things beside each other at the end of a fold, when its workers have nothing else
-//! to do.
+//! Parallel loops for the end of a fold, when its workers are idle.
 //!
-//! An analysis makes its report in one call. What it does for each of many rows goes through
-//! [`map`] or [`map_pieces`], which use as many threads as the fold had. Results come in the order
-//! of what they are made of, so they do not depend on threads.
+//! An analysis makes its report in one call. Its work on each of many rows goes through [`map`] or
+//! [`map_pieces`], which use as many threads as the fold had. Results come in the order of the
+//! items, so they do not depend on the number of threads.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,29 +11,27 @@ use std::thread;
 
 use crate::timings::Stopwatch;
 
-/// So many things at least are worth a thread of their own, which takes some ten microseconds to
-/// start.
+/// Minimum number of items for which starting a thread pays off, which takes some ten microseconds.
 const LEAST: usize = 64;
 
 thread_local! {
-    /// Threads that the fold had whose report this thread makes.
+    /// Number of threads of the fold whose report this thread makes.
     static THREADS: Cell<usize> = const { Cell::new(1) };
-    /// CPU time of what could be done beside each other, in nanoseconds: on this thread, and on
-    /// others for it.
+    /// CPU time of parallel work in nanoseconds: on this thread, and on others on its behalf.
     static OWN: Cell<u64> = const { Cell::new(0) };
     static OTHERS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The CPU time of what could be done beside each other, in nanoseconds.
+/// CPU time of parallel work in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BesideTimes {
-    /// On the thread that asked for it.
+    /// On the calling thread.
     pub(crate) own: u64,
-    /// On others.
+    /// On other threads.
     pub(crate) others: u64,
 }
 
-/// Does the work with so many threads for [`map`] and [`map_pieces`] within it.
+/// Does the work; [`map`] and [`map_pieces`] within it use `threads` threads.
 pub(crate) fn with_threads<R>(threads: usize, work: impl FnOnce() -> R) -> (R, BesideTimes) {
     THREADS.set(threads.max(1));
     OWN.set(0);
@@ -48,7 +45,7 @@ pub(crate) fn with_threads<R>(threads: usize, work: impl FnOnce() -> R) -> (R, B
     (result, times)
 }
 
-/// Makes one thing of each, in their order.
+/// Maps each item to a result, in the order of the items.
 pub fn map<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R> {
     let make_all = |items: Vec<T>| items.into_iter().map(&make).collect::<Vec<R>>();
     if items.len() < 2 * LEAST {
@@ -58,8 +55,7 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec
     beside(pieces, make_all).into_iter().flatten().collect()
 }
 
-/// Makes one thing of each of few that take long, in their order: whichever thread is free takes
-/// the next one.
+/// Like [`map`], for few items that take long: each free thread takes the next item.
 pub fn map_large<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R> {
     let threads = THREADS.get().min(items.len());
     let rest = Mutex::new(items.into_iter().enumerate());
@@ -76,8 +72,8 @@ pub fn map_large<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) 
     made.into_iter().map(|(_, made)| made).collect()
 }
 
-/// Makes one thing of each piece of a list, which has one piece for each thread, in their order.
-/// What is made of the pieces must add up to the same however the list is cut.
+/// Maps each piece of a list, one piece per thread, in order. The results must add up to the same
+/// total however the list is cut.
 pub fn map_pieces<'a, T: Sync, R: Send>(
     items: &'a [T],
     make: impl Fn(&'a [T]) -> R + Sync,
@@ -89,8 +85,8 @@ pub fn map_pieces<'a, T: Sync, R: Send>(
     beside(items.chunks(length).collect(), make)
 }
 
-/// Adds up by key what is known of each item: `values` gives its keys and values, `merge` adds a
-/// value to the sum of its key.
+/// Sums the values of all items by key: `values` returns the keys and values of an item, `merge`
+/// adds a value to the sum of its key.
 pub fn sums_by_key<'a, T: Sync, K: Ord + Send, V: Default + Send + 'a, I>(
     items: &'a [T],
     values: impl Fn(&'a T) -> I + Sync,
@@ -116,7 +112,8 @@ where
     pieces.into_iter().reduce(add).unwrap_or_default()
 }
 
-/// Joins all into one, neighbours first, those of each round beside each other; `None` without any.
+/// Joins neighbours, all pairs of a round in parallel, until one item is left; `None` without
+/// items.
 pub(crate) fn join<T: Send>(mut items: Vec<T>, join: impl Fn(&mut T, T) + Sync) -> Option<T> {
     while items.len() > 1 {
         let mut left = items.into_iter();
@@ -132,7 +129,7 @@ pub(crate) fn join<T: Send>(mut items: Vec<T>, join: impl Fn(&mut T, T) + Sync) 
     items.pop()
 }
 
-/// How many pieces so many things make.
+/// Number of pieces to cut `items` items into.
 fn count(items: usize, threads: usize) -> usize {
     (items / LEAST).clamp(1, threads)
 }
@@ -145,7 +142,7 @@ fn pieces_of<T>(items: Vec<T>, threads: usize) -> Vec<Vec<T>> {
     std::iter::from_fn(piece).collect()
 }
 
-/// Each piece on a thread of its own, the first one on this thread.
+/// Runs each piece on its own thread, the first one on this thread.
 fn beside<T: Send, R: Send>(pieces: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R> {
     let timed = |piece: T| {
         let watch = Stopwatch::start();

@@ -1,10 +1,10 @@
-//! The scheduler: chunks and slices of time to workers, what comes of them to one merge in their
+//! The scheduler: hands chunks and slices of time to workers, and their results to one merge, in
 //! order.
 //!
 //! Workers take chunks in the order of the plan and may run ahead of the merge by a bounded number,
 //! so that a slow chunk does not let partial states pile up. Slices of time go first, since they
-//! hold the memory of many chunks. The worker that completes what the merge waits for does it, and
-//! all that follows: no thread exists for merging alone.
+//! hold the memory of many chunks. The worker that completes the item the merge waits for merges it
+//! and all that are ready after it: there is no thread only for merging.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,17 +13,17 @@ use crate::analysis::Analysis;
 use crate::engine::{FoldError, Folded, Job};
 use crate::merge::{Merge, PendingSlice, PlayedSlice};
 
-/// Bytes of address space for a worker: conditions, which users may nest, are evaluated by
-/// recursion.
+/// Stack size of a worker in bytes of address space: conditions, which users may nest, are
+/// evaluated recursively.
 const STACK: usize = 16 << 20;
 
-/// Chunks and slices that may be under way for each thread.
+/// Chunks and slices that may be in progress per thread.
 const AHEAD: usize = 4;
 
-/// Folds all chunks and plays all slices on that many threads.
+/// Folds all chunks and plays all slices on `threads` threads.
 ///
 /// # Errors
-/// When the fold is cancelled, or an index is wrong.
+/// Fails when the fold is cancelled, or an index is wrong.
 pub(crate) fn run<'a, A: Analysis>(
     job: &'a Job<'a, A>,
     mut merge: Merge<'a, A>,
@@ -78,20 +78,20 @@ struct Board<'a, A: Analysis> {
     job: &'a Job<'a, A>,
     ahead: usize,
     work: Mutex<Work<'a, A>>,
-    /// Something was merged, or there are new slices, or all is done.
+    /// Signalled when an item was merged, slices were added, or all work is done.
     moved: Condvar,
     merge: Mutex<Merge<'a, A>>,
     /// The resident states of workers that have ended.
     residents: Mutex<Vec<A::Partial>>,
 }
 
-/// What is to be done, and what was.
+/// Queues of pending and completed work.
 struct Work<'a, A: Analysis> {
-    /// The next chunk to fold, and the next one to merge.
+    /// The next chunk to fold.
     next_chunk: usize,
     merged: usize,
     folded: BTreeMap<usize, Folded<A>>,
-    /// Slices that wait for a worker, by number; the next number, and the next slice to compose.
+    /// Slices that wait for a worker, with their numbers.
     pending: VecDeque<(usize, PendingSlice<'a, A>)>,
     next_slice: usize,
     composed: usize,
@@ -100,7 +100,7 @@ struct Work<'a, A: Analysis> {
     is_merging: bool,
     /// Number of workers that wait for a turn.
     waiting: usize,
-    /// A worker panicked: nothing that waits for it will come.
+    /// A worker panicked: items that wait for it will not come.
     is_broken: bool,
     /// The first error of a chunk, which ends the fold.
     error: Option<FoldError>,
@@ -124,7 +124,6 @@ impl<A: Analysis> Default for Work<'_, A> {
     }
 }
 
-/// What a worker does next.
 enum Turn<'a, A: Analysis> {
     Fold(usize),
     Play(usize, PendingSlice<'a, A>),
@@ -132,7 +131,6 @@ enum Turn<'a, A: Analysis> {
     End,
 }
 
-/// What the merge does next.
 enum MergeStep<'a, A: Analysis> {
     Merge(usize, Folded<A>),
     Compose(PlayedSlice<'a, A>),
@@ -166,7 +164,7 @@ impl<'a, A: Analysis> Work<'a, A> {
         }
     }
 
-    /// Slices before chunks: composing them frees memory.
+    /// Slices go before chunks: composing them frees memory.
     fn step(&mut self) -> Option<MergeStep<'a, A>> {
         if let Some(played) = self.played.remove(&self.composed) {
             return Some(MergeStep::Compose(played));
@@ -194,7 +192,7 @@ impl<'a, A: Analysis> Board<'a, A> {
         residents.push(resident);
     }
 
-    /// Folds a chunk or plays a slice; false if there is no more to do.
+    /// Folds a chunk or plays a slice; false if there is no more work.
     fn do_next(&self, resident: &mut A::Partial) -> bool {
         let turn = self.turn();
         if self.job.control.is_cancelled() {
@@ -230,7 +228,7 @@ impl<'a, A: Analysis> Board<'a, A> {
         true
     }
 
-    /// Waits until there is something to do, or nothing will be.
+    /// Waits until there is work, or there will be no more.
     fn turn(&self) -> Turn<'a, A> {
         let mut work = self.lock();
         loop {
@@ -247,7 +245,7 @@ impl<'a, A: Analysis> Board<'a, A> {
         }
     }
 
-    /// Wakes one waiting worker for each available turn. Waking all of them would make them contend
+    /// Wakes one waiting worker for each available turn. Waking all workers would make them contend
     /// for the lock that the merge takes for each step.
     fn wake(&self, work: &Work<'a, A>) {
         let turns = work.pending.len() + work.room(self.job.plan.chunks.len(), self.ahead);
@@ -256,7 +254,7 @@ impl<'a, A: Analysis> Board<'a, A> {
         }
     }
 
-    /// Merges whatever is next, unless some other worker does.
+    /// Merges all items that are ready, unless another worker is merging.
     fn merge<'w>(&'w self, mut work: MutexGuard<'w, Work<'a, A>>) {
         if work.is_merging {
             return;
@@ -286,7 +284,7 @@ impl<'a, A: Analysis> Board<'a, A> {
     }
 }
 
-/// Lets the others end if a worker panics.
+/// Ends the other workers if one panics.
 struct Broken<'b, 'a, A: Analysis>(&'b Board<'a, A>);
 
 impl<A: Analysis> Drop for Broken<'_, '_, A> {

@@ -1,4 +1,4 @@
-//! How long each piece of a fold takes, and how much of it only one thread can do at a time.
+//! CPU time of each piece of a fold, and the share of it that only one thread can do at a time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::Serialize;
 
-/// The CPU time that a piece of work took its thread.
+/// Measures the CPU time of the calling thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(u64);
 
@@ -23,58 +23,58 @@ impl Stopwatch {
         Stopwatch(nanoseconds(ClockId::ThreadCPUTime))
     }
 
-    /// Nanoseconds since the start, on the same thread.
+    /// CPU time since the start in nanoseconds; call it on the thread that started the stopwatch.
     pub fn elapsed(self) -> u64 {
         nanoseconds(ClockId::ThreadCPUTime).saturating_sub(self.0)
     }
 }
 
-/// A chunk: its size and the CPU time of its steps in nanoseconds.
+/// CPU time of the steps of a chunk in nanoseconds, and its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChunkTimes {
-    /// Bytes of its packets.
+    /// Size of the chunk's packets in bytes.
     pub bytes: u64,
-    /// Folding it, on any thread.
+    /// Folding the chunk, on any thread.
     pub fold_ns: u64,
-    /// Merging its partial state and taking slices out, one chunk after the other.
+    /// Merging the partial state and taking slices out, one chunk after the other.
     pub merge_ns: u64,
-    /// Bytes of its partial state, encoded.
+    /// Size of the encoded partial state in bytes.
     pub partial_bytes: u64,
-    /// Finding out how many these are, which is no part of the fold.
+    /// Measuring `partial_bytes`, which is not part of the fold.
     #[serde(skip)]
     pub measure_ns: u64,
 }
 
-/// A slice of time: the CPU time of its steps in nanoseconds.
+/// CPU time of the steps of a slice of time in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SliceTimes {
-    /// Index of the chunk whose merge completed it.
+    /// Index of the chunk whose merge completed the slice.
     pub after_chunk: usize,
     /// Index, in the order of composition, of the slice whose composition produced this one; `None`
     /// if the merge alone produced it.
     pub after_slice: Option<usize>,
-    /// Playing it, on any thread.
+    /// Playing the slice, on any thread.
     pub play_ns: u64,
-    /// Composing it with those before, one slice after the other.
+    /// Composing the slice with the earlier ones, one slice after the other.
     pub compose_ns: u64,
 }
 
 /// One pass over the traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FoldTimes {
-    /// Threads that worked on it.
+    /// Number of worker threads.
     pub threads: usize,
-    /// From its beginning to its end, in nanoseconds.
+    /// Wall time in nanoseconds.
     pub wall_ns: u64,
-    /// CPU time of planning the chunks.
+    /// CPU time of planning the chunks, in nanoseconds.
     pub plan_ns: u64,
-    /// In the order of merging.
+    /// Chunks in the order of merging.
     pub chunks: Vec<ChunkTimes>,
-    /// In the order of composing.
+    /// Slices in the order of composition.
     pub slices: Vec<SliceTimes>,
-    /// CPU time of making the report of the last state, but for what can be done beside each other.
+    /// CPU time of making the report, without its parallel loops, in nanoseconds.
     pub finish_ns: u64,
-    /// CPU time of what can be done beside each other then.
+    /// CPU time of the parallel loops of the report, in nanoseconds.
     pub rows_ns: u64,
 }
 
@@ -99,16 +99,16 @@ pub fn process_cpu_ns() -> u64 {
     nanoseconds(ClockId::ProcessCPUTime)
 }
 
-/// Work besides all folds that only one thread can do at a time.
+/// Work outside of all folds that only one thread can do at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SerialWork {
-    /// Names the work: `history index`, `database`.
+    /// Name of the work, such as `history index` or `database`.
     pub name: &'static str,
     /// CPU time in nanoseconds.
     pub cpu_ns: u64,
 }
 
-/// Collects the times of all folds of a command, and of serial work besides them.
+/// Collects the times of all folds of a command, and of serial work outside of them.
 #[derive(Debug, Default)]
 pub struct Timings(Mutex<Collected>);
 
@@ -124,12 +124,12 @@ impl Timings {
         self.lock().folds.clone()
     }
 
-    /// Serial work besides the folds, in the order in which it ended.
+    /// Serial work so far, in the order in which it ended.
     pub fn serial(&self) -> Vec<SerialWork> {
         self.lock().serial.clone()
     }
 
-    /// Discards everything that was collected.
+    /// Discards all collected times.
     pub fn forget(&self) {
         *self.lock() = Collected::default();
     }
@@ -138,7 +138,7 @@ impl Timings {
         self.lock().folds.push(fold);
     }
 
-    /// Counts CPU time in nanoseconds of work besides the folds that only one thread can do.
+    /// Adds CPU time in nanoseconds of serial work outside of the folds.
     pub fn add_serial(&self, name: &'static str, cpu_ns: u64) {
         self.lock().serial.push(SerialWork { name, cpu_ns });
     }
@@ -148,7 +148,7 @@ impl Timings {
     }
 }
 
-/// The times of one fold while it runs; measures nothing if nobody asks for them.
+/// Times of a running fold; measures nothing without a collector.
 #[derive(Debug)]
 pub(crate) struct Meter<'a> {
     to: Option<&'a Timings>,

@@ -1,4 +1,4 @@
-//! `Options::since`: the event records from a time on are given, and no others; packets before it
+//! `Options::since`: exactly the event records from a time on are passed on, and packets before it
 //! are not read.
 #![allow(missing_docs)]
 
@@ -7,15 +7,15 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 use tracebraid_testkit::recorded::unpacked;
 
-/// Keeps what it is given.
+/// Keeps all packets and event records it receives.
 struct Keep {
     /// All streams in one group: chunks are slices of time.
     together: bool,
 }
 
-/// By event record: when, and of which stream and class.
+/// For each event record: time, stream and class.
 type Events = Vec<(i64, u32, usize)>;
-/// By packet: of which stream, and when it begins.
+/// For each packet: stream and begin time.
 type Packets = Vec<(u32, i64)>;
 
 impl Analysis for Keep {
@@ -56,7 +56,7 @@ impl Analysis for Keep {
     }
 
     fn finish(&self, (mut events, packets): (Events, Packets)) -> (Events, Packets) {
-        // Of one stream they stay in its order.
+        // The stable sort keeps the order within each stream.
         events.sort_by_key(|event| (event.0, event.1));
         (events, packets)
     }
@@ -79,7 +79,7 @@ fn what_is_from_a_time_on_is_given_and_nothing_else() {
     let mut times: Vec<i64> = (0..6)
         .map(|part| first + (last - first) / 5 * part)
         .collect();
-    // Where packets begin and end; between two event records, and at one.
+    // Times at which packets begin and end, between two event records, and at an event record.
     for stream in &trace.streams {
         let clock = trace.clock(stream).unwrap();
         let middle = &stream.packets[stream.packets.len() / 2];
@@ -118,10 +118,7 @@ fn what_is_from_a_time_on_is_given_and_nothing_else() {
                         let early = read
                             .iter()
                             .filter(|packet| packet.0 == stream && packet.1 < since);
-                        assert!(
-                            early.count() <= 1,
-                            "{way}: more than one packet reaches over it"
-                        );
+                        assert!(early.count() <= 1, "{way}: more than one packet crosses it");
                     }
                 }
             }

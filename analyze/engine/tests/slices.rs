@@ -1,4 +1,4 @@
-//! `Analysis::slices`: what happened is played on any thread, and composed in the order of time.
+//! `Analysis::slices`: slices are played on any thread and composed in time order.
 #![allow(missing_docs)]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tracebraid_testkit::recorded::unpacked;
 /// Puts the event records of all streams in order, slice by slice.
 #[derive(Default)]
 struct Sorted {
-    /// With one thread, slices are not asked for.
+    /// Resolve the state without slices if there is one thread.
     resolves: bool,
     /// Time at which playing a slice panics.
     breaks_at: Option<i64>,
@@ -23,10 +23,10 @@ struct Sorted {
 struct Partial {
     waiting: Vec<(i64, u32)>,
     sorted: Vec<(i64, u32)>,
-    /// Event records that were played, and those that were folded.
+    /// Event records that were played.
     played: usize,
     folded: usize,
-    /// How often the state was resolved without slices.
+    /// Number of times the state was resolved without slices.
     resolved: usize,
 }
 

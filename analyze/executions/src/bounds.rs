@@ -1,5 +1,5 @@
-//! Memory while executions are built: bounded by the numbers of threads, connections and executions
-//! in progress, not by the numbers of event records or of executions that have ended.
+//! Memory while executions are built is bounded by the number of threads, connections and
+//! executions in progress, not by the number of event records or ended executions.
 
 use std::convert::Infallible;
 use std::sync::PoisonError;
@@ -13,7 +13,7 @@ use tracebraid_profile::Samples;
 
 use crate::build::{BuildRules, Finished, Sink, Union, streaming};
 
-/// Calls, and a period whose metrics are counted: the kinds of definitions that keep state.
+/// The kinds of definitions that keep state: calls, and a period whose metrics are counted.
 const DEFINITIONS: [&str; 3] = [
     "call read",
     "call recv*",
@@ -32,14 +32,14 @@ impl Sink for Count {
     }
 }
 
-/// Sizes when all executions have been made.
+/// Sizes after all executions have been made.
 #[derive(Debug)]
 struct Sizes {
     executions: usize,
     /// Bytes of the state of all merged chunks.
     partial: usize,
     /// Lengths of the debug output of the graph, the turns and the time series in `Known`, which
-    /// cannot be serialized, after everything that may be dropped is dropped.
+    /// cannot be serialized, after all droppable state has been dropped.
     known: [usize; 3],
 }
 

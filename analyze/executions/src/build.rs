@@ -1,4 +1,4 @@
-//! From traces to executions with all that is kept of each.
+//! Builds executions from traces.
 
 use std::sync::{Mutex, PoisonError, RwLock};
 
@@ -23,22 +23,21 @@ use crate::pass::{Pass, Streaming};
 use crate::sampled::Sampling;
 use crate::stream::Stream;
 
-/// An execution with all that is kept of it.
+/// An execution with its metrics, calling contexts and steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
-    /// What it is.
+    /// Delimiters and thread.
     pub execution: Execution,
-    /// Figures, in the order of [`crate::Metric::all`], and those that [`Built::extra`] lists
-    /// behind them; of an execution of which nobody knows in which thread it was, its duration
-    /// only.
+    /// Metrics in the order of [`crate::Metric::all`], followed by those of [`Built::extra`]. If
+    /// the thread of the execution is unknown, only its duration.
     pub metrics: Vec<Option<u64>>,
-    /// Where its time went; empty if nobody knows in which thread it was.
+    /// Time by calling context; empty if the thread is unknown.
     pub ecct: Ecct,
-    /// The same, one behind the other.
+    /// The same time as a sequence of steps; empty if the thread is unknown.
     pub steps: Vec<ExecutionStep>,
 }
 
-/// Work of a sink that any thread can do.
+/// Work of a sink that can run on any thread.
 pub struct SinkJob<S: Sink>(Box<dyn FnOnce() -> SinkDone<S> + Send>);
 
 /// Applies the result of a job to the sink, in the order of the jobs; may return further jobs.
@@ -46,7 +45,7 @@ pub type SinkDone<S> =
     Box<dyn FnOnce(&mut S) -> Result<Vec<SinkJob<S>>, <S as Sink>::Error> + Send>;
 
 impl<S: Sink> SinkJob<S> {
-    /// Does one thing after the other: `work` on any thread, `take` with the sink.
+    /// A job that runs `work` on any thread and then gives its result to `take`, with the sink.
     pub fn new<D: Send + 'static>(
         work: impl FnOnce() -> D + Send + 'static,
         take: impl FnOnce(&mut S, D) -> Result<Vec<SinkJob<S>>, S::Error> + Send + 'static,
@@ -57,7 +56,7 @@ impl<S: Sink> SinkJob<S> {
         }))
     }
 
-    /// Does the work.
+    /// Runs the work.
     pub fn run(self) -> SinkDone<S> {
         (self.0)()
     }
@@ -69,32 +68,32 @@ impl<S: Sink> std::fmt::Debug for SinkJob<S> {
     }
 }
 
-/// Takes executions, as they are made.
+/// Receives executions as they are made.
 pub trait Sink: Sized {
-    /// What can go wrong.
+    /// Error of the sink.
     type Error;
 
-    /// Before all executions: the figures that there are besides those of [`crate::Metric`].
+    /// Called before the first execution, with the metrics other than those of [`crate::Metric`].
     ///
     /// # Errors
-    /// When there is no room for them: then nothing is made.
+    /// If the sink has no room for these metrics; no execution is made then.
     fn figures(&mut self, extra: &[ExtraMetric]) -> Result<(), Self::Error> {
         let _ = extra;
         Ok(())
     }
 
-    /// An execution. The graph tells of its threads; what it refers to of contexts is among those
-    /// that [`build`] gives in the end.
+    /// Takes one execution. The graph contains its threads; the union that [`build`] returns
+    /// contains its contexts.
     ///
     /// # Errors
-    /// When it cannot be kept: then no more is made.
+    /// If the execution cannot be stored; no further execution is made then.
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), Self::Error>;
 
-    /// Executions that come one behind the other. Whatever takes a time for each of them should be
-    /// given as work; the default takes them one by one.
+    /// Takes consecutive executions. Work whose cost grows with the number of executions should be
+    /// returned as jobs. The default calls [`Sink::take`] for each execution.
     ///
     /// # Errors
-    /// As above.
+    /// As [`Sink::take`].
     fn take_all(&mut self, graph: &Graph, made: Made) -> Result<Vec<SinkJob<Self>>, Self::Error> {
         let mut finished = made.into_finished();
         finished.try_for_each(|finished| self.take(graph, finished))?;
@@ -102,17 +101,18 @@ pub trait Sink: Sized {
     }
 }
 
-/// What executions refer to.
+/// The contexts and names that executions refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Union {
-    /// Contexts of all of them.
+    /// Contexts of all executions.
     pub contexts: Contexts,
-    /// What their frames are called.
+    /// Names of the frames.
     pub names: Names,
 }
 
 impl Union {
-    /// The frames of a context as texts, the outermost first: what is no function is in brackets.
+    /// The frames of a context as text, the outermost first. Frames other than functions are
+    /// marked, see [`Union::word`].
     pub fn words(&self, context: ContextId) -> Vec<String> {
         let frames = self.contexts.frames(context).into_iter();
         frames.map(|frame| self.word(frame)).collect()
@@ -134,7 +134,7 @@ impl Union {
         names.find_map(is_it)
     }
 
-    /// A frame as text.
+    /// A frame as text: `function`, `call()`, `<thread>`, `[reason]`.
     pub fn word(&self, frame: Frame) -> String {
         let name = self.names.text(frame.name);
         match frame.kind {
@@ -149,11 +149,11 @@ impl Union {
 /// Which executions to make.
 #[derive(Clone, Debug)]
 pub struct BuildRules {
-    /// What begins and ends them.
+    /// Beginnings and ends of executions.
     pub definitions: Definitions,
-    /// What functions are called, if any are asked for.
+    /// Names of functions, if definitions refer to functions.
     pub names: FunctionNames,
-    /// Only those that begin and end in it.
+    /// Only executions that begin and end in this window are made.
     pub window: Window,
     /// Nanoseconds after the end of an execution. The execution is final at the end of the interval
     /// that contains that time; later events are ignored. Intervals have at least this length.
@@ -162,19 +162,20 @@ pub struct BuildRules {
     /// the length `behind_ns`. Longer intervals keep more threads busy, and need more memory for
     /// executions that are not final.
     pub interval_bytes: u64,
-    /// Executions in which more happens are given up: of switches, wake-ups and interrupts of all
-    /// threads together. It bounds what is kept for them.
+    /// Maximum number of switches, wake-ups and interrupts of all threads during one execution.
+    /// Executions with more are given up. Bounds the memory that is kept for open executions.
     pub most_within: u64,
 }
 
 impl BuildRules {
-    /// A second behind its end all is known of an execution, but for what nobody waits for.
+    /// One second after the end of an execution, all events on which it depends are known; only
+    /// operations that no thread waits for may end later.
     pub const BEHIND_NS: u64 = 1_000_000_000;
     /// The slice size of the engine. With 8 MiB the serial share on a machine with 16 CPUs was 4.8
     /// and 5.5 % on two traces instead of 4.1 and 4.4 %, and the memory a tenth less; 32 MiB nearly
     /// doubled the state that is kept.
     pub const INTERVAL_BYTES: u64 = 16 << 20;
-    /// Some GiB.
+    /// Takes a few GiB of memory.
     pub const MOST_WITHIN: u64 = 1 << 26;
 }
 
@@ -191,55 +192,56 @@ impl Default for BuildRules {
     }
 }
 
-/// What is told of all executions in the end.
+/// Summary of all executions of a build.
 #[derive(Clone, Debug, Default)]
 pub struct Built {
-    /// What they refer to.
+    /// Contexts and names.
     pub union: Union,
-    /// By definition: how many did not end.
+    /// Number of executions without an end, by definition.
     pub unfinished: Vec<u64>,
-    /// How many were not begun, since too many were open.
+    /// Number of executions that were not begun because too many were open.
     pub refused: u64,
-    /// How many ended, but more happened in them than is kept.
+    /// Number of executions that ended but exceeded [`BuildRules::most_within`].
     pub given_up: u64,
-    /// The most stretches of threads' time lines that were kept at a time.
+    /// Maximum number of stretches of thread time lines that were kept at the same time.
     pub most_stretches: usize,
-    /// Behind this time, in nanoseconds from the origin, nothing is known.
+    /// End of the recorded time, in nanoseconds from the origin.
     pub until: i64,
-    /// The figures that there are besides those of [`crate::Metric`].
+    /// Metrics other than those of [`crate::Metric`].
     pub extra: Vec<ExtraMetric>,
-    /// Traces have event records for page faults, but not one of them: they were not recorded, and
-    /// none is known of, though executions have 0 of them.
+    /// The traces define page fault events but contain none: page faults were not recorded, and the
+    /// 0 that executions show means unknown.
     pub lacks_faults: bool,
-    /// Stacks of threads that nobody knows.
+    /// Number of sampled stacks whose thread is unknown.
     pub of_nobody: u64,
-    /// What is damaged in the traces.
+    /// Damage found in the traces.
     pub damage: Vec<Damage>,
-    /// What was not recorded and would tell most, for people.
+    /// The most useful data that was not recorded, as a message for the user.
     pub lacks: Option<&'static str>,
-    /// What in the definitions is probably wrong, for people.
+    /// Probable mistakes in the definitions, as messages for the user.
     pub doubts: Vec<String>,
 }
 
-/// Why executions were not made.
+/// Reasons for which a build fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError<E> {
-    /// The definitions cannot be followed.
+    /// The definitions cannot be applied to the traces.
     #[error("{0}")]
     Periods(String),
-    /// The fold was cancelled, or an index is wrong.
+    /// The fold was cancelled, or an index is damaged.
     #[error(transparent)]
     Fold(FoldError),
-    /// They cannot be kept.
+    /// The sink failed.
     #[error(transparent)]
     Sink(E),
 }
 
-/// Makes the executions of traces in one pass over them, in the order in which they end; what they
-/// refer to goes on from `union`.
+/// Makes the executions of traces in one pass, in the order in which they end. Contexts and names
+/// are added to those of `union`.
 ///
 /// # Errors
-/// When the definitions cannot be followed, when the fold fails, and when the sink fails, which cancels the fold.
+/// If the definitions cannot be applied to the traces, if the fold fails, or if the sink fails,
+/// which cancels the fold.
 pub fn build<S: Sink + Send>(
     set: &TraceSet,
     rules: &BuildRules,
@@ -301,7 +303,7 @@ fn selection(rules: &BuildRules) -> Selection {
     }
 }
 
-/// The analysis that builds the executions and gives each of them to `sink`.
+/// The analysis that builds the executions and gives them to `sink`.
 pub(crate) fn streaming<'s, S: Sink + Send>(
     set: &TraceSet,
     rules: &BuildRules,

@@ -1,33 +1,34 @@
-//! Two groups of executions beside each other: in which contexts they differ, and how sure that is.
+//! Comparison of two groups of executions: the contexts in which they differ, and the significance
+//! of each difference.
 //!
-//! For each context, compares the mean time of an execution in it, counting those that were never
-//! there, with that of random groups of the same sizes ([`crate::permutation`]). Probabilities are
-//! corrected for the number of contexts that can differ as significantly, separately for own times
-//! and for times with all within.
+//! For each context, the difference of the mean times (an execution that never entered the context
+//! counts as 0) is compared with that of random groups of the same sizes ([`crate::permutation`]).
+//! Probabilities are corrected for the number of contexts that can differ as significantly,
+//! separately for own times and for total times.
 
 use crate::contexts::{ContextId, Contexts};
 use crate::multiple_testing::correct;
 use crate::statistics::{Spread, Test, least_of_times, test_times};
 use crate::sums::{Sums, pool};
 
-/// Times of an execution in contexts, in the order of contexts.
+/// Times of an execution by context, in ascending order of contexts.
 pub type Times<'t> = &'t [(ContextId, u64)];
 
-/// A context in two groups. Times are nanoseconds of an execution.
+/// A context in two groups. Times are nanoseconds per execution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// The context.
+    /// The compared context.
     pub context: ContextId,
-    /// Whether it is about the context with all within it; else about its own time.
+    /// True for the total time, including inner contexts; false for the context's own time.
     pub is_whole: bool,
-    /// The groups.
+    /// Distribution in each group.
     pub groups: [Spread; 2],
-    /// How they differ.
+    /// Difference of the means, and its significance.
     pub test: Test,
 }
 
-/// Where two groups of executions differ: the surest differences first, of those as sure as each
-/// other the greatest.
+/// Differences between two groups of executions by context: the most significant first, among
+/// equals the greatest.
 pub fn compare(contexts: &Contexts, groups: [&[Times<'_>]; 2]) -> Vec<Difference> {
     let sums = groups.map(|group| GroupSums::new(contexts, group));
     let mut found = Vec::new();
@@ -63,17 +64,17 @@ pub fn compare(contexts: &Contexts, groups: [&[Times<'_>]; 2]) -> Vec<Difference
     found
 }
 
-/// What is less probable by chance is taken for a difference.
+/// Significance level: a difference with a lower probability under chance is significant.
 pub const SURE: f64 = 0.01;
 
 impl Difference {
-    /// Whether it is taken for one.
+    /// True if the difference is significant at the level [`SURE`].
     pub fn is_sure(&self) -> bool {
         self.test.chance < SURE
     }
 }
 
-/// Differences of own times, or of times with all within: the greatest first, significant or not.
+/// Differences of own times, or of total times: the greatest first, significant or not.
 pub fn ranked(differences: &[Difference], is_whole: bool) -> Vec<Difference> {
     let of_kind = differences.iter().filter(|of| of.is_whole == is_whole);
     let mut ranked: Vec<Difference> = of_kind.copied().collect();
@@ -81,8 +82,8 @@ pub fn ranked(differences: &[Difference], is_whole: bool) -> Vec<Difference> {
     ranked
 }
 
-/// Differences worth showing, of [`ranked`] ones: those up to the last significant one, and at
-/// least five of those that differ at all. Rows that are not significant keep their rank.
+/// The head of a [`ranked`] list that is worth showing: up to the last significant difference, and
+/// at least five entries with any difference. Insignificant rows keep their rank.
 pub fn worth_showing(ranked: &[Difference]) -> &[Difference] {
     const LEAST: usize = 5;
     let last = ranked.iter().rposition(Difference::is_sure);
@@ -106,7 +107,7 @@ impl GroupSums {
             own: vec![Sums::default(); count],
             whole: vec![Sums::default(); count],
         };
-        // Of one execution: times of contexts with all within them, and which of them those are.
+        // Of one execution: the total time of each context, and the contexts whose total is not 0.
         let mut whole = vec![0u64; count];
         let mut met: Vec<ContextId> = Vec::new();
         for times in group {
@@ -186,7 +187,7 @@ mod tests {
             of(Contexts::EMPTY, true).test.more
         ));
         assert!(found.first().unwrap().test.chance <= found.last().unwrap().test.chance);
-        // Of the context without frames there is no time but that within it.
+        // The context without frames has no own time, only a total.
         assert!(
             !found
                 .iter()

@@ -1,7 +1,7 @@
-//! Which executions a condition chooses: `duration > 50ms && cause == "disk"`.
+//! Conditions that select executions: `duration > 50ms && cause == "disk"`.
 //!
-//! The language is that of filters (`docs/filter.md`); its fields are columns of a [`Table`], and
-//! what is known of each execution's source and thread. Numbers may have a unit.
+//! The language is that of filters (`docs/reference/filter.md`). Its fields are the columns of a [`Table`]
+//! and the source and thread of each execution. Numbers may have a unit.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -15,22 +15,22 @@ use crate::contexts::ContextId;
 use crate::database::{Database, Table};
 use crate::values::{Named, Values, named};
 
-/// For each execution of a table whether a condition chooses it.
+/// For each execution of a table, whether a condition selects it.
 ///
 /// # Errors
-/// For people: when the text is no condition, or is about what executions do not have.
+/// A message for the user if the text is not a condition, or refers to an unknown column.
 pub fn chosen(text: &str, database: &Database, table: &Table) -> Result<Vec<bool>, String> {
     let is_quantity = |text: &str| quantity(text).is_some();
     let expr = parse_with_units(text, &is_quantity).map_err(|error| error.to_string())?;
     Chooser { database, table }.choose(&expr)
 }
 
-/// For each execution of a table the nanoseconds in frames that are called so, with all within
-/// them. Names are patterns, with or without what marks calls, threads and reasons: `fdatasync`,
+/// For each execution of a table, the nanoseconds in frames with a name, including inner frames.
+/// The name is a pattern, with or without the marks of calls, threads and reasons: `fdatasync`,
 /// `fdatasync()`, `<logger>`, `[timer]`.
 ///
 /// # Errors
-/// For people: when there are no such frames.
+/// A message for the user if there is no such frame.
 pub fn time_within(name: &str, database: &Database, table: &Table) -> Result<Vec<f64>, String> {
     let union = &database.union;
     let pattern = Glob::new(name);
@@ -52,10 +52,10 @@ pub fn time_within(name: &str, database: &Database, table: &Table) -> Result<Vec
             .collect();
         let instead = did_you_mean(&pattern, names);
         return Err(format!(
-            "no frame is called {name}{instead} (`executions export --format folded` lists all frames)"
+            "no frame matches {name}{instead} (`executions export --format folded` lists all frames)"
         ));
     }
-    // A context stands behind the one around it.
+    // The context around a context has a lower number, so one pass in ascending order suffices.
     let mut within = called;
     for id in 0..count {
         let around = union
@@ -88,7 +88,7 @@ impl Chooser<'_> {
             Expr::Or(parts) => self.together(parts, false, |any, one| any || one),
             Expr::Not(part) => Ok(self.choose(part)?.into_iter().map(|is| !is).collect()),
             Expr::Event(name) => Err(format!(
-                "`{}` alone chooses nothing: compare it, as in `{} > 10ms`",
+                "`{}` alone is not a condition: compare it with a value, as in `{} > 10ms`",
                 name.text(),
                 name.text()
             )),
@@ -156,7 +156,7 @@ impl Values<'_> {
             Values::Numbers(numbers, dimension) => {
                 let wanted = number(value, *dimension)?;
                 if matches!(operator, Operator::Matches | Operator::MatchesNot) {
-                    return Err("numbers have no pattern".to_owned());
+                    return Err("numbers cannot match a pattern: use ==, !=, < or >".to_owned());
                 }
                 let holds = |number: &f64| {
                     number
@@ -185,8 +185,8 @@ impl Values<'_> {
             }
             Values::Both(parts) => {
                 let texts = parts[1].compare(operator, value)?;
-                // Of a text a number is none of those: it has no order among them, and is not
-                // equal.
+                // In a column of numbers and texts, a text has no order relative to a number, and
+                // is not equal to it.
                 match (parts[0].compare(operator, value), operator) {
                     (Ok(numbers), Operator::Equal | Operator::NotEqual) => {
                         Ok(either(numbers, texts))
@@ -207,8 +207,8 @@ impl Values<'_> {
     }
 }
 
-/// The order of a text and what it is compared with. Integers too large for exact numbers are
-/// texts: such columns have the order of their numbers, in which other texts have no place.
+/// Order of a text relative to a value. Integers that are too large for an exact float are stored
+/// as texts: such columns are ordered by number, and other texts are unordered in them.
 fn order(text: &str, value: &Value) -> Option<Ordering> {
     let integer = text.parse::<i128>().ok();
     match value {
@@ -225,15 +225,15 @@ fn either(one: Vec<bool>, other: Vec<bool>) -> Vec<bool> {
         .collect()
 }
 
-/// Integers beyond are not told from their neighbours.
+/// Integers beyond 2^53 are not distinguishable from their neighbours as floats.
 const EXACT: i128 = 1 << 53;
 
-/// A number with or without a unit: nanoseconds of times, bytes of sizes.
+/// A number with or without a unit, in nanoseconds for times and in bytes for sizes.
 fn number(value: &Value, of: Option<Dimension>) -> Result<f64, String> {
     let text = match value {
         Value::Integer(number) if number.abs() > EXACT => {
             return Err(format!(
-                "{number}: integers beyond 2^53 are rounded here: ask for them by `tracebraid executions sql`"
+                "{number}: integers beyond 2^53 are rounded here: select them with `tracebraid executions sql`"
             ));
         }
         Value::Integer(number) => return Ok(*number as f64),
@@ -242,29 +242,30 @@ fn number(value: &Value, of: Option<Dimension>) -> Result<f64, String> {
     };
     match (quantity(text), of) {
         (None, _) => Err(format!(
-            "`{text}`: a number is expected, as 10, 1.5ms, 20us, 3s, 64KiB or 2MiB"
+            "`{text}`: not a number: write for example 10, 1.5ms, 20us, 3s, 64KiB or 2MiB"
         )),
         (Some((_, Some(Dimension::Size))), Some(Dimension::Time)) => Err(format!(
-            "`{text}` is a size, and it is compared with a time: give one as 1.5ms, 20us or 3s"
+            "`{text}` is a size, but the column contains times: write for example 1.5ms, 20us or 3s"
         )),
         (Some((_, Some(Dimension::Time))), Some(Dimension::Size)) => Err(format!(
-            "`{text}` is a time, and it is compared with a size: give one as 64KiB or 2MiB"
+            "`{text}` is a time, but the column contains sizes: write for example 64KiB or 2MiB"
         )),
         (Some((number, _)), _) => Ok(number),
     }
 }
 
-/// Of what a unit is.
+/// Dimension of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
-    /// Nanoseconds and their multiples.
+    /// Nanoseconds and multiples.
     Time,
-    /// Bytes and their multiples.
+    /// Bytes and multiples.
     Size,
 }
 
-/// A number with a unit of time, in nanoseconds, or of memory, in bytes; and what its unit is of,
-/// if it has one. The unit may stand apart: `5 ms`.
+/// Parses a number with a unit of time (result in nanoseconds) or of memory (result in bytes), or
+/// without a unit. Also returns the dimension of the unit. A space may separate number and unit: `5
+/// ms`.
 pub fn quantity(text: &str) -> Option<(f64, Option<Dimension>)> {
     let at =
         text.find(|digit: char| !digit.is_ascii_digit() && !matches!(digit, '.' | '-' | '+' | '_'));

@@ -1,8 +1,8 @@
 //! Calling contexts: the union of the trees of all executions.
 //!
-//! A context is a chain of frames from the outermost inwards. Frames are functions, and what stands
-//! for something else that takes time: a thread that is waited for, a system call, a reason to
-//! wait. Each context is kept once, so an execution's tree is a list of contexts with times.
+//! A context is a chain of frames from the outermost inwards. A frame is a function or another
+//! consumer of time: an awaited thread, a system call, a wait reason. Each context is stored once,
+//! so an execution's tree is a list of contexts with times.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -11,30 +11,30 @@ use tracebraid_follow::KeyHasher;
 
 use crate::names::NameId;
 
-/// Numbers that were given here need no slow hash.
+/// The keys are small numbers that this crate assigns, so a fast hash is safe.
 pub(crate) type Hasher = BuildHasherDefault<KeyHasher>;
 
-/// A calling context.
+/// Number of a calling context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u32);
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
     /// A function of a program or of the kernel.
     Function,
-    /// A system call that is going on.
+    /// A system call in progress.
     Call,
-    /// Another thread, which is waited for, has the CPU or uses the device.
+    /// Another thread: awaited, running on the CPU, or using the device.
     Thread,
-    /// Why the thread does not run.
+    /// The reason why the thread does not run.
     Reason,
-    /// What exactly it waits for: a device, an interrupt.
+    /// The object of the wait: a device, an interrupt.
     Detail,
 }
 
 impl FrameKind {
-    /// All, in the order of their numbers in databases.
+    /// All kinds, in the order of their numbers in databases.
     pub const ALL: [FrameKind; 5] = [
         FrameKind::Function,
         FrameKind::Call,
@@ -43,7 +43,7 @@ impl FrameKind {
         FrameKind::Detail,
     ];
 
-    /// What it is called.
+    /// Name in databases and output.
     pub fn word(self) -> &'static str {
         match self {
             FrameKind::Function => "function",
@@ -55,21 +55,22 @@ impl FrameKind {
     }
 }
 
-/// A frame.
+/// An element of a calling context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
-    /// What it is.
+    /// Kind of the frame.
     pub kind: FrameKind,
-    /// What it is called.
+    /// Number of its name, see [`Names`](crate::Names).
     pub name: NameId,
 }
 
-/// All contexts, the empty one first. Each stands behind the one around it.
+/// All contexts. The first is empty; each context has a higher number than the context around it.
 #[derive(Clone, Debug)]
 pub struct Contexts {
-    /// The context around each, and its innermost frame; the empty one has itself around it.
+    /// The context around each context, and its innermost frame. The empty context is around
+    /// itself.
     nodes: Vec<(ContextId, Option<Frame>)>,
-    /// How many frames each has.
+    /// Number of frames of each context.
     depths: Vec<u32>,
     index: HashMap<(ContextId, Frame), ContextId, Hasher>,
 }
@@ -88,11 +89,11 @@ impl Contexts {
     /// The context without frames.
     pub const EMPTY: ContextId = ContextId(0);
 
-    /// So many frames a context has at most: whoever goes from each context outwards shall come to
-    /// an end in time.
+    /// Maximum number of frames of a context. Bounds the cost of walking outwards from every
+    /// context.
     pub const DEEPEST: u32 = 4096;
 
-    /// The context of a frame within another context; within the deepest ones that one itself.
+    /// The context of a frame within another context. At the maximum depth, `around` itself.
     pub fn within(&mut self, around: ContextId, frame: Frame) -> ContextId {
         let (nodes, depths) = (&mut self.nodes, &mut self.depths);
         *self.index.entry((around, frame)).or_insert_with(|| {
@@ -106,7 +107,7 @@ impl Contexts {
         })
     }
 
-    /// The context around one, and its innermost frame; none of the empty one.
+    /// The context around a context, and its innermost frame; `None` for the empty context.
     pub fn parts(&self, context: ContextId) -> Option<(ContextId, Frame)> {
         let (around, frame) = self.nodes.get(context.0 as usize)?;
         Some((*around, (*frame)?))
@@ -127,7 +128,7 @@ impl Contexts {
         frames
     }
 
-    /// How many there are, with the empty one.
+    /// Number of contexts, including the empty one.
     pub fn count(&self) -> usize {
         self.nodes.len()
     }

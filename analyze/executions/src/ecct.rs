@@ -1,15 +1,15 @@
-//! The enhanced calling context tree of an execution: its critical path, with the stacks of whoever
-//! was on it.
+//! The enhanced calling context tree of an execution: its critical path, with the call stacks of
+//! the threads on it.
 //!
-//! What a thread did itself stands under its stack. What it waited for stands under the stack that
-//! it waited in: the system call, and the reason, or, where another thread was waited for, that
-//! thread with what it did in the meantime, and so on. Under the loss of a CPU stands who had it,
-//! with what that one ran; under a wait for a block device who else used the device, each with a
-//! part of the time.
+//! The thread's own work is placed under its stack. A wait is placed under the stack in which the
+//! thread waits: the system call, and the reason or, if it waits for another thread, that thread
+//! and its work in the meantime, and so on. Loss of the CPU is placed under the thread that has the
+//! CPU, with the stacks of that thread. A wait for a block device is divided among the threads that
+//! use the device.
 //!
-//! After `GenerateECCT` (Figures 3 and 4) of Doray and Dagenais, "Diagnosing performance variations
-//! by comparing multi-level execution traces" (2016). That a chain of threads ends is the path's
-//! promise.
+//! Source: `GenerateECCT` (Figures 3 and 4) of Doray and Dagenais, "Diagnosing performance
+//! variations by comparing multi-level execution traces" (2016). The graph guarantees that a chain
+//! of threads ends.
 
 use std::collections::HashMap;
 
@@ -22,33 +22,34 @@ use crate::contexts::{ContextId, Contexts, Frame, FrameKind, Hasher};
 use crate::names::{NameId, Names};
 use crate::stacks::{StackId, Stacks, ThreadStacks};
 
-/// Where the time of an execution went.
+/// Time of an execution by calling context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ecct {
-    /// Nanoseconds in each context itself, without those within it; in the order of contexts, none
-    /// of them 0.
+    /// Nanoseconds of each context's own time, without inner contexts. Contexts ascend; no time is
+    /// 0.
     pub times: Vec<(ContextId, u64)>,
 }
 
 impl Ecct {
-    /// All of the time: the execution's duration in nanoseconds.
+    /// Sum of all times: the execution's duration in nanoseconds.
     pub fn total(&self) -> u64 {
         self.times.iter().map(|(_, time)| time).sum()
     }
 }
 
-/// A stretch of an execution's time: in which context which thread was.
+/// A stretch of an execution's time in one thread and context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutionStep {
-    /// Its duration in nanoseconds, more than none.
+    /// Nanoseconds, at least 1.
     pub duration: u64,
-    /// The thread on the path; of another one that has its CPU, the context tells.
+    /// The thread on the path. If another thread has its CPU, only the context contains the other
+    /// thread.
     pub actor: Option<ActorId>,
-    /// The context. Of a wait for a block device, that of the thread's own part.
+    /// The context. For a wait for a block device, the context of the thread's own share.
     pub context: ContextId,
 }
 
-/// Times that may be of one context several times: each context once, ascending.
+/// Sums the times of each context, and sorts by context.
 pub(crate) fn add_up(times: &mut Vec<(ContextId, u64)>) {
     times.sort_unstable();
     times.dedup_by(|later, earlier| {
@@ -63,25 +64,25 @@ pub(crate) fn add_up(times: &mut Vec<(ContextId, u64)>) {
 /// Frame for block requests whose issuing thread is unknown.
 const UNKNOWN_USER: &str = "requests of an unknown thread";
 
-/// Makes trees of executions of a trace.
+/// Builds trees of the executions of a trace.
 #[derive(Debug)]
 pub struct Builder<'t> {
     graph: &'t Graph,
     stacks: &'t Stacks,
     threads: &'t HashMap<ActorId, ThreadStacks>,
-    /// Contexts of all trees that were made.
+    /// Contexts of all trees so far.
     pub contexts: Contexts,
-    /// What frames are called.
+    /// Names of the frames.
     pub names: Names,
-    /// Stacks within contexts.
+    /// Context of a stack within a context.
     known: HashMap<(ContextId, StackId), ContextId, Hasher>,
-    /// When the execution ends: threads are called what they were called then.
+    /// End of the execution; threads have the names that they had then.
     until: i64,
-    /// Room for those of a tree that is made.
+    /// Allocation that is reused between trees.
     bases: Vec<Option<ContextId>>,
 }
 
-/// What trees of executions have in common, without what is known of the threads.
+/// State that the trees of executions share, apart from the stacks of threads.
 #[derive(Debug, Default)]
 pub(crate) struct Common {
     pub(crate) contexts: Contexts,
@@ -89,16 +90,16 @@ pub(crate) struct Common {
     pub(crate) known: HashMap<(ContextId, StackId), ContextId, Hasher>,
 }
 
-/// A tree that is being made.
+/// A tree under construction.
 struct Growing<'p> {
     path: &'p Path,
-    /// By hop: the context in which its thread's own stacks stand.
+    /// By hop: the context under which its thread's stacks are placed.
     bases: Vec<Option<ContextId>>,
-    /// Of a context several times, in no order.
+    /// Unordered; a context may occur several times.
     times: Vec<(ContextId, u64)>,
-    /// One behind the other.
+    /// In the order of time.
     steps: Vec<ExecutionStep>,
-    /// Whose segment is added.
+    /// Thread of the current segment.
     actor: Option<ActorId>,
 }
 
@@ -108,14 +109,14 @@ impl Growing<'_> {
         self.step(context, time);
     }
 
-    /// Time of a context, of a part of a segment.
+    /// Adds time to a context, for a share of a segment.
     fn share(&mut self, context: ContextId, time: u64) {
         if time > 0 {
             self.times.push((context, time));
         }
     }
 
-    /// What comes next.
+    /// Appends a step, or extends the last one.
     fn step(&mut self, context: ContextId, duration: u64) {
         let actor = self.actor;
         match self.steps.last_mut() {
@@ -133,8 +134,8 @@ impl Growing<'_> {
 }
 
 impl<'t> Builder<'t> {
-    /// For executions in that graph, with the stacks of threads; `names` are those of their
-    /// functions.
+    /// Creates a builder for executions in `graph`, with the stacks of threads; `names` contains
+    /// the names of functions.
     pub fn new(
         graph: &'t Graph,
         stacks: &'t Stacks,
@@ -153,7 +154,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Goes on from other trees.
+    /// Continues the contexts and names of other trees.
     pub(crate) fn going_on(
         graph: &'t Graph,
         stacks: &'t Stacks,
@@ -175,7 +176,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Trees that are made go on from contexts that are known.
+    /// Continues existing contexts.
     pub fn with_contexts(mut self, contexts: Contexts) -> Self {
         self.contexts = contexts;
         self
@@ -186,8 +187,8 @@ impl<'t> Builder<'t> {
         self.ecct_and_steps(path).0
     }
 
-    /// The tree of a critical path, and what came one behind the other. The steps last as long as
-    /// the path.
+    /// The tree of a critical path, and its steps in the order of time. The durations of the steps
+    /// add up to the length of the path.
     pub fn ecct_and_steps(&mut self, path: &Path) -> (Ecct, Vec<ExecutionStep>) {
         let mut bases = std::mem::take(&mut self.bases);
         bases.clear();
@@ -255,7 +256,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// A thread runs: its stacks.
+    /// The thread runs: adds its stacks.
     fn runs(
         &mut self,
         growing: &mut Growing<'_>,
@@ -274,7 +275,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// It could run, and another thread has the CPU: what that one does there.
+    /// The thread is runnable while another thread has the CPU: adds the work of that thread.
     fn lacks_cpu(
         &mut self,
         growing: &mut Growing<'_>,
@@ -295,8 +296,8 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// A wait for a block device: each other thread has the part of the time in which the device
-    /// served it.
+    /// Wait for a block device: each other thread is charged with the time in which the device
+    /// served its requests.
     fn uses_device(
         &mut self,
         growing: &mut Growing<'_>,
@@ -335,9 +336,9 @@ impl<'t> Builder<'t> {
         growing.share(context, rest);
     }
 
-    /// The context in which the own stacks of a hop's thread stand.
+    /// The context under which the stacks of a hop's thread are placed.
     fn base(&mut self, growing: &mut Growing<'_>, hop: u32) -> ContextId {
-        // From the hop up to one of which it is known; then back.
+        // Goes from the hop up to one whose context is known, and back.
         let mut way: Vec<u32> = Vec::new();
         let mut at = Some(hop);
         let mut base = Contexts::EMPTY;
@@ -370,10 +371,11 @@ impl<'t> Builder<'t> {
         base
     }
 
-    /// Where the stacks of a thread stand that another one waits for, whose stacks stand in `base`.
+    /// The context for the stacks of an awaited thread; the stacks of the waiting thread are placed
+    /// under `base`.
     fn goes_over(&mut self, base: ContextId, waiting: ActorId, hop: &Hop) -> ContextId {
         let mut context = match hop.link {
-            // The waiting thread worked for others in the meantime.
+            // The waiting thread worked for other executions in the meantime.
             Link::Passes | Link::Busy | Link::Unseen => base,
             _ => {
                 let since = if is_handed(hop) {
@@ -408,9 +410,9 @@ impl<'t> Builder<'t> {
         stacks.map_or(Stacks::EMPTY, |stacks| stacks.at(time))
     }
 
-    /// A stack within a context.
+    /// The context of a stack within a context.
     fn under(&mut self, base: ContextId, stack: StackId) -> ContextId {
-        // Up to what is known: stacks may be deep.
+        // Goes up to a known context only, as stacks may be deep.
         let mut functions: Vec<(StackId, NameId)> = Vec::new();
         let mut at = stack;
         let mut context = base;
@@ -461,13 +463,13 @@ impl<'t> Builder<'t> {
     }
 }
 
-/// Whether the execution's last thread did other work before it waited for the hand-over: only then
-/// it waits at the end of the hop.
+/// True if the execution's last thread did other work before it waited for the hand-over. Only then
+/// does it wait at the end of the hop.
 fn is_handed(hop: &Hop) -> bool {
     hop.replaces && hop.parent == Some(0) && hop.begin < hop.end
 }
 
-/// Whether what exactly is waited for is one of few things: connections and futexes are too many.
+/// True if the objects of a wait reason are few. Connections and futexes are too many for contexts.
 fn is_one_of_few(reason: WaitReason) -> bool {
     matches!(
         reason,
@@ -479,8 +481,7 @@ fn is_one_of_few(reason: WaitReason) -> bool {
     )
 }
 
-/// The name of a thread of the kernel without that of its CPU: which of them does the work is
-/// chance.
+/// Name of a kernel thread without its CPU: it is chance which CPU's thread does the work.
 fn one_for_all_cpus(name: &str) -> &str {
     match name.split_once('/') {
         Some(("kworker", _)) => "kworker",

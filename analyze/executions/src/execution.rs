@@ -1,4 +1,4 @@
-//! Which executions there are, and whose they are.
+//! Executions, and the threads to which they belong.
 
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_follow::{CpuKey, ThreadKey};
@@ -11,36 +11,36 @@ use tracebraid_periods::{Bound, Ended, EndedPeriod};
 use crate::delimit;
 use crate::turns::{Label, RecordThread, Turns};
 
-/// An execution of a task: from one event record to another one.
+/// An execution of a task, from one event record to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
-    /// Its place among the definitions.
+    /// Index of its definition.
     pub kind: usize,
-    /// Numbers of the executions around it, from the outside, and its own: from 1 in the order of
-    /// beginnings.
+    /// Numbers of the enclosing executions, the outermost first, and its own number. Numbers begin
+    /// at 1, in the order of begins.
     pub numbers: Vec<u64>,
-    /// When it begins, in nanoseconds from the origin.
+    /// Begin, in nanoseconds from the origin.
     pub begin: i64,
-    /// When it ends.
+    /// End, in nanoseconds from the origin.
     pub end: i64,
-    /// The thread in which it begins, if that is known.
+    /// Thread in which it begins, if it is known.
     pub first: Option<ActorId>,
-    /// The thread in which it ends.
+    /// Thread in which it ends, if it is known.
     pub last: Option<ActorId>,
-    /// What its definition captures, of the beginning and then of the end.
+    /// Captured values: those of the beginning, then those of the end.
     pub values: Vec<Datum>,
-    /// How it may have gone from the first thread to the last one, if these are two.
+    /// Possible hand-over from the first to the last thread, if they differ.
     pub passed: Option<Passed>,
 }
 
 impl Execution {
-    /// Its duration in nanoseconds.
+    /// Duration in nanoseconds.
     pub fn duration(&self) -> u64 {
         self.begin.abs_diff(self.end)
     }
 
     /// Critical path of the thread in which it ends, and of the thread in which it begins up to the
-    /// hand-over. None if its thread is unknown.
+    /// hand-over. `None` if its thread is unknown.
     pub fn path(&self, graph: &Graph) -> Option<Path> {
         if let Some(passed) = &self.passed {
             return Some(graph.passed_path(passed));
@@ -50,11 +50,12 @@ impl Execution {
     }
 }
 
-/// What thread an event record belongs to: kept with each period, behind what its definition
+/// The thread of an event record. It is captured for each period, after the definition's own
 /// captures.
 const THREAD: Field = Field::OwnTid;
 
-/// Definitions that also keep in which threads periods begin and end: those of executions.
+/// Adds to each definition the capture of the thread in which a period begins and ends, which
+/// executions need.
 pub fn with_threads(mut periods: Periods) -> Periods {
     let thread = Capture {
         name: "thread".to_owned(),
@@ -70,7 +71,7 @@ pub fn with_threads(mut periods: Periods) -> Periods {
     periods
 }
 
-/// The executions that periods of definitions [`with_threads`] are.
+/// Executions from ended periods of definitions [`with_threads`].
 pub fn executions(set: &TraceSet, graph: &Graph, ended: Ended) -> Vec<Execution> {
     let kernels = Kernels::of_graph(set, graph);
     let whose = Whose::new(&kernels, graph);
@@ -91,18 +92,18 @@ pub fn executions(set: &TraceSet, graph: &Graph, ended: Ended) -> Vec<Execution>
     periods.map(execution).collect()
 }
 
-/// By trace: the kernel trace of its machine.
+/// The kernel trace of the same machine, by trace.
 #[derive(Debug)]
 pub(crate) struct Kernels(Vec<Option<u32>>);
 
-/// Finds out in which thread something is that a trace tells.
+/// Resolves the threads of event records.
 pub(crate) struct Whose<'g> {
     graph: &'g Graph,
     kernels: &'g Kernels,
 }
 
 impl Kernels {
-    /// Those are of kernels that tell who ran.
+    /// Kernel traces are those that record the running threads.
     pub(crate) fn of_graph(set: &TraceSet, graph: &Graph) -> Kernels {
         Kernels::new(set, |index| {
             graph
@@ -125,7 +126,7 @@ impl Kernels {
         Kernels(set.traces.iter().enumerate().map(kernel).collect())
     }
 
-    /// The kernel trace of the machine that a trace is of.
+    /// The kernel trace of a trace's machine.
     pub(crate) fn of(&self, trace: u32) -> Option<u32> {
         self.0.get(trace as usize).copied().flatten()
     }
@@ -136,7 +137,7 @@ impl<'g> Whose<'g> {
         Whose { graph, kernels }
     }
 
-    /// The execution of a period; with a label if executions of its kind go from one thread to
+    /// The execution of a period. Has a label if executions of its kind go from one thread to
     /// another.
     pub(crate) fn execution(
         &self,
@@ -176,7 +177,7 @@ impl<'g> Whose<'g> {
         }
     }
 
-    /// The thread of an event record, and what was captured besides.
+    /// The thread of an event record, and its other captures.
     fn of(&self, bound: Bound) -> (Option<ActorId>, Vec<Datum>) {
         let actor = self.actor(bound.time, &RecordThread::of(&bound));
         let mut captures = bound.captures;
@@ -193,13 +194,13 @@ impl<'g> Whose<'g> {
         }
     }
 
-    /// The thread with that id.
+    /// The thread with an id.
     pub(crate) fn thread(&self, trace: u32, tid: Option<i64>, time: i64) -> Option<ActorId> {
         let (trace, tid) = (self.kernels.of(trace)?, i32::try_from(tid?).ok()?);
         self.graph.at(ThreadKey { trace, tid }, time)
     }
 
-    /// Who ran on a CPU.
+    /// The thread that ran on a CPU.
     fn on(&self, trace: u32, cpu: u32, time: i64) -> Option<ActorId> {
         let trace = self.kernels.of(trace)?;
         match self.graph.occupied(CpuKey { trace, cpu }, time).first()?.by {
@@ -209,7 +210,7 @@ impl<'g> Whose<'g> {
     }
 }
 
-/// What a trace says of the machine that it is of.
+/// Hostname in a trace's environment.
 pub(crate) fn machine(trace: &Trace) -> Option<&str> {
     let class = &trace.layout.class;
     class.env_str("hostname").or_else(|| class.env_str("host"))

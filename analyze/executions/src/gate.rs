@@ -1,4 +1,4 @@
-//! Gates: whether the second of two groups of executions significantly exceeds the first.
+//! Gates: conditions on how much the second of two groups of executions may exceed the first.
 
 use crate::compare::{Difference, SURE};
 use crate::condition::{Dimension, quantity};
@@ -8,8 +8,8 @@ use crate::groups::Group;
 use crate::statistics::chance_of_more;
 use crate::values::{Values, named};
 
-/// A condition that the second of two groups meets if it does not have more of something than the
-/// first by more than that.
+/// A condition that the second group meets unless its mean exceeds the first group's by more than
+/// the allowed amount.
 #[derive(Clone, Debug)]
 pub struct Gate {
     what: String,
@@ -19,9 +19,9 @@ pub struct Gate {
 
 #[derive(Clone, Copy, Debug)]
 enum Most {
-    /// Part of the first group's mean.
+    /// Fraction of the first group's mean.
     Part(f64),
-    /// In nanoseconds or bytes if it has a unit, else in the figure's.
+    /// Nanoseconds or bytes if the amount has a unit, otherwise in the unit of the metric.
     Number(f64, Option<Dimension>),
 }
 
@@ -29,15 +29,14 @@ enum Most {
 const CONTEXT: &str = "context";
 
 impl Gate {
-    /// `FIGURE > AMOUNT`.
+    /// Parses `METRIC > AMOUNT`.
     ///
     /// # Errors
-    /// When it is not of that form.
+    /// A message for the user if the text does not have that form.
     pub fn parse(text: &str) -> Result<Gate, String> {
-        let wrong = || {
-            format!("`{text}`: FIGURE > AMOUNT is expected, as `duration > 5%` or `context > 1ms`")
-        };
-        // A frame may be called so.
+        let wrong =
+            || format!("`{text}`: write METRIC > AMOUNT, as `duration > 5%` or `context > 1ms`");
+        // The name of a frame may contain `>`.
         let (what, most) = text.rsplit_once('>').ok_or_else(wrong)?;
         let (what, most) = (what.trim(), most.trim());
         let number = match most.strip_suffix('%') {
@@ -62,7 +61,7 @@ impl Gate {
         })
     }
 
-    /// How much more it may be, given the first group's mean.
+    /// Allowed excess over the first group's mean.
     fn most(&self, mean: f64) -> f64 {
         match self.most {
             Most::Part(part) => part * mean.abs(),
@@ -70,7 +69,7 @@ impl Gate {
         }
     }
 
-    /// The first group's numbers, each as much greater as may be.
+    /// The first group's numbers, each increased by the allowed amount.
     fn shifted(&self, first: &[f64]) -> Vec<f64> {
         first
             .iter()
@@ -78,8 +77,8 @@ impl Gate {
             .collect()
     }
 
-    /// That the amount is one of what it is about: a time of times, without a unit only where the
-    /// name has it. None is none in any unit.
+    /// Checks the unit of the amount against the unit of the metric. An amount without a unit is
+    /// allowed only if the metric's name contains the unit; 0 is allowed without a unit.
     fn fits(&self, unit: &str) -> Result<(), String> {
         let Most::Number(number, dimension) = self.most else {
             return Ok(());
@@ -91,39 +90,39 @@ impl Gate {
             ("ns", None) if what.ends_with("_ns") => Ok(()),
             ("bytes", None) if what.ends_with("_bytes") => Ok(()),
             ("ns", None) => Err(format!(
-                "{what} is a time: say in which unit, as 5ms, 20us, 3s, or as a part, 5%"
+                "{what} is a time: give a unit, as 5ms, 20us or 3s, or a percentage, as 5%"
             )),
             ("bytes", None) => Err(format!(
-                "{what} is a size: say in which unit, as 64KiB, 2MiB, 100B, or as a part, 5%"
+                "{what} is a size: give a unit, as 64KiB, 2MiB or 100B, or a percentage, as 5%"
             )),
             ("ns", Some(Dimension::Size)) => Err(format!(
-                "{what} is a time, and the amount is a size: give one as 5ms, or 5%"
+                "{what} is a time, but the amount is a size: write for example 5ms or 5%"
             )),
             ("bytes", Some(Dimension::Time)) => Err(format!(
-                "{what} is a size, and the amount is a time: give one as 64KiB, or 5%"
+                "{what} is a size, but the amount is a time: write for example 64KiB or 5%"
             )),
             (_, _) => Err(format!(
-                "{what} is a number without a unit: give one as 5, or 5%"
+                "{what} is a number without a unit: write for example 5 or 5%"
             )),
         }
     }
 }
 
-/// What came of a gate.
+/// Result of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is not surely more, nor may there be.
+    /// The excess is at most the allowed amount.
     Passed,
-    /// There is surely more.
+    /// The excess is significantly greater than allowed.
     Failed,
-    /// There may be more, and that may be chance.
+    /// The excess is greater than allowed, but not significantly.
     Undecided,
-    /// Too few executions have it.
+    /// Too few executions have the metric.
     Undecidable,
 }
 
 impl Outcome {
-    /// Of more than is allowed, and how sure that is.
+    /// Result of whether the excess is greater than allowed, and significantly so.
     fn of(is_more: bool, is_sure: bool) -> Outcome {
         match (is_more, is_sure) {
             (false, _) => Outcome::Passed,
@@ -132,7 +131,7 @@ impl Outcome {
         }
     }
 
-    /// Its name.
+    /// Name in output.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Passed => "passed",
@@ -142,7 +141,8 @@ impl Outcome {
         }
     }
 
-    /// What came of all gates together: a failure counts most, then what cannot be decided.
+    /// Result of several gates: failed if one failed, otherwise undecidable if one is undecidable,
+    /// otherwise passed.
     pub fn of_all(decisions: &[Decision]) -> Outcome {
         let has = |outcome| decisions.iter().any(|of| of.outcome == outcome);
         let decided = [Outcome::Failed, Outcome::Undecidable]
@@ -152,53 +152,53 @@ impl Outcome {
     }
 }
 
-/// What a gate is about.
+/// Subject of a gate.
 #[derive(Clone, Debug)]
 pub enum About {
-    /// A figure, or the time in frames of a name.
+    /// A metric, or the time in frames with a name.
     Figure(String),
-    /// The time in a context itself: that which has most more of those that decide; none if there
-    /// are none.
+    /// Own time of a context: of those that decide the result, the context with the greatest
+    /// excess. `None` if there is no context.
     Context(Option<ContextId>),
 }
 
-/// Why a gate has its outcome.
+/// Reason for a gate's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// There is that much more, or not.
+    /// The size of the excess.
     Excess,
-    /// That group has fewer than two executions: its number, and how many it has.
+    /// A group has fewer than two executions: its index, and its number of executions.
     FewExecutions(usize, usize),
-    /// No execution has a value of that.
+    /// No execution has a value of the metric.
     NoValue(String),
-    /// Fewer than two executions of a group have that.
+    /// Fewer than two executions of a group have the metric.
     FewValues(String),
-    /// That has infinite values.
+    /// The metric has infinite values.
     Infinite(String),
-    /// No execution of either group has that context.
+    /// No execution of either group has the context.
     Nowhere(String),
 }
 
-/// What a gate decided, and by what.
+/// Result of a gate, with the numbers that led to it.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// As it was given.
+    /// The condition, as the user wrote it.
     pub condition: String,
-    /// The outcome.
+    /// Result.
     pub outcome: Outcome,
-    /// Why.
+    /// Reason for the result.
     pub reason: Reason,
-    /// What it is about.
+    /// Subject of the gate.
     pub about: About,
-    /// The unit of the numbers.
+    /// Unit of the numbers.
     pub unit: String,
-    /// The groups' means.
+    /// Mean of each group.
     pub means: Option<[f64; 2]>,
-    /// How much more the second group has, as it was tested.
+    /// Excess of the second group over the first, as it was tested.
     pub more: Option<f64>,
-    /// How much more the second group may have.
+    /// Allowed excess.
     pub allowed: Option<f64>,
-    /// How probable it is by chance that it has more than that.
+    /// Probability that chance alone leads to an excess over the allowed amount.
     pub chance: Option<f64>,
 }
 
@@ -220,38 +220,38 @@ impl Decision {
         }
     }
 
-    /// How much more the second group has on average.
+    /// Difference of the means: second group minus first.
     pub fn difference(&self) -> Option<f64> {
         self.means.map(|[first, second]| second - first)
     }
 }
 
-/// A gate that is about something that executions do not have, or that its amount does not fit.
+/// Error of a gate whose metric does not exist, or whose amount does not fit the metric.
 #[derive(Clone, Debug)]
 pub struct GateError {
-    /// The gate, as it was given.
+    /// The condition, as the user wrote it.
     pub condition: String,
-    /// What is wrong.
+    /// Message for the user.
     pub message: String,
 }
 
-/// Two groups of executions that were compared.
+/// Two groups of executions that are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'c> {
-    /// Where they are kept.
+    /// Database of the executions.
     pub database: &'c Database,
-    /// All executions of their kind.
+    /// All executions of the kind.
     pub table: &'c Table,
     /// The groups.
     pub groups: &'c [Group; 2],
-    /// How they differ by context.
+    /// Differences by context.
     pub differences: &'c [Difference],
 }
 
-/// What came of gates.
+/// Evaluates gates.
 ///
 /// # Errors
-/// When executions do not have what is asked for.
+/// If executions do not have a metric of a gate.
 pub fn decisions(gates: &[Gate], pair: Pair<'_>) -> Result<Vec<Decision>, GateError> {
     let decide = |gate: &Gate| {
         let wrong = |message| GateError {
@@ -277,14 +277,14 @@ pub fn decisions(gates: &[Gate], pair: Pair<'_>) -> Result<Vec<Decision>, GateEr
 fn contexts(gate: &Gate, pair: Pair<'_>) -> Decision {
     let own: Vec<&Difference> = pair.differences.iter().filter(|of| !of.is_whole).collect();
     let allowed = |of: &Difference| gate.most(of.groups[0].mean);
-    // As many are looked at.
+    // Corrected for the number of contexts that are tested.
     let chance = |of: &Difference| {
         let [first, second] =
             [0, 1].map(|at: usize| own_times(pair.table, &pair.groups[at], of.context));
         (chance_of_more(&gate.shifted(&first), &second) * own.len() as f64).min(1.0)
     };
     let too_much = own.iter().copied().filter(|of| of.test.more > allowed(of));
-    // They must differ, and by more than that.
+    // The difference must be significant, and so must be its excess over the allowed amount.
     let (sure, other): (Vec<_>, Vec<_>) =
         too_much.partition(|of| of.is_sure() && chance(of) < SURE);
     let is_more = !sure.is_empty() || !other.is_empty();
@@ -307,7 +307,7 @@ fn contexts(gate: &Gate, pair: Pair<'_>) -> Decision {
     }
 }
 
-/// That with most more.
+/// The difference with the greatest excess.
 fn greatest<'d>(list: &[&'d Difference]) -> Option<&'d Difference> {
     let more = |of: &Difference| of.test.more;
     let greatest = list
@@ -316,7 +316,7 @@ fn greatest<'d>(list: &[&'d Difference]) -> Option<&'d Difference> {
     greatest.copied()
 }
 
-/// The time of each execution of a group in a context itself.
+/// Own time of each execution of a group in a context.
 fn own_times(table: &Table, group: &Group, context: ContextId) -> Vec<f64> {
     let time = |&row: &usize| {
         let times = table.rows.of(row);
@@ -329,7 +329,7 @@ fn own_times(table: &Table, group: &Group, context: ContextId) -> Vec<f64> {
     group.iter().map(time).collect()
 }
 
-/// Tests any number that conditions take: figures, times in frames, captured values.
+/// Tests any number that conditions accept: metrics, times in frames, captured values.
 fn figure(gate: &Gate, what: &str, pair: Pair<'_>) -> Result<Decision, String> {
     let found = named(what, pair.database, pair.table)?;
     let name = found.name.as_str();
@@ -407,9 +407,9 @@ mod tests {
             assert_eq!(fits(text, unit), Ok(()), "{text}");
         }
         for (text, unit, what) in [
-            ("duration > 5", "ns", "say in which unit"),
+            ("duration > 5", "ns", "give a unit"),
             ("duration > 64KiB", "ns", "the amount is a size"),
-            ("read > 100", "bytes", "say in which unit"),
+            ("read > 100", "bytes", "give a unit"),
             ("read > 1ms", "bytes", "the amount is a time"),
             ("switches > 1ms", "", "without a unit"),
             ("switches > 1KiB", "", "without a unit"),

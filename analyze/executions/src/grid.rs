@@ -26,9 +26,9 @@ const SHORTEST: i64 = 100_000;
 /// from the origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
-    /// Length of a step; every interval but the first one begins at a multiple of it.
+    /// Length of a step; every interval but the first begins at a multiple of it.
     step: i64,
-    /// Beginnings of all intervals but the first one, ascending; `None`: each step is an interval.
+    /// Beginnings of all intervals but the first, ascending; `None`: each step is an interval.
     begins: Option<Arc<[i64]>>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Intervals {
 pub(crate) struct Grid {
     intervals: Intervals,
     /// Ends of the traces that end earlier than others, ascending. A part also ends right after
-    /// each of them.
+    /// each trace.
     ends: Vec<i64>,
 }
 
@@ -96,8 +96,8 @@ fn distribute(bytes: u64, (begin, end): (i64, i64), step: i64, by_step: &mut BTr
     }
 }
 
-/// Beginnings of all intervals but the first one. Each interval but the last one contains at least
-/// `least` bytes.
+/// Beginnings of all intervals but the first. Each interval but the last contains at least `least`
+/// bytes.
 fn begins(by_step: BTreeMap<i64, u64>, step: i64, least: u64) -> Vec<i64> {
     let mut begins = Vec::new();
     let mut bytes = 0u64;
@@ -206,7 +206,7 @@ impl Grid {
 }
 
 impl Intervals {
-    /// Next stage after one that ended at `from`, if everything before `watermark` is known. The
+    /// Next stage after one that ended at `from`, if all events before `watermark` are known. The
     /// stage ends with the last complete interval, so that an interval is not divided into parts.
     /// If no interval is complete, the stage ends at `watermark`: an interval may be too large to
     /// keep until it is complete. `None` if `watermark` is not later than `from`, except at the end

@@ -1,4 +1,4 @@
-//! Two groups of executions of a table, and which figures and texts tell them apart.
+//! Two groups of executions of a table, and the metrics and texts in which they differ.
 
 use crate::compare::{SURE, Times};
 use crate::database::{Database, Figures, Table};
@@ -6,10 +6,10 @@ use crate::multiple_testing::{correct, least_chance};
 use crate::statistics::{Numbers, Spread, Test, coarse, numbers, surer, test};
 use crate::texts::{TextSeparation, rank, texts};
 
-/// Places of executions in their table, ascending.
+/// Indexes of executions in their table, ascending.
 pub type Group = Vec<usize>;
 
-/// The places that are chosen.
+/// Indexes of the selected executions.
 pub fn group(chosen: &[bool]) -> Group {
     let places = chosen.iter().enumerate();
     places
@@ -17,8 +17,8 @@ pub fn group(chosen: &[bool]) -> Group {
         .collect()
 }
 
-/// Groups when none are asked for: the half around the median, and the slowest hundredth (five at
-/// least, if there are twenty). None if durations are not known.
+/// Default groups: the half around the median, and the slowest 1 % (at least five executions, if
+/// there are twenty). `None` if durations are unknown.
 pub fn typical_and_slow(table: &Table) -> Option<[Group; 2]> {
     let durations = &table.figure("duration_ns")?.values;
     let mut order: Vec<usize> = (0..table.len()).collect();
@@ -40,44 +40,45 @@ pub fn typical_and_slow(table: &Table) -> Option<[Group; 2]> {
     ])
 }
 
-/// Times of a group's executions.
+/// Times by context of a group's executions.
 pub fn times<'t>(table: &'t Table, group: &[usize]) -> Vec<Times<'t>> {
     group.iter().map(|&row| table.rows.of(row)).collect()
 }
 
-/// A figure in two groups.
+/// A metric in two groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Separation<'t> {
-    /// The figure.
+    /// The compared metric.
     pub figures: &'t Figures,
-    /// The groups.
+    /// Distribution in each group.
     pub groups: [Spread; 2],
-    /// How they differ; its chance is corrected for the number of figures.
+    /// Difference of the groups; its probability is corrected for the number of metrics.
     pub test: Test,
-    /// How probable it is that an execution of the second group has more of it than one of the
-    /// first, ties being half: 1 or 0 if it tells the groups apart, 0.5 if it tells nothing (the
+    /// Probability that an execution of the second group has a higher value than one of the first;
+    /// ties count half. 0 or 1 if the metric separates the groups, 0.5 if it does not differ (the
     /// area under the ROC curve; Mann and Whitney, 1947).
     pub higher: f64,
 }
 
 impl Separation<'_> {
-    /// True if the probability [`Separation::higher`] differs from 0.5, so that the figure is worth
+    /// True if the probability [`Separation::higher`] differs from 0.5, so that the metric is worth
     /// a row.
     pub fn tells(&self) -> bool {
         self.higher != 0.5
     }
 }
 
-/// What tells two groups apart: the best first.
+/// Metrics and texts in which two groups differ, the best separation first.
 #[derive(Clone, Debug, Default)]
 pub struct Apart<'t> {
-    /// Figures, of those as good as each other the surest first.
+    /// Metrics; among equally good ones, the most significant first.
     pub figures: Vec<Separation<'t>>,
     /// Texts.
     pub texts: Vec<TextSeparation>,
 }
 
-/// Which figures and texts tell two groups apart. Chances are corrected for the number of each.
+/// Compares the metrics and texts of two groups. Probabilities are corrected for the number of
+/// each.
 pub fn separations<'t>(database: &Database, table: &'t Table, groups: [&[usize]; 2]) -> Apart<'t> {
     let (mut figures, least): (Vec<_>, Vec<_>) = figures(table, groups).into_iter().unzip();
     correct(figures.iter_mut().map(|of| &mut of.test.chance).zip(least));
@@ -94,14 +95,14 @@ pub fn separations<'t>(database: &Database, table: &'t Table, groups: [&[usize];
 }
 
 impl Separation<'_> {
-    /// Whether the figure differs significantly, if its probability is corrected.
+    /// True if the difference is significant, once its probability is corrected.
     pub fn is_sure(&self) -> bool {
         self.test.chance < SURE
     }
 }
 
-/// The figures in two groups, with the least probability that each can have. Probabilities are not
-/// corrected.
+/// Comparison of each metric in two groups, and the lowest probability that it can have.
+/// Probabilities are not corrected.
 fn figures<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<(Separation<'t>, f64)> {
     let of = |figures: &'t Figures| {
         let mut values = groups.map(|group| {
@@ -125,8 +126,8 @@ fn figures<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<(Separation<'t>, 
     table.figures.iter().map(of).collect()
 }
 
-/// Probability of so large a difference by chance, by means or by ranks; and the least possible
-/// one.
+/// Probability of a difference of at least this size by chance, by means or by ranks; and the
+/// lowest possible probability.
 fn chance_of(compared: &Numbers, executions: [u64; 2]) -> (f64, f64) {
     let least = least_chance(executions, compared.differing);
     let is_enough = executions.iter().all(|&count| count > 1);

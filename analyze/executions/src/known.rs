@@ -1,5 +1,5 @@
-//! Knowledge about the traces up to a time, from which executions are made: one thread at a time
-//! extends it, many read it.
+//! State of the traces up to a time, from which executions are made: one thread at a time extends
+//! it, many threads read it.
 
 use tracebraid_graph::{Growing, PlayedPart, Question};
 
@@ -19,7 +19,7 @@ pub(crate) struct Known {
     pub(crate) turns: Turns,
     /// Time lines of counted events.
     pub(crate) series: CountSeries,
-    /// Everything earlier than this time is dropped.
+    /// State earlier than this time is dropped.
     pub(crate) cut: i64,
     pub(crate) limits: Limits,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Limits {
     /// Maximum number of events in an execution, as counted by [`Growing::between`]; larger
     /// executions are given up.
     pub(crate) most: u64,
-    /// Nothing is known after this time.
+    /// End of the recorded time.
     pub(crate) known_until: i64,
 }
 
@@ -50,7 +50,7 @@ impl Limits {
 }
 
 impl Known {
-    /// Initial state: nothing was played yet.
+    /// Initial state, before any event is played.
     pub(crate) fn new(
         pass: &Pass,
         (kernels, sampling): (Kernels, Sampling),
@@ -75,7 +75,7 @@ impl Known {
         }
     }
 
-    /// Adds the events earlier than `until`, or all of them if it is `None`.
+    /// Adds the events earlier than `until`, or all events if it is `None`.
     pub(crate) fn goes_on(&mut self, pass: &Pass, played: Option<PlayedPart>, until: Option<i64>) {
         self.growing.compose(&pass.graph, played, until);
         if !self.sampling.is_empty() {
@@ -110,7 +110,7 @@ impl Known {
         begin < self.cut || self.growing.between(begin, end) > self.limits.most
     }
 
-    /// Drops everything earlier than `cut`, which is not read again.
+    /// Drops all state earlier than `cut`, which is not read again.
     pub(crate) fn drop_before(&mut self, cut: i64) {
         self.cut = cut;
         self.turns.drop_before(cut);

@@ -1,42 +1,42 @@
-//! Executions of tasks: where the time of each went, by calling context, across threads.
+//! Executions of tasks: where the time of each one went, by calling context, across threads.
 //!
 //! In: the execution graph of a trace ([`tracebraid_graph::Graph`]), sampled call stacks, and
-//! periods that are executions ([`tracebraid_periods::EndedPeriod`]). Out: for each execution its
-//! enhanced calling context tree (ECCT), as a sparse vector over the [`Contexts`] of all of them; a
-//! database of them ([`database`]); the differences of two groups of them. Promise: the times of an
-//! execution's contexts add up to its duration, to the nanosecond; executions and contexts have the
-//! same numbers however the trace is read.
+//! periods that are executions ([`tracebraid_periods::EndedPeriod`]). Out: for each execution an
+//! enhanced calling context tree (ECCT), as a sparse vector over the [`Contexts`] of all
+//! executions; a database of executions ([`database`]); the differences between two groups of
+//! executions. Promise: the times of an execution's contexts add up to its duration, to the
+//! nanosecond; the numbers of executions and contexts do not depend on chunks or threads.
 //!
 //! **One pass** (`pass`) decodes each event record once and gives it to the analyses that want it:
 //! the one that delimits executions (`delimit`: periods, calls, functions, spans, processes), the
-//! graph, and `counts`. Streams are grouped by CPU, as the graph wants them; streams in which
-//! executions only begin or end are groups of their own, since their records are put in the order
-//! of time later.
+//! graph, and `counts`. Streams are grouped by CPU, as the graph requires. Streams in which
+//! executions only begin or end form groups of their own, because their records are sorted by time
+//! later.
 //!
-//! **Executions are made while the trace is read** (`stream`), one part of its time after the
-//! other. What ended in a part is cut into batches. Once what is known (`known`: the graph, what
-//! was counted, stacks) reaches to the end of the part, they are made on any thread (`making`), by
-//! numbers of their own for contexts, names and threads (`made`), and go to the sink ([`build`]) in
-//! the order in which executions ended. What is done one after the other is to find out what these
-//! numbers stand for, so contexts get theirs in one order; that takes time for different contexts,
-//! not for executions. The sink has batches encoded on any thread, too.
+//! **Executions are made while the trace is read** (`stream`), one part of the trace's time after
+//! another. The executions that ended in a part are cut into batches. Once the state (`known`: the
+//! graph, counts, stacks) reaches the end of the part, any thread can make a batch (`making`). A
+//! batch numbers its contexts, names and threads locally (`made`). Batches go to the sink
+//! ([`build`]) in the order in which executions ended. Only the translation of local into global
+//! numbers is serial, so that contexts are numbered in one order; its cost grows with the number of
+//! distinct contexts, not of executions. The sink may have batches encoded on any thread, too.
 //!
-//! **An execution is what is known of it a time behind its end.** Most are known for good before:
-//! what is made of them is the same in every later state. Those that are not are tried again after
-//! the next parts. Time is divided into intervals as long (`grid`), which no part crosses: at the
-//! beginning of the first interval behind that time, what is left is made, before anything later
-//! becomes known. What ended before the first execution begins that is open, or
-//! not given to the sink, is dropped. This state is no part of the partial state: only the state of
-//! all that was merged has it, and executions that went to the sink do not come back.
+//! **An execution is final a fixed time after its end.** Most executions are final earlier, because
+//! no later state can change them. The others are tried again after the following parts. Time is
+//! divided into intervals of at least that length (`grid`), which no part crosses. At the beginning
+//! of the first interval after that time the remaining executions are made, before any later event
+//! becomes known. State from before the beginning of the earliest execution that is open, or not
+//! yet given to the sink, is dropped. All this is not part of the partial state: only the state of
+//! all merged chunks has it, and executions that went to the sink do not come back.
 //!
-//! Stacks are found in an earlier pass (`analyze/profile`), which passes over all other events; the
-//! kernel's trace is read once more only if it has many of them. Names of functions are kept from
-//! run to run (`analyze/symbols`).
+//! An earlier pass (`analyze/profile`) finds the stacks and skips all other events; the kernel's
+//! trace is read again only if it contains many stacks. Names of functions are kept from run to run
+//! (`analyze/symbols`).
 //!
 //! `condition`, `groups`, `texts`, `statistics` and `compare` are the queries of `tracebraid
 //! compare` and of the web page's server.
 //!
-//! After sections 3.1 and 3.3.2 of Doray and Dagenais, "Diagnosing performance variations by
+//! Sources: sections 3.1 and 3.3.2 of Doray and Dagenais, "Diagnosing performance variations by
 //! comparing multi-level execution traces" (2016).
 #![forbid(unsafe_code)]
 

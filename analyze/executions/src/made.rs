@@ -63,8 +63,8 @@ impl Lists {
     }
 }
 
-/// Allocations of written executions, for reuse: the thread that makes executions is mostly not the
-/// one that frees them.
+/// Allocations of written executions, for reuse: they are usually freed on another thread than the
+/// one that makes executions.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Mutex<Vec<Lists>>);
 
@@ -104,7 +104,7 @@ struct Ends {
     threads: usize,
 }
 
-/// An execution with its figures, times, steps and threads.
+/// An execution with its metrics, times, steps and threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told<'m> {
     pub(crate) execution: &'m Execution,
@@ -143,12 +143,12 @@ pub struct KindMade {
     pub of_nobody: u64,
     /// Index of the first execution of the definition in the batch.
     pub(crate) first: usize,
-    /// By index of a figure and, after all figures, of a value: the constant in the first execution
+    /// By index of a metric and, after all metrics, of a value: the constant in the first execution
     /// (`None`: not a constant), and the index of the first execution that differs.
     pub(crate) cells: Vec<(Option<Constant>, Option<usize>)>,
 }
 
-/// Content of a figure or value that many executions share.
+/// Content of a metric or value that many executions share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Constant {
     Null,
@@ -156,7 +156,7 @@ pub(crate) enum Constant {
 }
 
 impl Constant {
-    /// `None` if the figure is neither missing nor zero.
+    /// `None` if the metric is neither missing nor zero.
     pub(crate) fn of_figure(figure: Option<u64>) -> Option<Constant> {
         match figure {
             None => Some(Constant::Null),
@@ -191,7 +191,7 @@ impl Made {
         &self.kinds
     }
 
-    /// Adds an execution with its context times and steps; `put_figures` appends the figures.
+    /// Adds an execution with its context times and steps; `put_figures` appends the metrics.
     pub(crate) fn push(
         &mut self,
         graph: &Graph,

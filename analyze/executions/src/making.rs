@@ -1,4 +1,4 @@
-//! Making executions from what is known: on any thread, while the knowledge grows.
+//! Makes executions from the known state: on any thread, while the state grows.
 //!
 //! An execution in which nothing is open is the same whichever later state it is made from. An
 //! execution with an open question must wait ([`Question`]), and so must all later ones of its
@@ -60,12 +60,12 @@ impl Pending {
     }
 }
 
-/// Reason why no more executions are made.
+/// Reason for which no more executions are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
     /// No wait: the requested number is made, or nothing is pending.
     No,
-    /// The knowledge does not reach the end of the next execution.
+    /// The known state does not reach the end of the next execution.
     IsAhead,
     /// The next execution has an open question.
     For(Question),
@@ -75,8 +75,8 @@ pub(crate) enum Waits {
 /// other threads pause, so the lock must be held briefly.
 const AT_ONCE: usize = 8;
 
-/// Makes executions up to one that must wait, or all; in between, other threads may extend the
-/// knowledge.
+/// Makes executions until one must wait, or all; in between, other threads may extend the known
+/// state.
 pub(crate) fn make_all(
     (pass, known): (&Pass, &RwLock<Known>),
     pending: &mut Pending,

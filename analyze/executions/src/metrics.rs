@@ -1,36 +1,36 @@
-//! Figures of an execution that its critical path tells.
+//! Metrics of an execution that follow from its critical path.
 
 use tracebraid_graph::{ActorId, Graph, Path, Role, SegmentKind, WaitReason};
 
 use crate::counts::{CountSeries, Quantities, SeriesCursors};
 
-/// What a figure counts.
+/// A metric of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
-    /// From begin to end, in nanoseconds.
+    /// Time from begin to end, in nanoseconds.
     Duration,
-    /// Nanoseconds of that which went into a reason.
+    /// Nanoseconds that are attributed to a reason.
     Time(WaitReason),
-    /// How often a thread on the path left its CPU: it waited, or was preempted.
+    /// Number of times that a thread on the path left its CPU, because it waited or was preempted.
     Switches,
-    /// How often a thread on the path went on on another CPU than before.
+    /// Number of times that a thread on the path continued on another CPU.
     Migrations,
-    /// Threads on the path.
+    /// Number of threads on the path.
     Threads,
-    /// Machines on the path.
+    /// Number of machines on the path.
     Hosts,
     /// Page faults of threads on the path.
     PageFaults,
-    /// Bytes that their system calls read.
+    /// Bytes that system calls of threads on the path read.
     BytesRead,
-    /// Bytes that their system calls wrote.
+    /// Bytes that system calls of threads on the path wrote.
     BytesWritten,
-    /// System calls that they began.
+    /// System calls that threads on the path began.
     SystemCalls,
 }
 
 impl Metric {
-    /// All, in the order of [`metrics`].
+    /// All metrics, in the order of [`metrics`].
     pub fn all() -> impl Iterator<Item = Metric> {
         let times = WaitReason::ALL.into_iter().map(Metric::Time);
         let counts = [
@@ -46,7 +46,7 @@ impl Metric {
         [Metric::Duration].into_iter().chain(times).chain(counts)
     }
 
-    /// What it is called: for a time with its unit, as a name that SQL takes.
+    /// Name, which is a valid SQL name and ends with the unit for times and bytes.
     pub fn name(self) -> String {
         match self {
             Metric::Duration => "duration_ns".to_owned(),
@@ -62,7 +62,7 @@ impl Metric {
         }
     }
 
-    /// Of what it is: `ns`, `bytes`, or `""` for a number.
+    /// Unit: `ns`, `bytes`, or `""` for a number.
     pub fn unit(self) -> &'static str {
         match self {
             Metric::Duration | Metric::Time(_) => "ns",
@@ -76,15 +76,15 @@ impl Metric {
         }
     }
 
-    /// What it is, for people.
+    /// Description for the user.
     pub fn description(self) -> String {
         let text = match self {
             Metric::Duration => "from begin to end",
             Metric::Time(reason) => {
-                return format!("time of the path that went into {}", reason.name());
+                return format!("time on the path for the reason {}", reason.name());
             }
-            Metric::Switches => "how often a thread on the path left its CPU",
-            Metric::Migrations => "how often a thread on the path went on on another CPU",
+            Metric::Switches => "number of times that a thread on the path left its CPU",
+            Metric::Migrations => "number of times that a thread on the path moved to another CPU",
             Metric::Threads => "threads on the path",
             Metric::Hosts => "machines on the path",
             Metric::PageFaults => "page faults of threads while they were on the path",
@@ -96,8 +96,8 @@ impl Metric {
     }
 }
 
-/// The figures of the path of an execution of that definition, in the order of [`Metric::all`], and
-/// behind them those of [`Quantities::extra`].
+/// Metrics of the path of an execution of the definition `kind`, in the order of [`Metric::all`],
+/// followed by those of [`Quantities::extra`].
 pub fn all_metrics(
     graph: &Graph,
     path: &Path,
@@ -114,7 +114,7 @@ pub fn all_metrics(
     figures
 }
 
-/// Puts the same behind other figures.
+/// As [`all_metrics`]; appends the metrics to `figures`.
 pub(crate) fn put_metrics(
     figures: &mut Vec<Option<u64>>,
     graph: &Graph,
@@ -126,14 +126,14 @@ pub(crate) fn put_metrics(
     figures.extend(counted.extra);
 }
 
-/// The figures of a path that it tells itself, in the order of [`Metric::all`].
+/// Metrics of a path without counted quantities, in the order of [`Metric::all`].
 pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
     let mut figures = Vec::with_capacity(WaitReason::ALL.len() + ROOM);
     put_own(&mut figures, graph, path, [None; 4]);
     figures
 }
 
-/// Puts the figures of a path, with page faults, bytes read, bytes written and system calls.
+/// Appends the metrics of a path, with page faults, bytes read, bytes written and system calls.
 fn put_own(
     figures: &mut Vec<Option<u64>>,
     graph: &Graph,
@@ -142,10 +142,10 @@ fn put_own(
 ) {
     let mut times = [0; WaitReason::ALL.len()];
     let mut hosts: Vec<u32> = Vec::new();
-    // Who ran where, by actor and then in the order of time.
+    // Runs: thread, index of the segment, CPU.
     let mut ran: Vec<(ActorId, usize, u16)> = Vec::new();
     let mut switches = 0;
-    // The hop that had a CPU until now.
+    // The hop that had a CPU in the previous segment.
     let mut before = None;
     for (place, segment) in path.segments.iter().enumerate() {
         if let Some(time) = times.get_mut(graph.reason(path, segment).index()) {
@@ -162,7 +162,7 @@ fn put_own(
                 ran.extend(hop.map(|hop| (hop.actor, place, cpu)));
                 before = Some(segment.hop);
             }
-            // It is still its CPU.
+            // An interrupted thread keeps its CPU.
             SegmentKind::Interrupted(_) => {}
             _ => {
                 switches += u64::from(before == Some(segment.hop));
@@ -193,17 +193,17 @@ fn put_own(
     figures.extend(Metric::all().map(value));
 }
 
-/// Figures that are no times of reasons, and some more.
+/// Number of metrics other than times of reasons, rounded up.
 const ROOM: usize = 16;
 
-/// Pushes what is not last in a list.
+/// Appends a value, unless it is the last one already.
 fn push_new(list: &mut Vec<u32>, next: u32) {
     if list.last() != Some(&next) {
         list.push(next);
     }
 }
 
-/// How many different ones there are.
+/// Number of distinct elements.
 fn distinct<T: Ord>(list: &mut Vec<T>) -> u64 {
     list.sort_unstable();
     list.dedup();
@@ -258,14 +258,15 @@ mod tests {
         let found: HashMap<Metric, Option<u64>> = Metric::all()
             .zip(metrics(&graph, &graph.path(ActorId(0), 0, 100)))
             .collect();
-        let of = |metric| found[&metric].expect("the path tells it");
+        let of = |metric| found[&metric].expect("a metric of the path");
         assert_eq!(
             (of(Metric::Duration), of(Metric::Time(WaitReason::Timer))),
             (100, 30)
         );
         assert_eq!(of(Metric::Time(WaitReason::Running)), 10 + 8 + 15 + 20 + 10);
         assert_eq!(of(Metric::Time(WaitReason::Interrupted)), 2);
-        // The wait for the other thread is that one's time: nobody leaves a CPU on the path.
+        // The wait for the other thread is time of that thread: no thread on the path leaves its
+        // CPU for it.
         assert_eq!((of(Metric::Switches), of(Metric::Migrations)), (1, 1));
         assert_eq!((of(Metric::Threads), of(Metric::Hosts)), (2, 1));
         let times: u64 = WaitReason::ALL

@@ -1,8 +1,8 @@
 //! Correction of p-values for the number of tests.
 
-/// The least two-sided probability that a test of two groups can give, if `differing` of their
-/// values are not the most frequent one: the probability that all of these are in the smaller
-/// group, or of one way to choose it.
+/// The lowest two-sided probability that a test of two groups can give, if `differing` values
+/// differ from the most frequent value: the probability that all these values are in the smaller
+/// group, or of a single choice of that group.
 pub(crate) fn least_chance(groups: [u64; 2], differing: u64) -> f64 {
     let all = groups[0].saturating_add(groups[1]) as f64;
     let few = groups[0].min(groups[1]);
@@ -16,12 +16,12 @@ pub(crate) fn least_chance(groups: [u64; 2], differing: u64) -> f64 {
     chance.min(1.0)
 }
 
-/// Corrects probabilities for the number of tests, so that the probability of any so small one by
-/// chance is at most the corrected one. A test counts only if it can give so small a probability
-/// (Tarone, "A modified Bonferroni method for discrete data", 1990; Westfall and Wolfinger,
-/// "Multiple tests with discrete distributions", 1997): a context that one execution has proves
-/// nothing, and costs the others nothing. Each probability comes with the [least](least_chance)
-/// that its test can give.
+/// Corrects probabilities for the number of tests: the corrected probability bounds the probability
+/// that any test gives so small a value by chance. A test counts only if it can give so small a
+/// probability (Tarone, "A modified Bonferroni method for discrete data", 1990; Westfall and
+/// Wolfinger, "Multiple tests with discrete distributions", 1997): a context that a single
+/// execution has proves nothing, and costs the other tests nothing. Each probability comes with the
+/// [least](least_chance) that its test can give.
 pub(crate) fn correct<'t>(tests: impl Iterator<Item = (&'t mut f64, f64)>) {
     let tests: Vec<(&mut f64, f64)> = tests.collect();
     let mut least: Vec<f64> = tests.iter().map(|(_, least)| *least).collect();
@@ -34,7 +34,7 @@ pub(crate) fn correct<'t>(tests: impl Iterator<Item = (&'t mut f64, f64)>) {
 /// Tolerance for equal probabilities with different rounding.
 const ROUNDED: f64 = 1.0 + 1e-9;
 
-/// A probability, corrected for those tests that can give one as small; `least` is in ascending
+/// A probability, corrected for the tests that can give one as small; `least` is in ascending
 /// order.
 pub(crate) fn corrected(chance: f64, least: &[f64]) -> f64 {
     let count = least
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn tests_count_that_can_be_as_sure() {
-        // A half of twelve.
+        // One choice of 6 of 12.
         let least = least_chance([6, 6], 6);
         assert!((least - 2.0 / 924.0).abs() < 1e-12);
         assert_eq!(least_chance([6, 6], 1), 1.0);

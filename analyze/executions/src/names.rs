@@ -1,12 +1,12 @@
-//! Texts, each kept once.
+//! Interned texts.
 
 use std::collections::HashMap;
 
-/// Stands for a text.
+/// Number of an interned text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
-/// Texts, each kept once, in the order in which they were met.
+/// Interned texts, numbered in the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     ids: HashMap<String, NameId>,
@@ -14,7 +14,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of a text.
+    /// Number of a text; adds a new text.
     pub fn id(&mut self, text: &str) -> NameId {
         if let Some(&id) = self.ids.get(text) {
             return id;
@@ -25,12 +25,12 @@ impl Names {
         id
     }
 
-    /// The text of a number that this gave.
+    /// The text of a number from [`Names::id`].
     pub fn text(&self, id: NameId) -> &str {
         self.texts.get(id.0 as usize).map_or("", String::as_str)
     }
 
-    /// All, in the order of their numbers.
+    /// All texts, in the order of their numbers.
     pub fn texts(&self) -> &[String] {
         &self.texts
     }

@@ -1,5 +1,5 @@
-//! One pass over traces that gives each event record to three analyses: which executions there are,
-//! what all threads did, and how much of what can be counted.
+//! One pass over traces that gives each event record to three analyses: delimiting executions, the
+//! graph, and counting.
 //!
 //! Events are taken out of the merged chunks in stages, which consist of whole intervals where
 //! possible. Workers play the calls and the graph of a stage; [`Stream::go_on`] composes the result
@@ -24,24 +24,24 @@ use crate::grid::{Grid, Stage};
 use crate::known::Known;
 use crate::stream::{Job, Parts, Stream};
 
-/// The analyses.
+/// The analyses of the pass.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) periods: DelimitedAnalysis,
     pub(crate) graph: GraphAnalysis,
     pub(crate) counts: CountAnalysis,
-    /// How many figures there are besides those of [`crate::Metric`].
+    /// Number of metrics other than those of [`crate::Metric`].
     pub(crate) extra: usize,
     wanted: Wanted,
 }
 
-/// All of them, and what is made of what they find as soon as it is known.
+/// The analysis of the whole pass: makes executions as soon as the state that they need is known.
 pub(crate) struct Streaming<'s, S: Sink> {
     pub(crate) pass: Pass,
     /// The graph, counts and stacks that executions are made of: composing writes, workers that
     /// make executions read.
     pub(crate) known: RwLock<Known>,
-    /// How stages are divided into parts.
+    /// Division of stages into parts.
     pub(crate) grid: Grid,
     /// Part of the state of all merged chunks, without executions that the sink has. Only composing
     /// locks it.
@@ -55,16 +55,16 @@ pub(crate) struct Streaming<'s, S: Sink> {
 /// yet.
 pub(crate) type PassPartial = (DelimitedPartial, GraphPartial, CountPartial);
 
-/// An event record may be of several.
+/// Flags of event records; several may be set.
 const OF_PERIODS: u8 = 1;
 const OF_GRAPH: u8 = 2;
 const OF_COUNTS: u8 = 4;
 
-/// Which event records each analysis wants: what each event record asks for lies flat.
+/// The analyses that want each event record, as flags in one flat list.
 #[derive(Debug)]
 struct Wanted {
-    /// By number of the stream among those of all traces: where in `bits` its event classes begin,
-    /// and how many they are.
+    /// By index of the stream in all traces: offset of its event classes in `bits`, and their
+    /// number.
     streams: Vec<(usize, usize)>,
     bits: Vec<u8>,
 }
@@ -84,7 +84,7 @@ impl Wanted {
         wanted
     }
 
-    /// Adds the event classes of a trace; by stream class where they are.
+    /// Adds the event classes of a trace; returns offset and length by stream class.
     fn classes(
         &mut self,
         index: usize,
@@ -138,14 +138,14 @@ impl Pass {
         }
     }
 
-    /// Finds the executions that ended before a time, or all, but for calls that are found by
-    /// themselves.
+    /// Finds the executions that ended before a time, or all, except for calls, which are played
+    /// separately.
     pub(crate) fn settle_periods(&self, partial: &mut DelimitedPartial, until: Option<i64>) {
         self.periods
             .settle(partial, Timestamp(until.unwrap_or(i64::MAX)));
     }
 
-    /// What the graph lacks most, for people.
+    /// The most useful data that was not recorded for the graph, as a message for the user.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
         self.graph.lacks()
     }
@@ -197,7 +197,7 @@ where
         })
     }
 
-    /// Work that follows from what was composed.
+    /// Job that follows from a composition.
     fn slice<'a>(&'a self, job: Job<S>) -> Slice<'a, PassPartial> {
         Box::new(move |_| {
             let done = job.run((&self.pass, &self.known));
@@ -220,7 +220,7 @@ where
         })
     }
 
-    /// Plays and composes all stages that are left, if no chunk ended.
+    /// Plays and composes all remaining stages, if no chunk ended.
     pub(crate) fn complete(&self, partial: &mut PassPartial) {
         let has_ended = self.stream().has_ended();
         if !has_ended {
@@ -248,14 +248,14 @@ where
     type Partial = PassPartial;
     type Report = Ended;
 
-    /// The graph's, which follows each CPU alone; the other streams in which periods begin or end
-    /// are each on its own: periods are put in order when they are settled.
+    /// The graph's groups, which follow each CPU. Each other stream in which periods begin or end
+    /// is a group of its own: periods are sorted by time when they are settled.
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let mut groups = self.pass.graph.groups(set);
         let mut known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
         let others = [self.pass.periods.groups(set), self.pass.counts.groups(set)];
         for mut group in others.into_iter().flatten() {
-            // A group that is all new is of one CPU, or of one stream.
+            // A group without known streams belongs to one CPU, or is one stream.
             group.retain(|stream| known.insert(*stream));
             groups.extend(Some(group).filter(|group| !group.is_empty()));
         }

@@ -10,8 +10,8 @@
 //! than too small, for groups of any size and for rare and large values. Normal approximations,
 //! Welch's test among them, are not: a small group without a rare context has no variance.
 //!
-//! Values come as a few numbers with weights, so that the cost depends neither on the executions
-//! nor on their order.
+//! Values come as a few numbers with weights, so that the cost depends neither on the number of
+//! executions nor on their order.
 
 /// The values of two groups together: numbers with their counts.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ impl Tail {
     }
 }
 
-/// Standard deviations within which a sum counts as the expected one: the bound is above one half
+/// Standard deviations within which a sum counts as the expected one: the bound exceeds one half
 /// there.
 const NEAR: f64 = 0.8;
 /// Maximum number of steps of Newton's method; about ten are needed, and more only for the largest
@@ -70,7 +70,7 @@ impl Pool {
         self.push_spread(value, 0.0, count);
     }
 
-    /// Adds `count` values with that mean and standard deviation: three numbers with the first five
+    /// Adds `count` values with a mean and a standard deviation: three numbers with the first five
     /// moments of a normal distribution.
     pub(crate) fn push_spread(&mut self, mean: f64, deviation: f64, count: f64) {
         if count <= 0.0 {
@@ -92,7 +92,7 @@ impl Pool {
         self.atoms.iter().map(|(_, count)| count).sum()
     }
 
-    /// Position of the sum of `drawn` of these values among the sums of all ways to draw as many.
+    /// Position of the sum of `drawn` values among the sums of all ways to draw as many.
     pub(crate) fn tail(&self, drawn: u64, sum: f64) -> Tail {
         let (all, drawn) = (self.size(), drawn as f64);
         let mean = self
@@ -136,7 +136,7 @@ struct Saddle<'a> {
     /// Variances under this sampling: of the number of values drawn, and of their sum given that
     /// number.
     curvature: (f64, f64),
-    /// The mean by the first of these.
+    /// The mean under the first variance.
     mean: f64,
 }
 
@@ -212,7 +212,7 @@ impl<'a> Saddle<'a> {
         parts(3) / parts(2)
     }
 
-    /// The probability. Sums come in steps of `gap` at most.
+    /// The tail probability. Sums come in steps of `gap` at most.
     fn chance(&self, gap: f64) -> f64 {
         let gap = gap.min(self.jump());
         let power = |shift: f64, tilt: f64| {
@@ -236,7 +236,7 @@ impl<'a> Saddle<'a> {
     }
 }
 
-/// The probability of the expected number among those with that variance.
+/// Probability of drawing exactly the expected number, if the number has this variance.
 fn exactly(variance: f64) -> f64 {
     1.0 / (std::f64::consts::TAU * variance).sqrt().max(1.0)
 }
@@ -246,8 +246,8 @@ fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-/// Values in ascending order, gathered in runs: those at both ends alone, more and more together
-/// towards the middle.
+/// Values in ascending order, gathered in runs: single values at both ends, longer runs towards the
+/// middle.
 #[derive(Debug)]
 pub(crate) struct Runs {
     pool: Pool,
@@ -260,11 +260,11 @@ pub(crate) struct Runs {
     sums: [f64; 2],
 }
 
-/// Part (one over this) of the values nearer to the end that a run takes.
+/// A run takes 1/`RUN` of the values between it and the nearer end.
 const RUN: u64 = 8;
 
 impl Runs {
-    /// For `all` values.
+    /// Runs for `all` values.
     pub(crate) fn new(all: u64) -> Runs {
         Runs {
             pool: Pool::default(),
@@ -308,7 +308,7 @@ impl Runs {
         self.sums = [0.0; 2];
     }
 
-    /// All values.
+    /// The pool of all values.
     pub(crate) fn pool(mut self) -> Pool {
         self.end();
         self.pool
@@ -378,7 +378,7 @@ mod tests {
                 let exact = all.iter().filter(as_far).count() as f64 / all.len() as f64;
                 let ratio = found.chance / exact;
                 worst = [worst[0].min(ratio), worst[1].max(ratio)];
-                // Near the expected sum nothing can be inferred.
+                // Near the expected sum no inference is possible.
                 assert!(
                     found.chance <= 1.0 && ratio > 0.4 && (ratio < 20.0 || found.chance == 1.0),
                     "{values:?} {sum}: {found:?}, {exact}"
@@ -391,7 +391,8 @@ mod tests {
         );
     }
 
-    /// Values that few have, all of them in the small group: the sum is the largest possible one.
+    /// Values that few executions have, all in the small group: the sum is the largest possible
+    /// one.
     #[test]
     fn rare_values_have_the_chance_of_their_places() {
         for (all, drawn) in [(1806u64, 20u64), (1806, 100), (1806, 903), (155, 5)] {
@@ -463,7 +464,7 @@ mod tests {
                 "{found:?} {exact:?}"
             );
         }
-        // Equal values may be more than a run takes.
+        // There may be more equal values than a run takes.
         let mut runs = Runs::new(100);
         runs.push(1.0, 90);
         runs.push(2.0, 10);

@@ -1,4 +1,4 @@
-//! Stacks that were recorded, by the threads of a graph.
+//! Recorded stacks, assigned to the threads of a graph.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,32 +11,32 @@ use crate::execution::{Kernels, Whose};
 use crate::names::{NameId, Names};
 use crate::stacks::{Sample, Stacks, ThreadStacks};
 
-/// Stacks that were recorded, by the threads of a graph.
+/// Recorded stacks, assigned to the threads of a graph.
 #[derive(Clone, Debug, Default)]
 pub struct Sampled {
     /// Names of functions.
     pub names: Names,
-    /// The stacks.
+    /// All distinct stacks.
     pub stacks: Stacks,
-    /// Which thread has which of them when.
+    /// Stacks of each thread over time.
     pub threads: HashMap<ActorId, ThreadStacks>,
-    /// Stacks of threads that the graph does not know.
+    /// Number of stacks whose thread is not in the graph.
     pub of_nobody: u64,
 }
 
-/// Stacks that were recorded, which go to their threads while a graph grows.
+/// Recorded stacks, which are assigned to threads while a graph grows.
 #[derive(Debug)]
 pub(crate) struct Sampling {
-    /// What has gone to the threads.
+    /// Assigned stacks.
     pub(crate) sampled: Sampled,
-    /// What has not, in the order of time: the trace that tells it, and the thread.
+    /// Stacks that are not assigned yet, in the order of time: sample, its trace, and thread id.
     waiting: VecDeque<(Sample, u32, Option<i64>)>,
-    /// Of that, the times by thread.
+    /// Times of the stacks in `waiting`, by thread.
     times: HashMap<ThreadKey, VecDeque<i64>>,
 }
 
 impl Sampled {
-    /// Stacks of those traces; names of functions go on from `names`.
+    /// Assigns the stacks of traces; names of functions are added to `names`.
     pub fn new(set: &TraceSet, graph: &Graph, samples: &Samples, names: Names) -> Sampled {
         let kernels = Kernels::of_graph(set, graph);
         let mut sampling = Sampling::new(&kernels, samples, names);
@@ -83,7 +83,7 @@ impl Sampling {
         }
     }
 
-    /// Stacks from before a time go to their threads; without one, all.
+    /// Assigns the stacks earlier than `until`; without it, all stacks.
     pub(crate) fn advance(&mut self, kernels: &Kernels, graph: &Graph, until: Option<i64>) {
         let whose = Whose::new(kernels, graph);
         let is_due = |of: &(Sample, u32, Option<i64>)| until.is_none_or(|until| of.0.time < until);
@@ -106,8 +106,8 @@ impl Sampling {
         }
     }
 
-    /// True if stacks of a thread that hold before a time may depend on one that comes before the
-    /// second time.
+    /// True if the stacks of a thread before `until` may depend on a sample that is not assigned
+    /// yet and is earlier than `deadline`.
     pub(crate) fn is_open(&self, graph: &Graph, actor: ActorId, until: i64, deadline: i64) -> bool {
         let known = self.sampled.threads.get(&actor);
         if known
@@ -123,12 +123,12 @@ impl Sampling {
             .is_some_and(|time| *time < deadline)
     }
 
-    /// True if there were no stacks at all.
+    /// True if no stacks were recorded.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.sampled.threads.is_empty()
     }
 
-    /// Nobody will ask for what was before that time.
+    /// Drops stacks from before a time that is not queried again.
     pub(crate) fn drop_before(&mut self, cut: i64) {
         for thread in self.sampled.threads.values_mut() {
             thread.drop_before(cut);
@@ -136,19 +136,19 @@ impl Sampling {
     }
 }
 
-/// The thread that a stack is of.
+/// The thread of a stack.
 fn key(kernels: &Kernels, trace: u32, tid: Option<i64>) -> Option<ThreadKey> {
     let (trace, tid) = (kernels.of(trace)?, i32::try_from(tid?).ok()?);
     Some(ThreadKey { trace, tid })
 }
 
-/// When a wait began, of which is known when about that was, and when its stack was taken: that is
-/// when the thread goes back to its program, a little after the wait is over; so much later seems
-/// the wait to have begun.
+/// Begin of a wait, given an estimate of it (`about`) and the time at which its stack was taken.
+/// The stack is taken when the thread returns to its program, a little after the wait ends; the
+/// estimated begin is too late by the same amount.
 fn began(graph: &Graph, actor: ActorId, about: i64, taken: i64) -> i64 {
     let line = graph.actor(actor).map_or(&[][..], |actor| &actor.line);
     let before = line.partition_point(|stretch| stretch.begin <= about);
-    // In that time it may have been woken, run, and been interrupted.
+    // In between, the thread may have been woken, have run, and have been interrupted.
     let stretches = line
         .get(..before)
         .unwrap_or_default()
@@ -161,6 +161,6 @@ fn began(graph: &Graph, actor: ActorId, about: i64, taken: i64) -> i64 {
         .unwrap_or(about)
 }
 
-/// How many stretches of a thread there may be from when it begins to wait to when it seems to.
-/// They are there, whatever was dropped.
+/// Maximum number of stretches of a thread between the begin of a wait and its estimate. The graph
+/// keeps at least as many when it drops earlier ones.
 const LATER: usize = 1 + Growing::KEPT_BEFORE;

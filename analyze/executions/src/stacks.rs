@@ -1,19 +1,19 @@
-//! The call stack of each thread at any time, as far as samples tell.
+//! The call stack of each thread over time, as far as samples show it.
 //!
-//! A stack of a wait holds for that wait. Between two waits each stack of CPU time holds for the
-//! time before it, up to the sample before; behind the last one, and where there is none, what the
-//! stacks on both sides have in common does: functions that called both of what is known are most
-//! probably still there. So nothing is told that no sample tells.
+//! The stack of a wait is valid for that wait. Between two waits, each stack of CPU time is valid
+//! for the time before it, back to the previous sample. After the last such stack, or without one,
+//! the common part of the stacks on both sides is valid: the functions that called both are most
+//! probably still active. No function is shown that is not in a sample.
 
 use std::collections::HashMap;
 
 use crate::names::NameId;
 
-/// A call stack: its place among [`Stacks`].
+/// A call stack: its index in [`Stacks`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(u32);
 
-/// Call stacks, each kept once, as a tree: the innermost function, and the stack around it.
+/// Distinct call stacks as a tree: each is its innermost function and the stack around it.
 #[derive(Clone, Debug)]
 pub struct Stacks {
     nodes: Vec<Node>,
@@ -42,10 +42,10 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    /// The stack without functions: nothing is known.
+    /// The stack without functions: the stack is unknown.
     pub const EMPTY: StackId = StackId(0);
 
-    /// A stack, given its functions, the outermost first.
+    /// The stack of the given functions, the outermost first.
     pub fn of(&mut self, functions: impl IntoIterator<Item = NameId>) -> StackId {
         let mut stack = Stacks::EMPTY;
         for function in functions {
@@ -54,7 +54,7 @@ impl Stacks {
         stack
     }
 
-    /// The stack in which the innermost function of another one calls that function.
+    /// The stack in which the innermost function of `around` calls `function`.
     pub fn calls(&mut self, around: StackId, function: NameId) -> StackId {
         if let Some(&known) = self.index.get(&(around, function)) {
             return known;
@@ -70,13 +70,14 @@ impl Stacks {
         stack
     }
 
-    /// The stack around a stack's innermost function, and that function; none of the empty stack.
+    /// The stack around a stack's innermost function, and that function; `None` for the empty
+    /// stack.
     pub fn parts(&self, stack: StackId) -> Option<(StackId, NameId)> {
         let node = self.node(stack);
         (node.depth > 0).then_some((node.around, node.function))
     }
 
-    /// What two stacks have in common from the outermost function on.
+    /// The common part of two stacks, from the outermost function inwards.
     pub fn common(&self, mut one: StackId, mut other: StackId) -> StackId {
         while one != other {
             let (left, right) = (self.node(one), self.node(other));
@@ -99,29 +100,29 @@ impl Stacks {
     }
 }
 
-/// A stack that was sampled.
+/// A sampled stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sample {
-    /// In nanoseconds from the origin.
+    /// Nanoseconds from the origin.
     pub(crate) time: i64,
-    /// When the wait began, if it is of one that has ended then.
+    /// Begin of the wait, if the sample is of a wait, which ends at `time`.
     pub(crate) since: Option<i64>,
     pub(crate) stack: StackId,
 }
 
-/// The stacks of a thread.
+/// The stacks of a thread over time.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadStacks {
     samples: Vec<Sample>,
-    /// From when each stack holds, in order; without two the same one behind the other.
+    /// Begin of each stack, ascending; consecutive stacks differ.
     line: Vec<(i64, StackId)>,
-    /// The last sample's, and up to when the line is made: behind that nothing is known.
+    /// Stack of the last sample, and the end of `line`; after it the stack is unknown.
     last: StackId,
     until: Option<i64>,
 }
 
 impl ThreadStacks {
-    /// A stack of CPU time, taken then (in nanoseconds from the origin).
+    /// Adds a stack of CPU time, taken at `time` (nanoseconds from the origin).
     pub fn ran(&mut self, time: i64, stack: StackId) {
         self.samples.push(Sample {
             time,
@@ -130,7 +131,7 @@ impl ThreadStacks {
         });
     }
 
-    /// A stack of a wait from one time to another.
+    /// Adds the stack of a wait from `since` to `time`.
     pub fn waited(&mut self, since: i64, time: i64, stack: StackId) {
         self.samples.push(Sample {
             time,
@@ -139,7 +140,7 @@ impl ThreadStacks {
         });
     }
 
-    /// Works out which stack holds when. What was told is complete.
+    /// Determines the stack at each time from the samples, which must be complete.
     pub fn settle(&mut self, stacks: &Stacks) {
         self.samples.sort_unstable();
         for sample in std::mem::take(&mut self.samples) {
@@ -147,11 +148,11 @@ impl ThreadStacks {
         }
     }
 
-    /// Works out which stack holds up to the next sample.
+    /// Extends the stacks to the next sample.
     pub(crate) fn go_on(&mut self, stacks: &Stacks, sample: Sample) {
         let Sample { time, since, stack } = sample;
         let until = self.until.unwrap_or(i64::MIN);
-        // This takes the place of what says that nothing is known from then on.
+        // Replaces the unknown stack after the previous sample.
         match since {
             Some(since) => {
                 put(&mut self.line, until, stacks.common(self.last, stack));
@@ -164,12 +165,12 @@ impl ThreadStacks {
         put(&mut self.line, until, Stacks::EMPTY);
     }
 
-    /// Up to when stacks are known.
+    /// End of the known stacks.
     pub(crate) fn until(&self) -> Option<i64> {
         self.until
     }
 
-    /// Nobody will ask for what was before that time.
+    /// Drops stacks from before a time that is not queried again.
     pub(crate) fn drop_before(&mut self, cut: i64) {
         let before = self.line.partition_point(|(begin, _)| *begin <= cut);
         self.line.drain(..before.saturating_sub(1));
@@ -182,7 +183,7 @@ impl ThreadStacks {
         holds.map_or(Stacks::EMPTY, |(_, stack)| *stack)
     }
 
-    /// The stacks of a window, in order: until when each holds. The last one ends with the window.
+    /// The stacks of a window in order, each with its end. The last one ends with the window.
     pub fn within(&self, begin: i64, end: i64) -> impl Iterator<Item = (i64, StackId)> {
         let after = self.line.partition_point(|(from, _)| *from <= begin);
         let rest = self.line.get(after..).unwrap_or_default();
@@ -195,7 +196,7 @@ impl ThreadStacks {
     }
 }
 
-/// From that time on another stack holds; what lasted no time is left out.
+/// Begins a stack at a time; stacks without duration are removed.
 fn put(line: &mut Vec<(i64, StackId)>, time: i64, stack: StackId) {
     if line.last().is_some_and(|last| last.0 == time) {
         line.pop();
@@ -259,7 +260,7 @@ mod tests {
             thread.within(0, 20).collect::<Vec<_>>(),
             [(20, Stacks::EMPTY)]
         );
-        // Nothing was sampled between these: what called both goes on.
+        // No sample lies between the waits: the common callers continue.
         let mut waits = ThreadStacks::default();
         waits.waited(0, 10, read);
         waits.waited(20, 30, hash);

@@ -1,8 +1,8 @@
-//! How sure it is that two groups of values differ.
+//! Significance of the difference between two groups of values.
 //!
-//! Probabilities are those of random groups ([`crate::permutation`]). The interval is the wider of
-//! Welch's, which allows for groups with different spread, and Student's, which allows for small
-//! groups that do not show their spread. The effect is Hedges' g.
+//! Probabilities are those of random groups ([`crate::permutation`]). The confidence interval is
+//! the wider of Welch's, which allows for groups with different spread, and Student's, which allows
+//! for small groups that do not show their spread. The effect size is Hedges' g.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::factorial::ln_binomial;
@@ -10,36 +10,35 @@ use statrs::function::factorial::ln_binomial;
 use crate::multiple_testing::least_chance;
 use crate::permutation::{Pool, Runs, Tail};
 
-/// Values of a group's executions.
+/// Distribution of the values of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// How many executions the group has.
+    /// Number of executions of the group.
     pub executions: u64,
-    /// How many of them have one: were in the context.
+    /// Number of executions with a value, or of executions that entered the context.
     pub present: u64,
-    /// Their mean; of times of those that were not there, too.
+    /// Mean. Executions that did not enter a context count as a time of 0.
     pub mean: f64,
-    /// Standard deviation (of a sample).
+    /// Sample standard deviation.
     pub deviation: f64,
 }
 
-/// Two groups beside each other.
+/// Comparison of two groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Test {
-    /// How much more the second group has on average.
+    /// Difference of the means: second group minus first.
     pub more: f64,
-    /// In which that lies with a probability of 95 %; none if a group has less than two executions.
+    /// 95 % confidence interval of the difference; `None` if a group has fewer than two executions.
     pub interval: Option<(f64, f64)>,
-    /// How large that is beside the spread of both groups: Hedges' g. Infinite if there is no
-    /// spread.
+    /// Effect size relative to the spread of both groups: Hedges' g. Infinite without spread.
     pub effect: f64,
-    /// How probable a difference like that would be if there were none; 1 if that cannot be told.
-    /// In lists it is corrected for their lengths.
+    /// Probability of such a difference if the groups do not differ; 1 if it cannot be determined.
+    /// In lists it is corrected for the length of the list.
     pub chance: f64,
 }
 
 impl Spread {
-    /// Of numbers; those that are none count as executions that have none, and are left out.
+    /// Distribution of numbers. NaN stands for executions without a value and is left out.
     pub fn of(values: impl Iterator<Item = f64>) -> Spread {
         // Welford, "Note on a method for calculating corrected sums of squares and products"
         // (1962).
@@ -63,7 +62,7 @@ impl Spread {
     }
 }
 
-/// Two groups whose difference has this probability by chance.
+/// Comparison of two groups whose difference has the probability `chance`.
 pub(crate) fn test(groups: [Spread; 2], chance: f64) -> Test {
     let more = groups[1].mean - groups[0].mean;
     Test {
@@ -90,8 +89,8 @@ pub fn chance_of_more(first: &[f64], second: &[f64]) -> f64 {
     surer(by_mean, compared.by_ranks.of_more()).max(least / 2.0)
 }
 
-/// Tests whether the times of two groups in a context differ; those of executions that were not
-/// there are 0.
+/// Tests whether the times of two groups in a context differ. Executions that did not enter it have
+/// the time 0.
 pub(crate) fn test_times(groups: [Spread; 2], pool: &Pool, sum: f64) -> Test {
     let executions = groups.map(|group| group.executions);
     // A single execution allows no inference.
@@ -102,7 +101,7 @@ pub(crate) fn test_times(groups: [Spread; 2], pool: &Pool, sum: f64) -> Test {
     test(groups, chance.max(least_of_times(groups)))
 }
 
-/// The least probability that such a test can give.
+/// The lowest probability that [`test_times`] can give.
 pub(crate) fn least_of_times(groups: [Spread; 2]) -> f64 {
     least_chance(
         groups.map(|group| group.executions),
@@ -116,13 +115,13 @@ pub(crate) fn coarse(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }
 
-/// The chance of the surer of two tests, as there were two.
+/// Probability of the more significant of two tests, corrected for the two tests.
 pub(crate) fn surer(one: f64, other: f64) -> f64 {
     (2.0 * one.min(other)).min(1.0)
 }
 
-/// How probable it is that so different parts of both groups have something, if it does not depend
-/// on the group.
+/// Two-sided probability that the shares of present executions in both groups differ as much, if
+/// presence does not depend on the group.
 pub(crate) fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
     let [all, have, drawn, found] = [
         executions[0] + executions[1],
@@ -136,7 +135,7 @@ pub(crate) fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
     let first =
         ln_binomial(have, found) + ln_binomial(all - have, drawn - found) - ln_binomial(all, drawn);
     let is_many = found as f64 * all as f64 >= have as f64 * drawn as f64;
-    // Neither more nor fewer than that, as far as it counts.
+    // Sums the probabilities of more extreme counts until they are negligible.
     let (mut term, mut sum, mut at) = (first.exp(), 0.0, found);
     while term > sum * 1e-9 {
         sum += term;
@@ -157,7 +156,7 @@ pub(crate) fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
     (2.0 * sum).min(1.0)
 }
 
-/// Two groups of numbers, compared with all ways to choose the second one.
+/// Two groups of numbers, compared with all possible choices of the second group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     /// By the sum of the numbers.
@@ -172,7 +171,7 @@ pub(crate) struct Numbers {
     pub(crate) differing: u64,
 }
 
-/// Sorts numbers, and leaves out NaN.
+/// Sorts numbers, and removes NaN.
 fn sorted(values: &mut [f64]) -> &[f64] {
     values.sort_by(f64::total_cmp);
     let is_number = |value: &f64| !value.is_nan();
@@ -184,7 +183,7 @@ fn sorted(values: &mut [f64]) -> &[f64] {
     values.get(from..until).unwrap_or_default()
 }
 
-/// Compares two groups of numbers, without NaN; they are sorted.
+/// Sorts and compares two groups of numbers; NaN is left out.
 pub(crate) fn numbers(groups: [&mut [f64]; 2]) -> Numbers {
     let [first, second] = groups.map(sorted);
     let counts = [first.len() as u64, second.len() as u64];
@@ -238,7 +237,8 @@ struct Errors {
 }
 
 impl Errors {
-    /// None if a group has fewer than two executions, or if numbers or their squares are infinite.
+    /// `None` if a group has fewer than two executions, or if numbers or their squares are
+    /// infinite.
     fn new(groups: [Spread; 2]) -> Option<Errors> {
         let more = groups[1].mean - groups[0].mean;
         let counts = groups.map(|group| group.executions as f64);
@@ -271,7 +271,7 @@ impl Errors {
     }
 }
 
-/// The 95 % interval of the difference of means.
+/// 95 % confidence interval of the difference of the means.
 fn interval(groups: [Spread; 2]) -> Option<(f64, f64)> {
     let errors = Errors::new(groups)?;
     let reach = |(error, freedom): (f64, f64)| {
@@ -285,11 +285,11 @@ fn interval(groups: [Spread; 2]) -> Option<(f64, f64)> {
     Some((errors.more - reach, errors.more + reach))
 }
 
-/// Student's distribution is the normal one long before that; degrees of freedom are infinite where
-/// one variance is too small.
+/// Student's distribution is normal long before this. Degrees of freedom are infinite if one
+/// variance is too small.
 const MOST_FREEDOM: f64 = 1e15;
 
-/// Hedges' g: the difference by the spread of both, made smaller for few executions.
+/// Hedges' g: the difference relative to the pooled spread, reduced for small groups.
 fn effect(more: f64, groups: [Spread; 2]) -> f64 {
     let freedoms = groups.map(|group| group.executions.saturating_sub(1) as f64);
     let freedom = freedoms[0] + freedoms[1];
@@ -353,7 +353,7 @@ mod tests {
             271.0, 220.0, 208.0, 234.0, 234.0, 235.0, 258.0, 220.0, 248.0, 202.0, 219.0, 221.0,
             229.0, 300.0, 239.0,
         ];
-        // As scipy 1.17 gives them (`ttest_ind(...).confidence_interval()`), Welch's and Student's.
+        // Results of scipy 1.17 (`ttest_ind(...).confidence_interval()`): Welch's and Student's.
         let welch = [
             (
                 (&one[..], &other[..]),
@@ -372,7 +372,8 @@ mod tests {
                 "{interval:?}"
             );
         }
-        // A group without a rare value is not exact: Student's standard error is 40 times Welch's.
+        // A group without the rare value has no variance: Student's standard error is 40 times
+        // Welch's.
         let many: Vec<f64> = (0..1780)
             .map(|at| if at % 89 == 0 { 100.0 } else { 0.0 })
             .collect();
@@ -424,8 +425,8 @@ mod tests {
             found.by_ranks.chance < 1e-12 && found.higher == 1.0,
             "{found:?}"
         );
-        // U is 48 of 64. By a normal distribution, as Mann and Whitney took it, that has a chance
-        // of 0.102 on both sides.
+        // U is 48 of 64. In the normal approximation of Mann and Whitney, the two-sided probability
+        // is 0.102.
         let mut one = [1.0, 2.0, 2.0, 3.0, 5.0, 8.0, 9.0, 4.0];
         let mut other = [2.0, 6.0, 7.0, 8.0, 10.0, 12.0, 3.0, 11.0];
         let found = numbers([&mut one, &mut other]);
@@ -450,7 +451,7 @@ mod tests {
         let more: Vec<f64> = (0..30).map(|at| f64::from(at % 10) + 6.0).collect();
         assert!(chance_of_more(&many, &more) < 1e-6);
         assert_eq!(chance_of_more(&more, &many), 1.0);
-        // One outlier makes a mean greater, and proves nothing.
+        // A single outlier increases the mean, but proves nothing.
         let mut one = vec![4.0; 20];
         one[3] = 1e6;
         assert!(chance_of_more(&many, &one) > 0.1);
@@ -459,7 +460,7 @@ mod tests {
             .map(|at| if at % 89 == 0 { 100.0 } else { 0.0 })
             .collect();
         assert!(chance_of_more(&[0.0; 20], &rare) > 0.2);
-        // The probability is at least that of one of all ways to choose the group.
+        // The probability is at least that of a single choice of the group.
         assert!(chance_of_more(&[1.0, 2.0, 3.0], &[7.0, 8.0, 9.0]) >= 0.05);
     }
 }

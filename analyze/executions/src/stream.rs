@@ -1,20 +1,20 @@
-//! Making executions while the trace is read, and dropping data that is no longer needed.
+//! Makes executions while the trace is read, and drops data that is no longer needed.
 //!
-//! Executions are output in the order of their ends. Each reflects the knowledge at a fixed delay
-//! after its end: for example, the event that ends a wait in progress, the sender of a segment if a
-//! clock is ahead, or the other users of the disk. Most executions are final earlier and are made
-//! without the delay, which affects the memory but not the result.
+//! Executions are output in the order of their ends. Each reflects the state of the traces a fixed
+//! time after its end: for example, the event that ends a wait in progress, the sender of a segment
+//! if a clock is ahead, or the other users of the disk. Most executions are final earlier and are
+//! made without the delay, which affects the memory but not the result.
 //!
 //! Time advances part by part ([`Part`]). Executions that ended in a part are put into batches,
-//! which are made on any thread once the knowledge ([`Known`]) reaches the end of the part. The
-//! result does not depend on the state from which a batch is made, up to the first execution with
-//! an open question: that execution and the later ones of the batch are tried again after the next
-//! part. An execution that must be made by then is made here, before later events become known;
-//! parts are so short that this is rare. Events after the deadline of any execution in a batch do
-//! not become known while that batch is being made.
+//! which are made on any thread once the state ([`Known`]) reaches the end of the part. The result
+//! does not depend on the state from which a batch is made, up to the first execution with an open
+//! question: that execution and the later ones of the batch are tried again after the next part. An
+//! execution that must be made by then is made here, before later events become known; parts are so
+//! short that this is rare. Events after the deadline of any execution in a batch do not become
+//! known while that batch is being made.
 //!
-//! Batches are given to the sink in order, each once all of its executions are made. Data that
-//! ended before the earliest begin of the executions that are open or not yet given to the sink is
+//! Batches are given to the sink in order, each once all of its executions are made. Data from
+//! before the earliest begin of the executions that are open or not yet given to the sink is
 //! dropped.
 
 use std::collections::VecDeque;
@@ -160,8 +160,8 @@ pub(crate) struct Stream<'s, S: Sink> {
     first_number: u64,
     /// Number of executions in `batches`.
     executions: usize,
-    /// Further parts: in `parts` those whose ended executions are determined, in `later` the ones
-    /// that follow.
+    /// Further parts: `parts` contains those whose ended executions are determined, `later` the
+    /// parts after these.
     later: VecDeque<Parts>,
     parts: VecDeque<Part>,
     /// Part whose ended executions are in batches but whose events are not known yet: its end and
@@ -177,7 +177,7 @@ pub(crate) struct Stream<'s, S: Sink> {
     staged: i64,
 }
 
-/// Totals reported at the end.
+/// Totals of the build.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
     /// Number of executions given up because of their size.
@@ -188,7 +188,7 @@ pub(crate) struct Told {
     pub(crate) faults: u64,
 }
 
-/// Number of executions tried after one that had to be made: often the next one must be made, too.
+/// Number of executions to try after one that had to be made: often the next one must be made, too.
 const FEW: usize = 1;
 
 fn read(known: &RwLock<Known>) -> RwLockReadGuard<'_, Known> {
@@ -234,7 +234,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// Next stage if everything before `watermark` is merged; see [`Intervals::stage`].
+    /// Next stage if all events before `watermark` are merged; see [`Intervals::stage`].
     pub(crate) fn stage(&mut self, intervals: &Intervals, watermark: i64) -> Option<Stage> {
         let stage = intervals.stage(self.staged, watermark)?;
         self.staged = stage.until;
@@ -245,7 +245,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         std::mem::take(&mut self.jobs)
     }
 
-    /// True if the knowledge is complete.
+    /// True if the state covers the whole traces.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -270,7 +270,7 @@ impl<'s, S: Sink> Stream<'s, S> {
                     batch.first_end = pending.first_end();
                     (batch.pending, batch.made) = (pending, made);
                     (batch.waits, batch.is_out) = (waits, false);
-                    // The batch was sent before the knowledge was complete.
+                    // The batch was sent out before the state was complete.
                     if self.has_ended && !batch.is_complete() {
                         self.try_batch(place, true);
                     }

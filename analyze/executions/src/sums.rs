@@ -1,8 +1,9 @@
 //! Sums of the times of a group's executions in a context, as needed for the mean, the deviation
 //! and the test of a difference.
 //!
-//! All sums are integers, so they do not depend on the order of executions; the page, which adds
-//! and removes executions while brushes move, has the same (`web/src/engine/sums.ts`).
+//! All sums are integers, so they do not depend on the order of executions. The page computes the
+//! same sums (`web/src/engine/sums.ts`), although it adds and removes executions while a selection
+//! moves.
 
 use crate::permutation::Pool;
 use crate::statistics::Spread;
@@ -17,7 +18,7 @@ pub(crate) struct Sums {
     octaves: Vec<Octave>,
 }
 
-/// Times whose greatest is less than twice the least.
+/// Times of which the greatest is less than twice the least.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Octave {
     number: u32,
@@ -25,21 +26,21 @@ struct Octave {
     sum: u128,
 }
 
-/// Times below two of these (2 µs) are one octave.
+/// Times below 2^(`FIRST` + 1) ns (2 µs) share one octave.
 const FIRST: u32 = 10;
 /// Times of 2^35 ns (34 s) and more are one octave.
 const OCTAVES: u32 = 26;
-/// Maximum ratio of standard deviation to mean within an octave: up to it none of its three atoms
-/// is negative.
+/// Maximum ratio of standard deviation to mean within an octave; above it an atom of the octave
+/// would be negative.
 const WIDEST: f64 = 0.57;
 
-/// The octave of a time, which is not 0.
+/// Octave of a time, which must not be 0.
 fn octave_of(time: u64) -> u32 {
     time.ilog2().saturating_sub(FIRST).min(OCTAVES - 1)
 }
 
 impl Sums {
-    /// Adds the time of an execution that was there.
+    /// Adds the time of an execution in the context.
     pub(crate) fn add(&mut self, time: u64) {
         if time == 0 {
             return;
@@ -68,7 +69,7 @@ impl Sums {
         }
     }
 
-    /// The sum of all times.
+    /// Sum of all times.
     pub(crate) fn sum(&self) -> f64 {
         self.sum as f64
     }
@@ -76,7 +77,7 @@ impl Sums {
     pub(crate) fn spread(&self, executions: u64) -> Spread {
         let count = executions as f64;
         let mean = self.sum as f64 / count.max(1.0);
-        // Exact as far as possible: the difference of two nearly equal numbers.
+        // Computed exactly in integers: it is the difference of two nearly equal numbers.
         let deviations = self
             .squares
             .checked_mul(u128::from(executions))
@@ -95,9 +96,9 @@ impl Sums {
     }
 }
 
-/// Times of two groups together, with this number of executions in all. The mean of each octave and
-/// the deviation of all are those of the times; relative to its mean each octave has the same
-/// deviation.
+/// Times of two groups together, which have `executions` executions in all. The mean of each octave
+/// and the overall deviation are those of the times; all octaves have the same deviation relative
+/// to their means.
 pub(crate) fn pool([one, other]: [&Sums; 2], executions: u64) -> Pool {
     let mut octaves: Vec<Octave> = one.octaves.iter().chain(&other.octaves).copied().collect();
     octaves.sort_by_key(|octave| octave.number);

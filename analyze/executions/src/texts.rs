@@ -1,12 +1,11 @@
-//! Texts that tell two groups of executions apart: in which thread they ended, on which host, what
-//! was captured.
+//! Texts that separate two groups of executions: thread, host, captured texts.
 //!
-//! The parts of both groups that have each text are compared: all at once by the chi-squared test
-//! of Pearson (1900), texts that too few have taken together (Cochran, "Some methods for
-//! strengthening the common χ² tests", 1954); and each by itself by Fisher's exact test, of which
-//! the surest counts as one of so many. How much a text tells is Cramér's V, without what it is by
-//! chance (Bergsma, "A bias-correction for Cramér's V and Tschuprow's T", 2013): a text that is
-//! another one in each execution tells nothing.
+//! For each text, its shares in the two groups are compared. Pearson's chi-squared test (1900)
+//! compares all texts at once; rare texts are taken together (Cochran, "Some methods for
+//! strengthening the common χ² tests", 1954). Fisher's exact test compares each text by itself; the
+//! most significant result is corrected for the number of texts. The strength of the association is
+//! Cramér's V, corrected for its bias (Bergsma, "A bias-correction for Cramér's V and Tschuprow's
+//! T", 2013): a text that differs in each execution has no association.
 
 use std::collections::HashMap;
 
@@ -18,34 +17,34 @@ use crate::multiple_testing::{corrected, least_chance};
 use crate::names::Names;
 use crate::statistics::{coarse, presence, surer};
 
-/// A text of executions in two groups.
+/// A text column in two groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextSeparation {
-    /// What it is: `thread`, `host`, `label`, or the name of what is captured.
+    /// Name: `thread`, `host`, `label`, or that of a captured text.
     pub name: String,
-    /// How many executions the groups have.
+    /// Number of executions in each group.
     pub groups: [u64; 2],
-    /// Cramér's V: 0 if it tells nothing, 1 if it tells the groups apart.
+    /// Cramér's V: 0 without association, 1 if the texts separate the groups.
     pub association: f64,
-    /// The text that tells most; none if it is that there is none.
+    /// The text that differs most between the groups; `None` if it is the absence of a text.
     pub value: Option<String>,
-    /// Which part of each group has that.
+    /// Share of that text in each group.
     pub shares: [f64; 2],
-    /// How probable texts as different as those of the groups are by chance; corrected for how many
-    /// texts are tested.
+    /// Probability of so different texts by chance; corrected for the number of text columns that
+    /// are tested.
     pub chance: f64,
 }
 
-/// A text of each execution.
+/// A text column.
 struct Column<'t> {
     name: &'t str,
     texts: Vec<&'t str>,
-    /// By execution: its place among the texts.
+    /// Index in `texts` by execution.
     codes: Vec<Option<u32>>,
 }
 
-/// All texts in two groups, with the least probability that each can have. Probabilities are not
-/// corrected.
+/// Comparison of all text columns in two groups, and the lowest probability that each can have.
+/// Probabilities are not corrected.
 pub(crate) fn texts(
     database: &Database,
     table: &Table,
@@ -58,7 +57,7 @@ pub(crate) fn texts(
         .collect()
 }
 
-/// Sure ones first, of those as sure as each other what tells most.
+/// Sorts significant differences first, then by association.
 pub(crate) fn rank(texts: &mut [TextSeparation]) {
     texts.sort_by(|one, other| {
         let by_sureness = other.is_sure().cmp(&one.is_sure());
@@ -67,13 +66,13 @@ pub(crate) fn rank(texts: &mut [TextSeparation]) {
 }
 
 impl TextSeparation {
-    /// Whether the text differs significantly, if its probability is corrected.
+    /// True if the difference is significant, once its probability is corrected.
     pub fn is_sure(&self) -> bool {
         self.chance < SURE
     }
 
-    /// Whether it is worth a row: of many different texts the association may be 0 where one of
-    /// them surely tells the groups apart.
+    /// True if the column is worth a row. With many different texts, the association may be 0
+    /// although one of them separates the groups significantly.
     pub fn tells(&self) -> bool {
         self.association > 0.0 || self.is_sure()
     }
@@ -102,7 +101,7 @@ fn columns<'t>(database: &'t Database, table: &'t Table) -> Vec<Column<'t>> {
     columns
 }
 
-/// A column of texts, each of which there is once.
+/// A text column with distinct texts.
 fn column<'t>(name: &'t str, of_rows: impl Iterator<Item = Option<&'t str>>) -> Column<'t> {
     let mut names = Names::default();
     let mut texts = Vec::new();
@@ -139,7 +138,7 @@ fn tested(column: &Column<'_>, groups: [&[usize]; 2]) -> (TextSeparation, f64) {
     (separation, least)
 }
 
-/// By text, and behind them for none: how many executions of each group have it.
+/// Number of executions of each group by text; the last entry counts executions without a text.
 fn counts(column: &Column<'_>, groups: [&[usize]; 2]) -> Vec<[u64; 2]> {
     let mut counts = vec![[0; 2]; column.texts.len() + 1];
     for (at, group) in groups.into_iter().enumerate() {
@@ -154,9 +153,9 @@ fn counts(column: &Column<'_>, groups: [&[usize]; 2]) -> Vec<[u64; 2]> {
     counts
 }
 
-/// The text of which it is least probable by chance that so different parts of both groups have it,
-/// and how probable that is of the surest of so many; of texts as sure as each other that of which
-/// the parts differ most.
+/// Index of the text whose shares differ most significantly between the groups, and the probability
+/// of that, corrected for the number of texts. Among equally significant texts, the one whose
+/// shares differ most.
 fn surest(counts: &[[u64; 2]], sizes: [u64; 2]) -> (usize, f64) {
     let mut known: HashMap<[u64; 2], [f64; 2]> = HashMap::new();
     let there = || {
@@ -184,7 +183,7 @@ fn surest(counts: &[[u64; 2]], sizes: [u64; 2]) -> (usize, f64) {
     let mut possible: Vec<f64> = there()
         .map(|(_, of)| least_chance(sizes, of[0] + of[1]))
         .collect();
-    // Of two texts, one says what the other says.
+    // With two texts, the second test repeats the first.
     if possible.len() == 2 {
         possible.pop();
     }
@@ -194,13 +193,13 @@ fn surest(counts: &[[u64; 2]], sizes: [u64; 2]) -> (usize, f64) {
     })
 }
 
-/// What one group is expected to have of a text, of those that both have.
+/// Expected number of executions of each group with a text, given the number in both.
 fn expected(of: &[u64; 2], sizes: [u64; 2]) -> [f64; 2] {
     let all = (sizes[0] + sizes[1]).max(1) as f64;
     sizes.map(|size| (of[0] + of[1]) as f64 * size as f64 / all)
 }
 
-/// How far what there is is from what is expected.
+/// Pearson's chi-squared statistic.
 fn distance(counts: &[[u64; 2]], sizes: [u64; 2]) -> f64 {
     let of_one = |of: &[u64; 2]| {
         let expected = expected(of, sizes);
@@ -213,10 +212,11 @@ fn distance(counts: &[[u64; 2]], sizes: [u64; 2]) -> f64 {
     counts.iter().map(of_one).sum()
 }
 
-/// So many of each group are expected to have a text that is tested by itself.
+/// Minimum expected number of executions of each group with a text; rarer texts are tested
+/// together.
 const ENOUGH: f64 = 5.0;
 
-/// How probable parts as different as those of all texts are by chance.
+/// Probability of so different shares of all texts by chance.
 fn chi_squared(counts: &[[u64; 2]], sizes: [u64; 2]) -> f64 {
     let is_enough = |of: &[u64; 2]| expected(of, sizes).iter().all(|&count| count >= ENOUGH);
     let (mut tested, few): (Vec<[u64; 2]>, Vec<_>) = counts.iter().copied().partition(is_enough);
@@ -272,15 +272,15 @@ mod tests {
         (one - other).abs() < 1e-9 * other.abs().max(1e-3)
     }
 
-    /// With two degrees of freedom the chance is e to the power of half the negative sum, which is
-    /// 10 + 10 / 18 + 450 / 70.
+    /// With two degrees of freedom the probability is exp(-x / 2) for the statistic x, here 10 + 10
+    /// / 18 + 450 / 70.
     #[test]
     fn chances_are_those_of_the_tests() {
         let counts = [[30, 10], [20, 25], [10, 25]];
         let sum = 10.0 + 5.0 / 9.0 + 45.0 / 7.0;
         assert!(near(distance(&counts, [60, 60]), sum));
         assert!(near(chi_squared(&counts, [60, 60]), f64::exp(-sum / 2.0)));
-        // Too few have the third and the fourth text: they count as one.
+        // The third and the fourth text are too rare: they are taken together.
         let few = [[30, 10], [25, 41], [3, 5], [2, 4]];
         assert!(near(
             chi_squared(&few, [60, 60]),
@@ -311,7 +311,7 @@ mod tests {
             found.association > 0.98 && found.chance < 1e-12,
             "{found:?}"
         );
-        // That there is none may be what tells them apart, too.
+        // The absence of a text may separate the groups, too.
         let texts: Vec<String> = (0..40)
             .map(|row| if row < 20 { "" } else { "x" }.to_owned())
             .collect();
@@ -322,8 +322,8 @@ mod tests {
 
     #[test]
     fn one_text_among_very_many_tells() {
-        // Three of five of the second group have it, one in fifty of the first; all others are
-        // different.
+        // In the second group three of five executions have the text, in the first one in fifty;
+        // all other texts are distinct.
         let text = |row: usize| match (row < 500, row % 50, row % 5) {
             (true, 0, _) | (false, _, 0..3) => "/report".to_owned(),
             _ => format!("/item/{row}"),
@@ -358,7 +358,7 @@ mod tests {
         let same = vec!["x".to_owned(); 100];
         let found = tested(&of_texts("same", &same), groups).0;
         assert_eq!((found.association, found.chance), (0.0, 1.0));
-        // Nothing can be told of nothing, or of one.
+        // Empty groups and single executions allow no inference.
         for groups in [
             [&rows[..0], &rows[..0]],
             [&rows[..1], &rows[..0]],
@@ -369,7 +369,7 @@ mod tests {
         }
     }
 
-    /// Random divisions of executions with texts of all sorts seldom look different.
+    /// Random divisions of executions with texts of all sorts are rarely significant.
     #[test]
     fn random_groups_do_not_differ() {
         const SPLITS: usize = 400;
@@ -408,7 +408,7 @@ mod tests {
                 let found = found.into_iter().map(|(of, _)| of).collect::<Vec<_>>();
                 wrong += usize::from(found.iter().any(|of| of.chance < 0.01));
             }
-            // One in a hundred is expected.
+            // 1 % is expected.
             assert!(wrong <= 8, "{wrong} of {SPLITS} with {size}");
         }
     }

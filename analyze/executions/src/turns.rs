@@ -1,7 +1,8 @@
-//! When threads turn to another execution: these times bound the hand-over of an execution.
+//! Times at which threads turn to another execution; these times bound the hand-over of an
+//! execution.
 //!
-//! A thread that takes executions from a queue ends one before it turns to the next; a thread that
-//! hands them on begins the next one after it has handed on the previous one. See
+//! A thread that takes executions from a queue ends an execution before it turns to the next. A
+//! thread that hands executions on begins the next after it has handed on the previous one. See
 //! [`tracebraid_graph::Passed`].
 
 use std::collections::{BTreeMap, VecDeque};
@@ -34,7 +35,7 @@ impl RecordThread {
         }
     }
 
-    /// False for threads that may be different ones.
+    /// True if both are certainly the same thread.
     fn is_surely(&self, other: &RecordThread) -> bool {
         self.trace == other.trace && self.tid.is_some() && self.tid == other.tid
     }
@@ -56,19 +57,19 @@ impl Label {
     }
 }
 
-/// An execution begins or ends in a thread.
+/// Begin or end of an execution in a thread.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Turn {
-    /// In nanoseconds from the origin.
+    /// Nanoseconds from the origin.
     pub(crate) time: i64,
     pub(crate) thread: RecordThread,
     pub(crate) label: Label,
-    /// If it ends: when and in which thread it began.
+    /// For an end: time and thread of the begin.
     pub(crate) begun: Option<(i64, RecordThread)>,
 }
 
 impl Turn {
-    /// An execution ends; nothing if it began in the same thread.
+    /// Turn at the end of an execution; `None` if it began in the same thread.
     pub(crate) fn ends(
         label: Label,
         begin: (i64, RecordThread),
@@ -83,7 +84,7 @@ impl Turn {
     }
 }
 
-/// An end in one thread of an execution that had begun in another one.
+/// End, in one thread, of an execution that began in another thread.
 #[derive(Clone, Copy, Debug)]
 struct End {
     time: i64,
@@ -103,7 +104,7 @@ struct OfThread {
 /// The turns of all threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
-    /// Turns whose threads are not looked up yet, in the order of time.
+    /// Turns whose threads are not resolved yet, in the order of time.
     new: VecDeque<Turn>,
     threads: BTreeMap<ActorId, OfThread>,
 }
@@ -121,12 +122,13 @@ impl Turns {
         let known = self.new.len();
         self.new.extend(turns);
         if self.new.len() > known {
-            // Stable, and quick: what is left of those before is in order.
+            // Stable. Fast, since the turns left from earlier calls are sorted.
             self.new.make_contiguous().sort_by_key(|turn| turn.time);
         }
     }
 
-    /// Looks up the threads of turns before a time, or of all. It takes time for those only.
+    /// Resolves the threads of turns earlier than `until`; without it, of all turns. The cost is
+    /// linear in the number of these turns.
     pub(crate) fn look_up(
         &mut self,
         until: Option<i64>,
@@ -159,7 +161,7 @@ impl Turns {
         }
     }
 
-    /// Bounds of an execution that begins in the first thread and ends in the second one.
+    /// Bounds for an execution that begins in the first thread and ends in the second one.
     pub(crate) fn bounds(
         &self,
         [first, last]: [ActorId; 2],
@@ -234,7 +236,7 @@ mod tests {
     #[test]
     fn bounds_are_other_executions_within() {
         let mut turns = Turns::default();
-        // An execution that begins and ends in one thread is no turn.
+        // An execution that begins and ends in one thread has no turn.
         assert!(ends(0, (5, 2), (50, 2)).is_none());
         turns.extend([10, 40, 90].map(|time| begins(time, 1, 0)));
         turns.extend([begins(20, 1, 1)]);

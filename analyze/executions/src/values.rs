@@ -1,5 +1,4 @@
-//! What a name is of each execution: a figure, a value that was captured, or where the execution
-//! comes from.
+//! Values of executions by name: a metric, a captured value, or a property of the source.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,33 +10,34 @@ use crate::condition::{Dimension, time_within};
 use crate::contexts::FrameKind;
 use crate::database::{Database, Figures, Source, Table, Texts};
 
-/// What is asked for by a name, of each execution.
+/// A named value of each execution.
 #[derive(Clone, Debug)]
 pub struct Named<'t> {
-    /// The name of its column: `duration_ns` of `duration`.
+    /// Name of the column: `duration_ns` for `duration`.
     pub name: String,
-    /// What it is.
+    /// One value for each execution.
     pub values: Values<'t>,
 }
 
-/// What something is of each execution, in the order of their table.
+/// One value for each execution, in the order of the table.
 #[derive(Clone, Debug)]
 pub enum Values<'t> {
-    /// Numbers, which are none where they are not known, and of what they are, if they have a unit.
+    /// Numbers, NaN where unknown, and their dimension, if they have a unit.
     Numbers(Cow<'t, [f64]>, Option<Dimension>),
-    /// Texts, and which of them it is.
+    /// Distinct texts, and the index of each execution's text.
     Texts(Cow<'t, [String]>, Cow<'t, [Option<u32>]>),
     /// Numbers of some executions, texts of others.
     Both(Box<[Values<'t>; 2]>),
-    /// The database has it, and knows it of none of so many executions.
+    /// The database has the column, but no execution of the table has a value. Contains the number
+    /// of executions.
     Unknown(usize),
 }
 
-/// What has that name: a figure, also without its unit; a value; `label`, `host`, `trace`,
-/// `thread`, `tid`, `id`, `begin_ns`; or `ctx.FRAME`, the time in frames of that name.
+/// The values with a name: a metric, with or without its unit; a captured value; `label`, `host`,
+/// `trace`, `thread`, `tid`, `id`, `begin_ns`; or `ctx.FRAME`, the time in frames with that name.
 ///
 /// # Errors
-/// For people: when executions have nothing of that name, with what they have.
+/// A message for the user, with the known names, if executions have no such value.
 pub fn named<'t>(
     name: &str,
     database: &'t Database,
@@ -55,13 +55,12 @@ pub fn named<'t>(
         let name = name.to_owned();
         Some(Named { name, values })
     };
-    // What was captured under a name that all executions have, or a column has, stands under
-    // another one.
+    // A captured value whose name was already taken is in a column with another name.
     let captured = || column(&format!("{name}_value"));
     let figure = || table.figure(name).map(Named::from);
     let found = match origin(name, database, table) {
         Some(origin) => column(name).or_else(captured).or(Some(origin)),
-        // A figure is one, whatever was captured.
+        // A metric takes precedence over a captured value.
         None => column(name).or_else(figure).or_else(captured),
     };
     found
@@ -69,7 +68,7 @@ pub fn named<'t>(
         .ok_or_else(|| unknown(name, table))
 }
 
-/// What is known of where an execution comes from.
+/// A property of the source, thread or row of executions.
 fn origin<'t>(name: &str, database: &'t Database, table: &'t Table) -> Option<Named<'t>> {
     let by_source = |text: fn(&Source) -> String| {
         let texts = database.sources.iter().map(text).collect();
@@ -116,7 +115,7 @@ fn origin<'t>(name: &str, database: &'t Database, table: &'t Table) -> Option<Na
     Some(Named { name, values })
 }
 
-/// A column of the database in which none of these executions has anything.
+/// A column of the database in which no execution of the table has a value.
 fn nowhere_known<'t>(name: &str, database: &Database, table: &Table) -> Option<Named<'t>> {
     let find = |is: &dyn Fn(&str) -> bool| database.columns.iter().find(|column| is(&column.name));
     let called = || {
@@ -135,13 +134,15 @@ fn nowhere_known<'t>(name: &str, database: &Database, table: &Table) -> Option<N
     })
 }
 
-/// That there is nothing of that name, for people.
+/// Error message for an unknown name.
 fn unknown(name: &str, table: &Table) -> String {
     let columns = table.figures.iter().map(|figures| &figures.column);
     let columns = columns.chain(table.texts.iter().map(|texts| &texts.column));
     let known: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
     let always = ["id", "label", "host", "trace", "thread", "tid", "begin_ns"];
-    let instead = did_you_mean(&Glob::literal(name), known.iter().copied().chain(always));
+    let short = known.iter().filter_map(|name| name.strip_suffix("_ns"));
+    let candidates = known.iter().copied().chain(short).chain(always);
+    let instead = did_you_mean(&Glob::literal(name), candidates);
     let names: String = known.iter().map(|name| format!("{name}, ")).collect();
     let but = if instead.is_empty() {
         "; they have"
@@ -182,7 +183,7 @@ impl<'t> From<&'t Texts> for Values<'t> {
 }
 
 impl<'t> Values<'t> {
-    /// The column of that name: its numbers, its texts, or both.
+    /// The column with a name: its numbers, its texts, or both.
     pub fn of_column(table: &'t Table, name: &str) -> Option<Values<'t>> {
         let figures = table.figures.iter().find(|of| of.column.name == name);
         let texts = table.texts.iter().find(|of| of.column.name == name);
@@ -215,7 +216,7 @@ impl<'t> Values<'t> {
         }
     }
 
-    /// The unit of its numbers, as columns have it.
+    /// Unit of the numbers, as in columns.
     pub fn unit(&self) -> &'static str {
         match self {
             Values::Numbers(_, Some(Dimension::Time)) => "ns",
@@ -225,14 +226,14 @@ impl<'t> Values<'t> {
         }
     }
 
-    /// Whether there are texts among them.
+    /// True if some values are texts.
     pub fn has_texts(&self) -> bool {
         matches!(self, Values::Texts(..) | Values::Both(_))
     }
 
-    /// Which of two executions stands first: that with the greater number, or the text that comes
-    /// first in the alphabet; numbers before texts, and last what is not known. Integers that are
-    /// texts, since they are too large, count as numbers.
+    /// Order for sorting two executions: greater numbers first, texts in alphabetical order,
+    /// numbers before texts, and unknown values last. Integers that are stored as texts because of
+    /// their size count as numbers.
     pub fn order(&self, one: usize, other: usize) -> Ordering {
         let unknown_last = |is_known: [bool; 2]| is_known[1].cmp(&is_known[0]);
         let [first, second] = [one, other].map(|row| self.number(row));

@@ -1,5 +1,4 @@
-//! What is counted along critical paths, beside what programs say they did, reports, and what
-//! single calls gave.
+//! Counts along critical paths, compared with the programs' own records, reports, and single calls.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,7 +24,7 @@ fn graph(set: &TraceSet) -> Graph {
     )
 }
 
-/// The same in all ways.
+/// The counts, which must be the same for all ways to read the trace.
 fn counted(set: &TraceSet, texts: &[&str]) -> (CountAnalysis, CountSeries) {
     let analysis = CountAnalysis::new(set, &defined(texts)).expect("names");
     let [first, others @ ..] = ways().map(|options| folded(set, &analysis, options));
@@ -35,10 +34,10 @@ fn counted(set: &TraceSet, texts: &[&str]) -> (CountAnalysis, CountSeries) {
     (analysis, first)
 }
 
-/// Figures by name.
+/// Metrics by name.
 type Figures = HashMap<String, Option<u64>>;
 
-/// Executions that have a path, and their figures.
+/// Executions that have a path, and their metrics.
 fn figures(set: &TraceSet, texts: &[&str]) -> Vec<(Execution, Figures)> {
     let (analysis, lines) = counted(set, texts);
     let quantities = analysis.quantities();
@@ -70,10 +69,10 @@ fn requests() -> TraceSet {
     traces("probe-requests", &["probe-requests"])
 }
 
-/// What the program says that each request costs, by its number: bytes read and written, pages,
+/// Cost of each request by its number, as the program records it: bytes read and written, pages,
 /// items.
 fn truth(set: &TraceSet) -> BTreeMap<i128, [u64; 4]> {
-    // Its event records as periods that end with themselves.
+    // Each event record is a period that ends with itself.
     let ended = found(
         set,
         &[
@@ -89,8 +88,8 @@ fn truth(set: &TraceSet) -> BTreeMap<i128, [u64; 4]> {
     ended.periods.iter().map(row).collect()
 }
 
-/// Counters of threads that LTTng-UST recorded, beside what the program says it did in each of its
-/// two threads.
+/// Counters of threads that LTTng-UST recorded, compared with the program's own record for each of
+/// its two threads.
 #[test]
 fn counters_of_threads_are_those_of_their_requests() {
     let directory = tracebraid_testkit::recorded::unpacked("ust-counters").join("ust-counters");
@@ -106,7 +105,7 @@ fn counters_of_threads_are_those_of_their_requests() {
             (String::from_utf8_lossy(text).into_owned(), figures)
         })
         .collect();
-    let truth = std::fs::read_to_string(directory.join("truth")).expect("what the program says");
+    let truth = std::fs::read_to_string(directory.join("truth")).expect("the program's record");
     assert_eq!((truth.lines().count(), found.len()), (200, 200));
     for line in truth.lines() {
         let numbers: Vec<u64> = line
@@ -151,14 +150,15 @@ fn requests_cost_what_the_program_says() {
         let of =
             |name: &str| figures[name].unwrap_or_else(|| panic!("{name} of {id}: {figures:?}"));
         let [read, written, pages, items] = truth[&id];
-        // In the first one the library of the probes writes, since spans are new to it.
+        // During the first request, the probe library writes, because it meets spans for the first
+        // time.
         let own = if id == 5000 { 157 } else { 0 };
         let moved = (of("read_bytes"), of("written_bytes"));
         assert_eq!(moved, (read, written + own), "{id}: {figures:?}");
-        // Each second one waits for a helper, which does the same again.
+        // Each second request waits for a helper, which does the same work again.
         let parts = 1 + u64::from(id % 2 == 1);
         assert_eq!((of("threads"), of("hosts")), (parts, 1), "{id}");
-        // The interpreter's own memory may fault; and waiting and waking are calls as well.
+        // The interpreter's own memory may cause faults, and waiting and waking are calls, too.
         assert!(
             (pages..pages + 40).contains(&of("page_faults")),
             "{id}: {figures:?}"
@@ -205,7 +205,7 @@ fn spans_begin_and_end_on_whatever_thread() {
             .filter(move |period| period.period == kind)
     };
     assert_eq!([0, 1, 2].map(|kind| of_kind(kind).count()), [5, 34, 0]);
-    // The last of those that begin in one thread and end in another does not end.
+    // The last of the spans that begin in one thread and end in another has no end.
     assert_eq!(ended.unfinished, [0, 1, 0]);
     for period in of_kind(0) {
         assert!(integer(&period.begin.captures[1]) % 2 == 0, "{period:?}");
@@ -224,14 +224,14 @@ fn all_together_is_what_the_report_says() {
         &IoAnalysis::new(&set, Selection::default()),
         Options::default(),
     );
-    // One read of 24 bytes ended in the trace that began before it: the report leaves it out.
+    // One read of 24 bytes began before the trace and ended in it: the report leaves it out.
     assert!(report.unsigned("unstarted") > 0);
     let expected = (
         report.unsigned("read_bytes") + 24,
         report.unsigned("written_bytes"),
     );
     assert_eq!((lines.total(1), lines.total(2)), expected);
-    // As babeltrace2 counts `syscall_entry_`.
+    // The number of `syscall_entry_` in the output of babeltrace2.
     assert_eq!(lines.total(3), ENTRIES);
     assert_eq!(
         (analysis.quantities().extra(), analysis.doubts()),
@@ -281,7 +281,7 @@ fn values_have_names_of_their_own() {
     let analysis = CountAnalysis::new(&set, &defined(&["value v = a count"])).expect("a name");
     assert_eq!(
         analysis.doubts(),
-        ["no event of the traces tells the value v"]
+        ["no event of the traces records the value v"]
     );
     assert!(
         DelimitedAnalysis::new(
@@ -294,7 +294,7 @@ fn values_have_names_of_their_own() {
     );
 }
 
-/// Keeps what executions are, with their figures.
+/// Keeps executions and their metrics.
 #[derive(Default)]
 struct Kept {
     extra: Vec<ExtraMetric>,
@@ -310,7 +310,7 @@ impl Sink for Kept {
     }
 
     fn take(&mut self, _: &Graph, finished: Finished) -> Result<(), Self::Error> {
-        // Numbers of threads are those of a graph that goes on.
+        // Numbers of threads are specific to the graph of this pass.
         let execution = Execution {
             first: None,
             last: None,

@@ -1,5 +1,4 @@
-//! Databases of executions: what was written is read, appended to, renamed; what is no database is
-//! refused.
+//! Databases of executions: writing, reading, appending, renaming; other files are refused.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +14,7 @@ use tracebraid_graph::{Graph, GraphAnalysis};
 use tracebraid_language::executions::Definitions;
 use tracebraid_profile::{SampledStack, Samples};
 
-/// What executions are made of.
+/// Traces and rules of a build.
 struct Recording {
     set: TraceSet,
     rules: BuildRules,
@@ -55,7 +54,7 @@ fn about(recording: &Recording, label: &str, renames: &[(&str, &str)]) -> About 
     }
 }
 
-/// A writer that keeps what it is given, and the name of the thread in which it ended.
+/// Passes executions to a writer, and keeps them with the name of the thread in which they ended.
 struct Keeping {
     writer: Writer,
     kept: Vec<(Finished, Option<String>)>,
@@ -76,8 +75,8 @@ impl Sink for Keeping {
     }
 }
 
-/// Writes the executions of a recording, or appends them; all threads that run have one stack of
-/// that function.
+/// Writes or appends the executions of a recording. If `function` is given, all running threads
+/// have a stack of that function.
 fn written(
     path: &Path,
     recording: &Recording,
@@ -88,7 +87,7 @@ fn written(
     let (writer, union) = match appends {
         true => Writer::append(path, about).expect("a database"),
         false => (
-            Writer::create(path, about).expect("a place"),
+            Writer::create(path, about).expect("a writer"),
             Union::default(),
         ),
     };
@@ -106,7 +105,7 @@ fn written(
     kept
 }
 
-/// A stack of each worker, behind all of its time.
+/// A stack for all of the time of each worker.
 fn stacks(recording: &Recording, function: &str) -> Samples {
     let analysis = GraphAnalysis::new(&recording.set, Selection::default());
     let graph = fold(
@@ -115,7 +114,7 @@ fn stacks(recording: &Recording, function: &str) -> Samples {
         Options::default(),
         &Control::default(),
     );
-    let graph = graph.expect("nobody cancels").report;
+    let graph = graph.expect("no cancellation").report;
     let workers = graph.actors.iter().filter(|actor| {
         actor
             .name
@@ -143,7 +142,7 @@ fn table(database: &Database) -> Table {
         .expect("it is read")
 }
 
-/// A file in a directory that is gone when this is dropped.
+/// A path in a temporary directory.
 fn place() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("requests.db");
@@ -226,7 +225,7 @@ fn recordings_are_appended_and_functions_renamed() {
         true,
     );
     let same = Database::open(&path).expect("a database");
-    // The same contexts are there once.
+    // Each context is stored once.
     assert_eq!(same.union.contexts.count(), before);
     written(
         &path,
@@ -246,7 +245,8 @@ fn recordings_are_appended_and_functions_renamed() {
         (table.len(), joined.sources.len()),
         (10_000, 4 * recording.set.traces.len())
     );
-    // All four are of the same executions: nothing differs, whatever their functions were called.
+    // All four recordings are the same executions: they do not differ, whatever their functions
+    // were called.
     let of = |label: &str| {
         group(&chosen(&format!("label == {label}"), &joined, &table).expect("a condition"))
     };
@@ -290,7 +290,7 @@ fn conditions_choose_executions() {
         .count();
     assert!(longer > 0);
     assert_eq!(of("duration > 20ms"), Ok(longer));
-    // The unit may stand apart.
+    // A space may separate number and unit.
     assert_eq!(of("(duration > 20 ms) && duration < 3600 s"), Ok(longer));
     assert_eq!(of("duration_ns > 20000000 || label == other"), Ok(longer));
     assert_eq!(of("!(duration > 20ms)"), Ok(2500 - longer));
@@ -299,10 +299,10 @@ fn conditions_choose_executions() {
     let devices = of("ctx.block-device > 0").expect("a condition");
     assert_eq!(of("block_device > 0"), Ok(devices));
     assert!(devices > 0);
-    // Of several it is said which is wrong.
+    // With several comparisons, the message names the wrong one.
     let error = of("duration > 1ms && switches > many").expect_err("no number");
     assert!(
-        error.starts_with("switches: `many`: a number is expected"),
+        error.starts_with("switches: `many`: not a number"),
         "{error}"
     );
     for wrong in [
@@ -353,20 +353,22 @@ fn what_is_no_database_is_refused() {
     let (directory, path) = place();
     let refused = |bytes: &[u8]| {
         std::fs::write(&path, bytes).expect("a file");
-        Database::open(&path).expect_err("it is none").to_string()
+        Database::open(&path)
+            .expect_err("not a database")
+            .to_string()
     };
     assert!(
-        refused(b"").contains("no database of executions"),
+        refused(b"").contains("not a database of executions"),
         "{}",
         refused(b"")
     );
-    assert!(refused(b"no database at all, but text").contains("no database of executions"));
+    assert!(refused(b"no database at all, but text").contains("not a database of executions"));
     let missing =
         Database::open(&directory.path().join("missing.db")).expect_err("it is not there");
     assert!(missing.to_string().contains("missing.db"), "{missing}");
-    // What is not complete leaves nothing.
+    // An incomplete database leaves no file.
     let recording = recording();
-    drop(Writer::create(&path, &about(&recording, "one", &[])).expect("a place"));
+    drop(Writer::create(&path, &about(&recording, "one", &[])).expect("a writer"));
     let left: Vec<_> = std::fs::read_dir(directory.path())
         .expect("a directory")
         .flatten()
@@ -374,7 +376,7 @@ fn what_is_no_database_is_refused() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
-/// Damage is told, or what is told is what can be: nothing panics or hangs.
+/// Damage is reported, or the contents are plausible; reading never panics or hangs.
 #[test]
 fn damaged_databases_do_no_harm() {
     let recording = recording();
@@ -431,19 +433,19 @@ const HOSTILE: &[(&str, &str)] = &[
     ),
     (
         "ALTER TABLE execution ADD COLUMN large AS (zeroblob(1000000000))",
-        "are calculated",
+        "generated columns",
     ),
     (
         "DROP TABLE thread; CREATE TABLE thread (id, source, tid, name)",
-        "have no numbers",
+        "has no integer key",
     ),
     (
         "UPDATE context SET around = id + 1 WHERE id = 2",
-        "context 2 is none",
+        "context 2 is invalid",
     ),
-    ("UPDATE context SET around = id WHERE id = 2", "context 2 is none"),
-    ("UPDATE context SET kind = 9 WHERE id = 3", "context 3 is none"),
-    ("UPDATE context SET name = -1 WHERE id = 3", "context 3 is none"),
+    ("UPDATE context SET around = id WHERE id = 2", "context 2 is invalid"),
+    ("UPDATE context SET kind = 9 WHERE id = 3", "context 3 is invalid"),
+    ("UPDATE context SET name = -1 WHERE id = 3", "context 3 is invalid"),
     ("DELETE FROM context WHERE id = 2", "contexts are not in order"),
     (
         "INSERT INTO name VALUES ((SELECT max(id) + 1 FROM name), 'deep');
@@ -479,7 +481,7 @@ const HOSTILE: &[(&str, &str)] = &[
     ),
     (
         "UPDATE execution SET id = -1 WHERE id = 9",
-        "execution -1: its id is none",
+        "execution -1: its id is out of range",
     ),
     (
         "UPDATE execution SET path = x'80', times = NULL WHERE id = 9",
@@ -499,7 +501,7 @@ const HOSTILE: &[(&str, &str)] = &[
     ),
     (
         "UPDATE execution SET duration_ns = -1 WHERE id = 9",
-        "and its duration is 18446744073709551615 ns",
+        "but its duration is 18446744073709551615 ns",
     ),
     (
         "UPDATE execution SET timer_ns = duration_ns + 1 WHERE id = 9",
@@ -533,7 +535,7 @@ fn change(path: &Path, sound: &[u8], statements: &str) {
     connection.execute_batch(statements).expect("statements");
 }
 
-/// A file may contain anything that SQLite accepts: impossible contents are refused with a message.
+/// A file may have any contents that SQLite accepts: invalid contents are refused with a message.
 #[test]
 fn hostile_databases_are_refused() {
     let (_directory, path, sound) = sound();
@@ -584,8 +586,8 @@ fn executions_of_no_kind_are_passed_over() {
     );
 }
 
-/// The same page at two places of a tree: a table that is larger than its file, and could be
-/// without end.
+/// A tree that refers to the same page twice: the table is larger than its file, and could be
+/// endless.
 #[test]
 fn pages_that_are_there_twice_are_refused() {
     let recording = recording();
@@ -610,7 +612,7 @@ fn pages_that_are_there_twice_are_refused() {
     drop(connection);
     let page = (root - 1) * size;
     assert_eq!(bytes[page], 5, "a page of the tree's inside");
-    // The first two children: of each, its number comes first.
+    // Each of the first two children begins with its page number.
     let cell = |at: usize| {
         usize::from(u16::from_be_bytes([
             bytes[page + 12 + 2 * at],
@@ -626,7 +628,7 @@ fn pages_that_are_there_twice_are_refused() {
     assert!(error.contains("its executions are not in order"), "{error}");
 }
 
-/// A recording with values of programs, and a database to which it was written twice.
+/// A recording with values of programs, written twice to a database.
 fn with_values() -> (tempfile::TempDir, PathBuf, Recording) {
     let mut recording = recording();
     let more = "
@@ -660,13 +662,13 @@ fn nothing_is_appended_twice_or_at_once() {
     let twice = again("two").expect_err("it is there").to_string();
     assert!(twice.contains("--label"), "{twice}");
     let other = again("three").expect("another label");
-    let busy = again("four").expect_err("somebody appends").to_string();
+    let busy = again("four").expect_err("another writer").to_string();
     assert!(busy.contains("another build"), "{busy}");
     drop(other);
-    drop(again("four").expect("nobody appends any more"));
+    drop(again("four").expect("no other writer"));
 }
 
-/// Values of programs are columns; what is called like another column has a name of its own, and
+/// Values of programs are columns. A value with the name of another column gets a new name, and
 /// conditions find it.
 #[test]
 fn values_are_columns_under_names_of_their_own() {
@@ -686,8 +688,8 @@ fn values_are_columns_under_names_of_their_own() {
     };
     let [requests, calls] = [of("request"), of("io")];
     let column = |table: &Table, name: &str| table.figure(name).expect("a column").values.clone();
-    // `id` is the number of the row; what is captured under that name is first, and the value comes
-    // behind it.
+    // `id` is the id of the row. The captured value with that name comes first, followed by the
+    // program's value.
     assert_eq!(requests.len(), 5000);
     assert!(
         column(&requests, "id_value_value")
@@ -703,7 +705,7 @@ fn values_are_columns_under_names_of_their_own() {
     assert_eq!(chosen_of("id == 7"), 2);
     assert_eq!(chosen_of("switches_value == 7"), 2);
     assert_eq!(chosen_of("amount == 7"), 2);
-    // What belongs to other executions is not known of these.
+    // Values of other kinds are unknown for these executions.
     assert!(
         calls
             .figure("amount")
@@ -717,8 +719,8 @@ fn values_are_columns_under_names_of_their_own() {
     );
 }
 
-/// SQLite stores 64-bit names as integers or, from 2^63, as text: their column has texts, and
-/// conditions find all of them.
+/// SQLite stores 64-bit names as integers or, from 2^63, as text. Their column has texts, and
+/// conditions find both.
 #[test]
 fn names_of_64_bits_are_texts() {
     let (_directory, path, _) = with_values();
@@ -803,7 +805,7 @@ fn what_is_a_number_here_and_a_text_there_is_found_as_both() {
     is("e == 9223372036854776106", &[3]);
     let rounded: Result<Vec<u32>, String> = of("e == 4611686018427387905");
     assert!(rounded.expect_err("not exact").contains("executions sql"));
-    // A figure is one, whatever was captured.
+    // A metric takes precedence over a captured value.
     is("duration > 1ms", &[2, 3, 4]);
     is("duration_value > 300", &[1]);
 }

@@ -1,4 +1,4 @@
-//! What delimits executions, beside what reports on the same recorded traces say.
+//! Delimited executions, compared with the reports on the same recorded traces.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,11 +18,11 @@ use tracebraid_tables::{Row as TableRow, Value};
 
 pub(crate) fn folded<A: Analysis>(set: &TraceSet, analysis: &A, options: Options) -> A::Report {
     fold(set, analysis, options, &Control::default())
-        .expect("nobody cancels")
+        .expect("no cancellation")
         .report
 }
 
-/// One thread and whole chunks; and what cuts the trace most.
+/// A single thread with whole chunks, and ways that cut the trace into many chunks.
 pub(crate) fn ways() -> [Options; 4] {
     let way = |threads, chunk_bytes| Options {
         threads,
@@ -46,15 +46,15 @@ pub(crate) fn defined(texts: &[&str]) -> Definitions {
     definitions
 }
 
-/// The same in all ways, with functions of programs named by what is in a directory of debug
-/// information.
+/// Executions, which must be the same for all ways to read the trace, with names of functions from
+/// a directory of debug information.
 fn found_with(set: &TraceSet, texts: &[&str], debug: &Path) -> Ended {
     let found = ways().map(|options| {
         let definitions = defined(texts);
         let mut symbols = Symbols::new(vec![debug.to_owned()]);
         let how = (options, &Control::default());
         let names =
-            FunctionNames::new(set, &definitions, &mut symbols, &[], how).expect("nobody cancels");
+            FunctionNames::new(set, &definitions, &mut symbols, &[], how).expect("no cancellation");
         let analysis =
             DelimitedAnalysis::new(set, &definitions, names, Window::default()).expect("a plan");
         assert_eq!(analysis.doubts(), [""; 0]);
@@ -67,7 +67,7 @@ fn found_with(set: &TraceSet, texts: &[&str], debug: &Path) -> Ended {
     first
 }
 
-/// The same in all ways.
+/// Executions, which must be the same for all ways to read the trace.
 pub(crate) fn found(set: &TraceSet, texts: &[&str], window: Window) -> Ended {
     let analysis = DelimitedAnalysis::new(set, &defined(texts), FunctionNames::default(), window)
         .expect("a plan");
@@ -107,7 +107,7 @@ fn rows(ended: &Ended, kind: usize) -> Vec<Row> {
     rows
 }
 
-/// What the report on system calls lists, and how many it says did not end.
+/// The list of the report on system calls, and its number of calls without an end.
 fn listed(set: &TraceSet, glob: &str, window: Window) -> (Vec<(Row, Option<i64>)>, u64) {
     let selection = Selection {
         window,
@@ -161,8 +161,8 @@ fn calls_are_those_of_the_report() {
         traces("twohost", &["twohost-client", "twohost-server"]),
     ];
     for set in &recorded {
-        // Of several that a call fits, each has it. The last leaves `rt_sigreturn` out, of which
-        // some exits are not recorded.
+        // A call belongs to each definition that matches it. The last pattern excludes
+        // `rt_sigreturn`, of which some exits are not recorded.
         let globs = ["read", "futex", "[!r]*"];
         let ended = found(
             set,
@@ -212,8 +212,8 @@ fn every_call_of_recorded_traces_is_an_execution() {
     }
 }
 
-/// The same trace with calls of other names: one of a single architecture, and one newer than the
-/// table.
+/// The same trace with other names of calls: a call that only one architecture has, and a call that
+/// is newer than the table.
 #[test]
 fn calls_that_the_table_lacks_are_called_as_the_trace_calls_them() {
     let from =
@@ -230,7 +230,7 @@ fn calls_that_the_table_lacks_are_called_as_the_trace_calls_them() {
     let mut bytes = std::fs::read(&metadata).expect("the metadata");
     let renamed = [("futex", "arm_x"), ("fsync", "never"), ("statfs", "s390_s")];
     for (old, new) in renamed {
-        // Names of the same length, so that no offsets move.
+        // Names of the same length keep the offsets.
         for edge in ["entry", "exit"] {
             let [old, new] = [old, new].map(|name| format!("\"syscall_{edge}_{name}\""));
             let at = bytes
@@ -291,7 +291,7 @@ fn calls_keep_what_they_are_about_and_what_they_gave() {
         let Datum::Integer(ret) = period.end.captures[0] else {
             panic!("{period:?}");
         };
-        // The report has names for errors.
+        // The report replaces error numbers by names.
         let expected = results[&(period.begin.time, tid(period))];
         assert_eq!(
             expected,
@@ -335,7 +335,7 @@ fn calls_are_cut_by_the_window() {
         .iter()
         .filter(|period| (from.0..to.0).contains(&period.begin.time));
     let open = begun.filter(|period| period.end.time >= to.0).count() as u64;
-    // What never ends in the trace may be open as well.
+    // Calls that never end in the trace may be open as well.
     let never = all.unfinished[0];
     assert!((open..=open + never).contains(&within.unfinished[0]) && open > 0);
 }
@@ -362,7 +362,7 @@ fn processes_are_those_of_the_report() {
             Value::Time(time) => Some(time.0),
             _ => None,
         };
-        // Those that were made in the trace, and ended with their only thread.
+        // Processes that were created in the trace and ended with their only thread.
         let of_report =
             rows().filter(|row| row.unsigned("threads") == 1 && id(row, "pid").is_some());
         let expected: Vec<_> = of_report
@@ -416,7 +416,7 @@ fn processes_are_chosen_by_name() {
     }
 }
 
-/// A directory of debug information with the program of the recording in it.
+/// A directory of debug information that contains the recorded program.
 fn debug_of_cyg() -> tempfile::TempDir {
     let recorded = tracebraid_testkit::recorded::unpacked("ust-cyg-profile");
     let directory = tempfile::tempdir().expect("a directory");
@@ -427,7 +427,8 @@ fn debug_of_cyg() -> tempfile::TempDir {
     directory
 }
 
-/// What babeltrace2's text of the trace says, by a script that keeps a stack for each thread.
+/// Counts and total times that a script with a stack for each thread computed from babeltrace2's
+/// text.
 const FUNCTIONS: [(&str, usize, u64); 10] = [
     ("insert", 43_006, 9_920_192_148),
     ("fib", 13_133, 6_234_672_250),
@@ -497,7 +498,7 @@ fn periods_begin_and_end_in_different_threads_and_processes() {
             : $evt.$name == \"app:queue_pop\" && $evt.id == $begin.$evt.id",
         "period work(trip) : $evt.$name == \"app:request_begin\" && $evt.id == $parent.$begin.$evt.id
             : $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id",
-        // Another kind at the same time.
+        // Another kind of executions at the same time.
         "call futex",
     ];
     let ended = found(&set, &texts, Window::default());
@@ -507,8 +508,8 @@ fn periods_begin_and_end_in_different_threads_and_processes() {
             .iter()
             .filter(move |period| period.period == kind)
     };
-    // In the order of babeltrace2's text so many lie within: some workers tell of the end after the
-    // client has the answer.
+    // Counts in the order of babeltrace2's text: some workers record the end after the client has
+    // received the answer.
     let counts = [0, 1, 2].map(|kind| of_kind(kind).count());
     assert_eq!(counts, [2500, 2498, 2414]);
     assert!(of_kind(3).count() > 1000);
@@ -538,7 +539,7 @@ fn periods_begin_and_end_in_different_threads_and_processes() {
 fn periods_are_told_apart_by_descriptor() {
     let set = traces("twohost", &["twohost-client", "twohost-server"]);
     let texts = [
-        // From when a connection is made to its close, by the descriptor.
+        // From the acceptance of a connection to its close, matched by the file descriptor.
         "period connection : $evt.$name =* \"syscall_exit_accept*\" && $evt.ret >= 0
             : $evt.$name == \"syscall_entry_close\" && $evt.fd == $begin.$evt.ret",
         "captures connection : fd = $evt.ret : closed = $evt.fd",
@@ -557,8 +558,8 @@ fn periods_are_told_apart_by_descriptor() {
     assert!(count[0] == 5 && count[1] > 1000, "{count:?}");
 }
 
-/// Calls from entry to exit by their thread, of which the event records say nothing: those that
-/// system calls are.
+/// Periods from entry to exit of a system call, matched by the running thread, which the event
+/// records do not contain. They must equal the system calls.
 #[test]
 fn periods_are_told_apart_by_the_thread_that_runs() {
     let set = traces("kernel-mix-small", &["kernel-mix-small"]);
@@ -599,7 +600,7 @@ fn periods_are_told_apart_by_the_thread_that_runs() {
     }
 }
 
-/// Of enumerations labels are kept, also where the event record that began it is asked for them;
+/// Labels of enumerations are captured, also from the event record that began the period;
 /// conditions compare numbers.
 #[test]
 fn labels_are_captured() {
@@ -641,7 +642,7 @@ fn labels_are_captured() {
     );
     assert_eq!(of(1, "EPOLL_CTL_ADD"), adds, "{counts:?}");
     assert_eq!(counts.keys().filter(|(kind, _)| *kind == 1).count(), 1);
-    // A number without a label stays one.
+    // A number without a label stays a number.
     let set = traces("kernel-mix-small", &["kernel-mix-small"]);
     let texts = [
         "period drop : $evt.$name == \"skb_kfree\"",

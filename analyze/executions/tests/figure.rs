@@ -60,7 +60,7 @@ fn the_sequence_gives_the_papers_tree() {
         longest_request: 1,
         ..Graph::default()
     };
-    // What is on the stack when is told exactly: each stack for the time before it.
+    // The samples give the exact stack at each time: each stack is valid for the time before it.
     let ran = |time, names: &[&str]| (time, None, functions(names));
     let samples = [
         vec![

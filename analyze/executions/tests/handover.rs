@@ -1,10 +1,10 @@
 //! Requests that one thread accepts and others serve, through a queue: the threads on their paths,
 //! compared with the ground truth.
 //!
-//! A program is simulated: an acceptor begins a request, parses it (now and then it has to wait for
-//! the rest of it), and pushes it; a worker that waits is woken, else the first that is done with
-//! another one takes it without any event. The lock of the queue is held now and then when a worker
-//! comes for the next request. Requests wait in the worker for something else, too.
+//! A program is simulated. An acceptor begins a request, parses it (sometimes waiting for the rest
+//! of it), and pushes it. A waiting worker is woken; otherwise the first worker that ends its
+//! request takes it, without any event. Sometimes the lock of the queue is held when a worker comes
+//! for the next request. Requests also wait in the worker for other events.
 
 use std::convert::Infallible;
 use std::path::Path as Directory;
@@ -26,9 +26,9 @@ const US: u64 = 1000;
 #[derive(Clone, Copy, Debug, Default)]
 struct Truth {
     begin: u64,
-    /// When it was pushed into the queue.
+    /// Time at which it was pushed into the queue.
     pushed: u64,
-    /// When its worker received it.
+    /// Time at which its worker received it.
     taken: u64,
     end: u64,
     worker: usize,
@@ -63,7 +63,7 @@ struct Simulation {
     kernel: Vec<Records>,
     user: Records,
     truth: Vec<Truth>,
-    /// Adds system calls: `dup` where a request begins, `shutdown` where it ends, `read` around
+    /// Adds system calls: `dup` at the begin of a request, `shutdown` at its end, `read` around
     /// each wait.
     has_calls: bool,
 }
@@ -89,7 +89,7 @@ impl Simulation {
         self.kernel[cpu].push((time, SWITCH, ints(&[from, i64::from(from != 0), to])));
     }
 
-    /// A thread waits on its CPU until another one, on that CPU, wakes it.
+    /// A thread waits on its CPU until a thread on the CPU `by` wakes it.
     fn waits(&mut self, (cpu, tid): (usize, i64), (from, until): (u64, u64), by: usize) {
         self.goes(cpu, from, tid, 0);
         self.kernel[by].push((until, WAKING, ints(&[tid, cpu as i64])));
@@ -131,7 +131,7 @@ impl Simulation {
         simulation
     }
 
-    /// The acceptor's part; returns the time span in which it holds the lock of the queue.
+    /// The acceptor's work; returns the times in which it holds the lock of the queue.
     fn accepts(&mut self, count: usize, random: &mut Random) -> Vec<(u64, u64)> {
         let acceptor = (1, ACCEPTOR);
         let (mut arrives, mut free) = (50 * US, 5 * US);
@@ -205,7 +205,7 @@ impl Simulation {
         }
     }
 
-    /// Writes a trace of the kernel, and one of the program, into a directory.
+    /// Writes a kernel trace and a trace of the program to a directory.
     fn write(mut self, directory: &Directory) -> Vec<Truth> {
         let kernel = [
             "sched_switch\"; fields := struct { i64 prev_tid; i64 prev_state; i64 next_tid; }",
@@ -320,8 +320,7 @@ fn phase(path: &Path, first: ActorId, segment: &Segment) -> Phase {
     }
 }
 
-/// Nanoseconds of a path in which the request is elsewhere, and those that the path marks as
-/// unknown.
+/// Nanoseconds of a path with a wrong location of the request, and nanoseconds with an unknown one.
 fn wrong(path: &Path, first: ActorId, truth: &Truth) -> (u64, u64) {
     let times = [truth.begin, truth.pushed, truth.taken, truth.end].map(|time| time as i64);
     let (mut wrong, mut unknown) = (0, 0);
@@ -340,7 +339,7 @@ fn wrong(path: &Path, first: ActorId, truth: &Truth) -> (u64, u64) {
     (wrong, unknown)
 }
 
-/// Requests by whether their paths are right; and all that is made of them.
+/// Numbers of requests with right paths, and the executions.
 #[derive(Debug, Default, PartialEq)]
 struct Judged {
     requests: u64,
@@ -352,7 +351,7 @@ struct Judged {
 }
 
 struct Judge<'t> {
-    /// By number.
+    /// By number of the request.
     truth: &'t [Truth],
     judged: Judged,
 }
@@ -379,7 +378,7 @@ impl Sink for Judge<'_> {
         );
         let path = execution.path(graph).expect("a path");
         assert!(path.tiles(execution.begin, execution.end), "{path:?}");
-        // A path begins in the thread in which the request does.
+        // A path begins in the thread in which the request begins.
         let begins = path
             .segments
             .first()
@@ -444,15 +443,15 @@ fn judged(directory: &Directory, truth: &[Truth], definition: &str, options: Opt
 
 const SPANS: &str = "span request";
 
-/// The same requests, delimited by system calls; the second captured value is the request's number,
-/// as with spans.
+/// The same requests, delimited by system calls. The second captured value is the number of the
+/// request, as with spans.
 const CALLS: &str = "
 period request : $evt.$name == \"syscall_entry_dup\"
   : $evt.$name == \"syscall_entry_shutdown\" && $evt.fd == $begin.$evt.fildes
 captures request : what = $evt.$name, id = $evt.fildes
 ";
 
-/// Holds for every way to read the traces.
+/// The result, which must be the same for all ways to read the traces.
 fn same_in_every_way(directory: &Directory, truth: &[Truth], definition: &str) -> Judged {
     let whole = judged(directory, truth, definition, Options::default());
     for (threads, chunk_bytes) in [(1, 1 << 20), (2, 5000), (1, 700)] {
@@ -467,14 +466,14 @@ fn same_in_every_way(directory: &Directory, truth: &[Truth], definition: &str) -
     whole
 }
 
-/// Requests of a simulation, with the truth.
+/// Requests of a simulation, with the ground truth.
 fn simulated(definition: &str, has_calls: bool) -> (Judged, Vec<Truth>) {
     const REQUESTS: usize = 2300;
     let directory = tempfile::tempdir().expect("a directory");
     let truth = Simulation::new(REQUESTS, 3, has_calls).write(directory.path());
     let found = same_in_every_way(directory.path(), &truth, definition);
     assert_eq!(found.requests, REQUESTS as u64);
-    // The simulation must produce this many queued requests.
+    // The simulation must produce enough queued requests.
     assert!(
         found.right_before * 10 < found.requests * 9,
         "{}",
@@ -500,7 +499,7 @@ fn requests_are_followed_from_the_thread_that_accepts_to_the_one_that_serves() {
     );
 }
 
-/// A system call is recorded by the thread that makes it, so it begins an execution as a span does.
+/// The thread that makes a system call records it, so a call begins an execution as a span does.
 #[test]
 fn requests_that_begin_with_a_system_call_are_followed() {
     let (spans, _) = simulated(SPANS, true);
@@ -514,7 +513,7 @@ fn requests_that_begin_with_a_system_call_are_followed() {
     assert_eq!(of(&calls), of(&spans));
 }
 
-/// A program's own data on its requests: see `tests/data/oracle/worker-pool/pool.c`.
+/// The program's own records of its requests: see `tests/data/oracle/worker-pool/pool.c`.
 fn recorded_truth(file: &Directory) -> Vec<Truth> {
     let text = std::fs::read_to_string(file).expect("the truth");
     let mut truth = vec![Truth::default()];
@@ -532,8 +531,8 @@ fn recorded_truth(file: &Directory) -> Vec<Truth> {
             worker: values[6] as usize,
         });
     }
-    // A waiting worker receives a request when it is pushed; a busy one when it has ended the
-    // previous one.
+    // A waiting worker receives a request when it is pushed, a busy worker when it has ended its
+    // previous request.
     let ends: Vec<(usize, u64)> = truth.iter().map(|of| (of.worker, of.end)).collect();
     for of in &mut truth {
         let before = ends
@@ -553,6 +552,6 @@ fn requests_of_a_recorded_pool_are_followed() {
     assert_eq!(found.requests, truth.len() as u64 - 1);
     assert!(right[0] * 100 < found.requests * 95, "{right:?}");
     assert!(right[1] * 100 >= found.requests * 98, "{right:?}");
-    // Unknown is the worker's activity before its first request, and little else.
+    // Only the worker's activity before its first request, and little more, is unknown.
     assert!(found.unknown <= 6, "{}", found.unknown);
 }

@@ -1,5 +1,5 @@
-//! Trees of executions: the paper's figure, a naive way on random graphs, and requests whose
-//! slowness was injected.
+//! Trees of executions: the paper's figure, a naive algorithm on random graphs, and requests with
+//! injected causes of slowness.
 
 mod counts;
 mod database;

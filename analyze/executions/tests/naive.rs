@@ -1,4 +1,5 @@
-//! Trees of random graphs with random stacks, beside those that looking at each nanosecond gives.
+//! Trees of random graphs with random stacks, compared with trees that are computed nanosecond by
+//! nanosecond.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +19,8 @@ const ACTORS: u32 = 4;
 const CPUS: u16 = 2;
 const DISK: Device = Device(8 << 20);
 
-/// The stack of a thread at a time: that of the wait that goes on; else that of the next sample, if
-/// that is of CPU time; else what that and the one before have in common.
+/// The stack of a thread at a time: that of the current wait; otherwise that of the next sample, if
+/// it is of CPU time; otherwise the common part of the next sample and the previous one.
 fn stack_at(samples: &[Sample], time: i64) -> Vec<String> {
     let mut samples = samples.to_vec();
     samples.sort_by_key(|(at, since, _)| (*at, *since));
@@ -40,7 +41,7 @@ fn stack_at(samples: &[Sample], time: i64) -> Vec<String> {
     }
 }
 
-/// What is known, as trees are made from it.
+/// Input of the naive algorithm.
 struct Told<'t> {
     graph: &'t Graph,
     samples: &'t [Vec<Sample>],
@@ -63,7 +64,7 @@ impl Told<'_> {
         )
     }
 
-    /// Where the stacks of a hop's thread stand.
+    /// The context under which the stacks of a hop's thread are placed.
     fn base(&self, hop: u32) -> Words {
         let hop = &self.path.hops[hop as usize];
         let Some(parent) = hop.parent else {
@@ -83,7 +84,7 @@ impl Told<'_> {
         words
     }
 
-    /// The contexts of a segment: at each nanosecond one, and times that are shared out.
+    /// Adds the contexts of a segment, one for each nanosecond, and shared times.
     fn segment(&self, segment: &Segment, times: &mut BTreeMap<Words, u64>) {
         let hop = &self.path.hops[segment.hop as usize];
         let base = self.base(segment.hop);
@@ -142,8 +143,8 @@ impl Told<'_> {
     ) {
         let waiting = self.path.hops[segment.hop as usize].actor;
         let own = [request.by, Some(waiting)];
-        // By who is served: since when there is a request, and the time, in parts that all sums of
-        // weights divide.
+        // By thread that the device serves: begin of its first request, and its time in units of
+        // 1/PARTS ns, which all sums of weights divide.
         let mut others: BTreeMap<Option<ActorId>, (i64, u64)> = BTreeMap::new();
         for time in segment.begin..segment.end {
             let requests = self.graph.requests.iter();
@@ -184,12 +185,12 @@ impl Told<'_> {
     }
 }
 
-/// Requests have one or two pages.
+/// Requests have a size of 1 or 2 pages.
 fn weight(request: &Request) -> u64 {
     u64::from(request.sectors / 8)
 }
 
-/// What each number up to twice that of the requests divides.
+/// A multiple of all sums of weights: numbers up to twice the number of requests.
 const PARTS: u64 = 27_720;
 
 fn wake() -> impl Strategy<Value = Wake> {

@@ -1,12 +1,12 @@
-//! Comparisons of random groups of plain requests of a real program: no difference may be
-//! significant. And the known causes as a plain permutation test finds them.
+//! Comparisons of random groups of plain requests of a real program, which must not be significant;
+//! and known causes, compared with a plain permutation test.
 
 use tracebraid_engine::Options;
 use tracebraid_executions::{Contexts, Times, compare};
 
 use crate::truth::{SURE, of_cause, requests};
 
-/// Plain requests of a population, and sizes of the smaller group.
+/// Number of plain requests, and sizes of the smaller group.
 const PLAIN: usize = 1806;
 const SIZES: [usize; 4] = [20, 100, 200, 903];
 
@@ -31,9 +31,9 @@ impl Shuffle {
     }
 }
 
-/// At most 5 % of random splits may show anything, contexts themselves and with all within them
-/// together. Of 400 splits of which 5 % do no more than 28 do with a probability of 97 %; 1 % for
-/// each of both lists are expected.
+/// At most 5 % of random splits may show a significant difference, in own and total times together.
+/// Of 400 splits at a rate of 5 %, at most 28 are significant with a probability of 97 %. 1 % is
+/// expected for each of both lists.
 #[test]
 fn random_groups_of_any_size_do_not_differ() {
     const SPLITS: usize = 100;
@@ -58,16 +58,16 @@ fn random_groups_of_any_size_do_not_differ() {
             *wrong += usize::from(surest < SURE);
         }
     }
-    println!("{wrong:?} of {SPLITS} splits each show something, with {SIZES:?} in a group");
+    println!("{wrong:?} of {SPLITS} splits are significant, with groups of {SIZES:?}");
     assert!(
         wrong.iter().all(|&wrong| wrong * 100 <= 5 * SPLITS),
         "{wrong:?}"
     );
 }
 
-/// A permutation test with the maximum over contexts (Westfall and Young, "Resampling-based
-/// multiple testing", 1993), as plain as can be: for each context the probability that any context
-/// of a random group of this size is as far from its expected value.
+/// A plain permutation test with the maximum over contexts (Westfall and Young, "Resampling-based
+/// multiple testing", 1993): for each context, the probability that any context of a random group
+/// of this size is as far from its expected value.
 struct Maximum {
     expected: Vec<f64>,
     deviation: Vec<f64>,
@@ -112,7 +112,7 @@ impl Maximum {
         found
     }
 
-    /// For each context the distance of a group from its expected value.
+    /// For each context, the distance of a group from its expected value.
     fn far(&self, contexts: &Contexts, group: &[Times<'_>]) -> Vec<f64> {
         assert_eq!(group.len(), self.size);
         let sums = sums(contexts, group);
@@ -129,8 +129,8 @@ impl Maximum {
     }
 }
 
-/// Differences of the permutation test are found here too, and those found here are among the most
-/// extreme of random groups.
+/// Differences that the permutation test finds are significant here, too. Differences that are
+/// significant here are among the most extreme of random groups.
 #[test]
 fn differences_are_those_of_a_permutation_test() {
     const ROUNDS: usize = 1500;
@@ -156,7 +156,7 @@ fn differences_are_those_of_a_permutation_test() {
             let own: Vec<_> = differences.iter().filter(|of| !of.is_whole).collect();
             for of in &own {
                 let theirs = model.chance(far[of.context.0 as usize]);
-                // Differences as significant as that are found by the maximum, too, except in rare
+                // Equally significant differences are found by the maximum, too, except in rare
                 // contexts, whose share in the maximum hides others.
                 both += u32::from(of.is_sure() && theirs < SURE);
                 ours_alone += u32::from(of.is_sure() && theirs >= SURE);
@@ -165,8 +165,8 @@ fn differences_are_those_of_a_permutation_test() {
                     theirs >= SURE || of.test.chance < 0.2,
                     "{cause}, {size}: {of:?} {theirs}"
                 );
-                // That none of a few executions is in a common context is no great deviation, and
-                // yet significant.
+                // If no execution of a small group is in a common context, the deviation is small,
+                // but significant.
                 let is_far = far[of.context.0 as usize] > 3.0 || of.test.more < 0.0;
                 assert!(!of.is_sure() || is_far, "{cause}, {size}: {of:?}");
             }

@@ -1,8 +1,8 @@
-//! A recording with call stacks: its functions stand in the trees where they should.
+//! A recording with call stacks: its functions appear at the right positions of the trees.
 //!
-//! It is that of the case study of the disk (`docs/case-studies/disk-contention`): a server reads
-//! from its disk (`read_block`), for which another thread of it makes sure now and then that its
-//! log is there (`flush_log`).
+//! The recording is that of the case study on disk contention
+//! (`docs/case-studies/disk-contention`): a server reads from its disk (`read_block`), while
+//! another thread of the server sometimes flushes its log to that disk (`flush_log`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ struct Recorded {
 
 fn folded<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
     let folded = fold(set, analysis, Options::default(), &Control::default());
-    folded.expect("nobody cancels").report
+    folded.expect("no cancellation").report
 }
 
 fn recorded(directory: &Path) -> Recorded {
@@ -49,10 +49,10 @@ fn recorded(directory: &Path) -> Recorded {
         EndedAnalysis::new(&set, with_threads(periods), Window::default()).expect("a plan");
     let ended = folded(&set, &analysis);
     let graph = folded(&set, &GraphAnalysis::new(&set, Selection::default()));
-    // The program itself is in the archive, as there it is found by its build id.
+    // The archive contains the program, which is found by its build id.
     let mut symbols = Symbols::new(vec![directory.join("disk-contention.debug")]);
     let how = (Options::default(), &Control::default());
-    let samples = Samples::new(&set, &mut symbols, &[], how).expect("nobody cancels");
+    let samples = Samples::new(&set, &mut symbols, &[], how).expect("no cancellation");
     let sampled = Sampled::new(&set, &graph, &samples, Names::default());
     assert!(!sampled.threads.is_empty());
     let mut builder = Builder::new(
@@ -86,7 +86,7 @@ impl Recorded {
     }
 }
 
-/// Whether these frames stand there in this order, with others between them.
+/// True if these frames occur in this order, possibly with other frames between them.
 fn goes(words: &Words, way: &[(FrameKind, &str)]) -> bool {
     let mut words = words.iter();
     way.iter()
@@ -109,7 +109,7 @@ const FLUSHED: [(FrameKind, &str); 3] = [
 fn waits_stand_under_the_functions_that_waited() {
     let recorded = recorded(&tracebraid_testkit::recorded::unpacked("disk-contention"));
     assert_eq!(recorded.requests.len(), 300);
-    // What was waited for the disk, and the part of it that stands under the function that reads.
+    // Time of waits for the disk, and the part of it under the function that reads.
     let (mut waited, mut reading) = (0, 0);
     for (_, _, ecct) in &recorded.requests {
         for &(context, time) in &ecct.times {
@@ -121,7 +121,7 @@ fn waits_stand_under_the_functions_that_waited() {
         }
     }
     assert!(waited > 500 * MS, "{waited}");
-    // Waits that are shorter than what is recorded have no stacks of their own.
+    // Waits shorter than the recording threshold have no stacks of their own.
     assert!(reading * 100 > waited * 95, "{reading} of {waited}");
 }
 
@@ -158,8 +158,8 @@ fn slow_requests_differ_by_who_else_used_the_disk() {
         times.collect::<Vec<_>>()
     });
     let differences = ranked(&compare(&recorded.contexts, [&times[0], &times[1]]), false);
-    // The thread that wrote comes first: its requests are large, and the disk is busy with them
-    // nearly all the time.
+    // The writing thread comes first: its requests are large, and the disk is busy with them nearly
+    // all the time.
     let first = recorded.words(differences[0].context);
     assert!(differences[0].is_sure() && differences[0].test.more > 10e6);
     assert!(goes(&first, &READ) && goes(&first, &FLUSHED), "{first:?}");

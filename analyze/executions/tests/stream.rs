@@ -1,5 +1,5 @@
-//! Executions that are made while the trace is read are those of the whole graph, however the trace
-//! is read.
+//! Executions that are made while the trace is read equal those made from the whole graph, for all
+//! ways to read the trace.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ use tracebraid_testkit::recorded::unpacked;
 
 use crate::told::Words;
 
-/// Keeps all, with the threads as the graph of then tells of them.
+/// Keeps all executions, with their threads in the graph at that time.
 #[derive(Default)]
 struct Collect(Vec<(Finished, [Option<ThreadKey>; 2])>);
 
@@ -42,7 +42,7 @@ impl Sink for Collect {
     }
 }
 
-/// An execution in words, whatever the numbers of contexts.
+/// An execution with names in place of the numbers of contexts.
 #[derive(Debug, PartialEq)]
 struct InWords {
     kind: usize,
@@ -82,7 +82,7 @@ fn in_words(
     }
 }
 
-/// By their numbers.
+/// Executions by their numbers.
 fn all_in_words(found: &Collect, union: &Union) -> BTreeMap<Vec<u64>, InWords> {
     let one = |found: &(Finished, _)| {
         (
@@ -95,10 +95,10 @@ fn all_in_words(found: &Collect, union: &Union) -> BTreeMap<Vec<u64>, InWords> {
 
 fn folded<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
     let outcome = fold(set, analysis, Options::default(), &Control::default());
-    outcome.expect("nobody cancels").report
+    outcome.expect("no cancellation").report
 }
 
-/// The executions of the whole graph, one pass after the other.
+/// The executions of the whole graph, with one pass for each analysis.
 fn plainly(set: &TraceSet, periods: &Periods, samples: &Samples) -> BTreeMap<Vec<u64>, InWords> {
     let analysis =
         EndedAnalysis::new(set, with_threads(periods.clone()), Window::default()).expect("a plan");
@@ -174,7 +174,7 @@ fn built(
 
 const REQUEST: &str = "request : $evt.$name == \"app:request_begin\" :
     $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
-/// A thread is off its CPU: of some nothing is seen again.
+/// A thread is off its CPU; some threads never run again.
 const AWAY: &str = "away : $evt.$name == \"sched_switch\" && $evt.prev_tid != 0 :
     $evt.$name == \"sched_switch\" && $evt.next_tid == $begin.$evt.prev_tid";
 const NEVER_ENDS: &str = "all : $evt.$name == \"sched_switch\" && $evt.next_prio < 120 : $evt.$name == \"sched_switch\" && \
@@ -222,7 +222,7 @@ fn ways() -> impl Iterator<Item = Options> {
     })
 }
 
-/// Stacks that might have been recorded: of all threads that run, at their switches and between.
+/// Invented stacks of all running threads, at switches and between them.
 fn invented(set: &TraceSet) -> Samples {
     let graph = folded(set, &GraphAnalysis::new(set, Selection::default()));
     let mut samples = Samples {
@@ -249,8 +249,8 @@ fn invented(set: &TraceSet) -> Samples {
     samples
 }
 
-/// They are those of the whole graph, and the same to the last number in whatever way the trace is
-/// read.
+/// Checks that executions equal those of the whole graph, and are identical for all ways to read
+/// the trace.
 fn check_against_whole_graph(
     set: &TraceSet,
     definitions: &[&str],
@@ -259,7 +259,7 @@ fn check_against_whole_graph(
 ) -> usize {
     let mut rules = rules(definitions);
     let expected = plainly(set, &rules.definitions.periods, samples);
-    // What is sampled later than that tells nothing.
+    // With this delay, later samples cannot change an execution.
     let enough = match samples.stacks.is_empty() {
         true => BuildRules::BEHIND_NS,
         false => u64::MAX,
@@ -344,7 +344,7 @@ fn executions_on_two_hosts_are_those_of_the_whole_graph() {
 
 #[test]
 fn executions_with_queues_and_rings_are_those_of_the_whole_graph() {
-    // As perf calls it.
+    // The name of the event in perf.
     let definition = AWAY
         .replace("_tid", "_pid")
         .replace("sched_switch", "sched:sched_switch");
@@ -386,7 +386,7 @@ fn windows_have_the_executions_in_them() {
     }
 }
 
-/// A trace that is so many times as long.
+/// A trace that is repeated `times` times.
 fn longer(name: &str, times: u64) -> (PathBuf, TraceSet) {
     let source = unpacked(name).join(name);
     let destination = source.with_extension(format!("{times}-{}", std::process::id()));
@@ -433,7 +433,7 @@ fn what_never_ends_does_not_keep_everything() {
     let mut firsts: Option<Collect> = None;
     for options in ways() {
         let (found, built) = built(&set, &rules, &Samples::default(), options);
-        // They are told of, and all others are made.
+        // The unfinished executions are counted, and all others are made.
         assert!(built.unfinished[1] > 0);
         assert_eq!(found.0.len() + built.given_up as usize, alone.0.len());
         let first = firsts.get_or_insert_with(|| Collect(found.0.clone()));
@@ -477,7 +477,7 @@ fn executions_in_which_too_much_happens_are_counted() {
     }
 }
 
-/// Takes so many and no more.
+/// Takes a fixed number of executions, and then fails.
 struct Full(usize);
 
 impl Sink for Full {
@@ -504,7 +504,7 @@ fn a_sink_that_is_full_ends_it() {
             &mut Full(100),
         );
         assert_eq!(result.err(), Some(BuildError::Sink("it is full")));
-        // Several threads may have read ahead.
+        // With several threads, chunks may be read ahead.
         if options.0.threads == 1 && options.0.chunk_bytes < 1 << 20 {
             assert!(control.done() < control.total(), "the rest is not read");
         }

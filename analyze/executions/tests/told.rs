@@ -1,4 +1,4 @@
-//! What is told of threads and their stacks, and trees in words.
+//! Test data of threads and stacks, and trees with names.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,11 +6,10 @@ use tracebraid_executions::{Builder, Ecct, FrameKind, Names, Stacks, ThreadStack
 use tracebraid_follow::ThreadKey;
 use tracebraid_graph::{Actor, ActorId, Graph, State, Stretch};
 
-/// A context in words, the outermost frame first.
+/// Names of the frames of a context, the outermost first.
 pub(crate) type Words = Vec<(FrameKind, String)>;
 
-/// A stack that was sampled: when, since when if it is of a wait, and its functions, the outermost
-/// first.
+/// A sample: time, begin of the wait if it is of a wait, and functions, the outermost first.
 pub(crate) type Sample = (i64, Option<i64>, Vec<String>);
 
 pub(crate) fn words(frames: &[(FrameKind, &str)]) -> Words {
@@ -36,7 +35,7 @@ pub(crate) fn actor(tid: i32, name: &str, line: &[(i64, State)]) -> Actor {
     }
 }
 
-/// The tree of a thread's execution from one time to another.
+/// The tree of a thread's execution in a window of time.
 pub(crate) fn tree(
     graph: &Graph,
     samples: &[Vec<Sample>],

@@ -1,5 +1,4 @@
-//! Requests of a real program, slowed by causes that were injected: their trees differ where the
-//! cause is.
+//! Requests of a real program that were slowed by injected causes: their trees differ at the cause.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -20,7 +19,7 @@ use tracebraid_profile::{SampledStack, Samples};
 
 use crate::told::Words;
 
-/// What slowed a request, and its tree.
+/// Injected cause of a request, and its tree.
 pub(crate) struct Request {
     pub(crate) cause: String,
     pub(crate) ecct: Ecct,
@@ -28,11 +27,11 @@ pub(crate) struct Request {
 
 fn folded<A: Analysis>(set: &TraceSet, analysis: &A, options: Options) -> A::Report {
     fold(set, analysis, options, &Control::default())
-        .expect("nobody cancels")
+        .expect("no cancellation")
         .report
 }
 
-/// What slowed each request, by its number; and how long it took by the program's own clock.
+/// Injected cause and duration (by the program's own clock) of each request, by its number.
 fn truth(directory: &Path) -> HashMap<i128, (String, u64)> {
     let text = std::fs::read_to_string(directory.join("requests.csv")).expect("the truth");
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
@@ -90,7 +89,8 @@ pub(crate) fn requests(options: Options) -> (Vec<Request>, Contexts, BTreeMap<u3
         });
     }
     assert_eq!(found.len(), causes.len());
-    // The program reads its clock beside the event records: seldom something comes in between.
+    // The program reads its clock next to the event records, so that a preemption in between is
+    // rare.
     assert!(apart * 20 < found.len() as u64, "{apart}");
     let words = |context| {
         let frame = |frame: &tracebraid_executions::Frame| {
@@ -157,11 +157,11 @@ fn trees_of_slow_requests_differ_where_the_cause_is() {
     }
 }
 
-/// What is less probable by chance is taken for a difference.
+/// Significance level.
 pub(crate) const SURE: f64 = 0.01;
 
-/// Stacks that might have been recorded: of a worker that computed, of one that waited, of a thread
-/// that is not there.
+/// Invented stacks: of a computing worker, of a waiting worker, and of a thread that does not
+/// exist.
 #[test]
 fn stacks_go_to_their_threads() {
     let directory = tracebraid_testkit::recorded::unpacked("kernel-ust-requests");
@@ -183,7 +183,7 @@ fn stacks_go_to_their_threads() {
     let middle = actor
         .line
         .get(actor.line.len() / 2)
-        .expect("it does something")
+        .expect("a stretch")
         .begin;
     let sample = |trace, tid, time, functions: &[u32], wait_ns| SampledStack {
         trace,

@@ -1,5 +1,5 @@
-//! Executions of traces that never were: whatever they wait for, databases are the same to the last
-//! byte in whatever way the trace is read.
+//! Executions of random traces: databases are identical, byte for byte, for all ways to read the
+//! trace.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options};
@@ -10,7 +10,7 @@ use tracebraid_language::executions::Definitions;
 use tracebraid_models::synthetic::{Shape, trace};
 use tracebraid_profile::Samples;
 
-/// Several families, and executions that go from one thread to another.
+/// Definitions of several families, and executions that go from one thread to another.
 const MIXED: &[&str] = &[
     "call *",
     "call read",
@@ -21,10 +21,10 @@ const MIXED: &[&str] = &[
         $evt.$name == \"sched_switch\" && $evt.prev_tid == $begin.$evt.next_tid",
 ];
 
-/// Only calls: they are found in slices of time.
+/// Definitions of calls only, which are found in slices of time.
 const CALLS: &[&str] = &["call *", "call write"];
 
-/// By threads, bytes of a chunk, and bytes of chunks of which slices are taken out.
+/// Threads, bytes of a chunk, and bytes of a slice.
 const WAYS: [(usize, u64, u64); 7] = [
     (1, 1, 1),
     (2, 1, 1),
@@ -58,7 +58,7 @@ fn database(set: &TraceSet, rules: &BuildRules, options: Options) -> (Vec<u8>, u
         &rules.definitions,
         "as in the test",
     );
-    let mut writer = Writer::create(&path, &about).expect("a place");
+    let mut writer = Writer::create(&path, &about).expect("a writer");
     let how = (options, &Control::default());
     let built = build(
         set,
@@ -79,7 +79,8 @@ fn database(set: &TraceSet, rules: &BuildRules, options: Options) -> (Vec<u8>, u
     )
 }
 
-/// Databases of a trace are the same in every way. Gives how many executions there are.
+/// Checks that the databases of a trace are identical for all ways to read it. Returns the number
+/// of executions.
 fn check_that_ways_agree(set: &TraceSet, texts: &[&str], behind: &[u64]) -> u64 {
     let mut count = 0;
     for behind in behind
@@ -108,7 +109,8 @@ fn check_that_ways_agree(set: &TraceSet, texts: &[&str], behind: &[u64]) -> u64 
     count
 }
 
-/// From all that are made when they must be, to all that are made when all is known.
+/// Delays, from all executions made at their deadline to all made with complete knowledge of the
+/// trace.
 const BEHIND: [u64; 4] = [0, 20_000, 2_000_000, u64::MAX];
 
 /// The shortest possible intervals, and several intervals in each trace.
@@ -147,7 +149,7 @@ fn databases_of_random_traces_are_the_same_in_every_way() {
     }
 }
 
-/// Gives each execution by itself to a writer.
+/// Gives a writer one execution at a time.
 struct OneByOne(Writer);
 
 impl Sink for OneByOne {
@@ -172,7 +174,7 @@ fn executions_that_are_given_one_by_one_make_the_same_database() {
         &rules.definitions,
         "as in the test",
     );
-    let mut sink = OneByOne(Writer::create(&path, &about).expect("a place"));
+    let mut sink = OneByOne(Writer::create(&path, &about).expect("a writer"));
     let how = (Options::default(), &Control::default());
     let built = build(
         &set,

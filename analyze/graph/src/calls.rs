@@ -1,4 +1,4 @@
-//! The longest system calls: where critical paths may begin.
+//! The longest system calls: possible starts of critical paths.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::Syscall;
 
-/// A call from its beginning to its end.
+/// A system call with its start and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LongCall {
-    /// The call.
+    /// The system call.
     pub call: Syscall,
-    /// Whose.
+    /// The calling thread.
     pub thread: ThreadKey,
-    /// When it begins, in nanoseconds from the origin.
+    /// Start in nanoseconds from the origin.
     pub begin: i64,
-    /// When it ends.
+    /// End in nanoseconds from the origin.
     pub end: i64,
 }
 
 impl LongCall {
-    /// Its duration in nanoseconds.
+    /// Duration in nanoseconds.
     pub fn duration(&self) -> u64 {
         self.begin.abs_diff(self.end)
     }
 
-    /// The longest first; of one duration, the earliest.
+    /// Sort order: longest first, then earliest.
     fn order(&self) -> impl Ord + use<> {
         (
             Reverse(self.duration()),
@@ -37,34 +37,39 @@ impl LongCall {
     }
 }
 
-/// How many calls are asked for, and how long one must be to be among them, as far as any part of
-/// the trace tells.
+/// The number of requested calls, and a lower bound of their durations that all parts of the trace
+/// share.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    /// The longest so many.
+    /// Number of requested calls.
     pub(crate) most: usize,
-    /// What is shorter is not among them: there are enough that are not.
+    /// Only calls of this thread.
+    pub(crate) tid: Option<i32>,
+    /// Shorter calls are not among the longest: `most` calls of at least this duration, in
+    /// nanoseconds, were found.
     least: AtomicU64,
 }
 
-/// The longest so many calls.
+/// The longest calls of a part of the trace; up to twice the requested number between two cuts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Longest {
     calls: Vec<LongCall>,
 }
 
 impl Wanted {
-    pub(crate) fn new(most: usize) -> Wanted {
+    pub(crate) fn new(most: usize, tid: Option<i32>) -> Wanted {
         let least = AtomicU64::new(0);
-        Wanted { most, least }
+        Wanted { most, tid, least }
     }
 }
 
 impl Longest {
-    /// One more, if it is long enough.
+    /// Adds a call, if it is long enough.
     #[inline]
     pub(crate) fn add(&mut self, call: LongCall, wanted: &Wanted) {
-        if call.duration() >= wanted.least.load(Ordering::Relaxed) && wanted.most > 0 {
+        let is_of_thread = wanted.tid.is_none_or(|tid| call.thread.tid == tid);
+        let is_long = call.duration() >= wanted.least.load(Ordering::Relaxed) && wanted.most > 0;
+        if is_long && is_of_thread {
             self.calls.push(call);
             if self.calls.len() >= wanted.most.saturating_mul(2).max(64) {
                 self.cut(wanted);
@@ -72,7 +77,7 @@ impl Longest {
         }
     }
 
-    /// Leaves out what is not among them, in any order.
+    /// Drops the calls that are not among the longest. The order of the rest is arbitrary.
     #[cold]
     fn cut(&mut self, wanted: &Wanted) {
         let Some(last) = wanted
@@ -94,7 +99,7 @@ impl Longest {
             .for_each(|call| self.add(call, wanted));
     }
 
-    /// The longest first.
+    /// The requested calls, the longest first.
     pub(crate) fn into_calls(mut self, wanted: &Wanted) -> Vec<LongCall> {
         self.calls.sort_unstable_by_key(LongCall::order);
         self.calls.truncate(wanted.most);
@@ -123,7 +128,7 @@ mod tests {
             expected.sort_by_key(LongCall::order);
             expected.truncate(most);
             for part in [1, 70, 5000] {
-                let wanted = Wanted::new(most);
+                let wanted = Wanted::new(most, None);
                 let mut all = Longest::default();
                 for part in calls.chunks(part) {
                     let mut longest = Longest::default();

@@ -3,27 +3,27 @@
 use serde::{Deserialize, Serialize};
 pub use tracebraid_follow::{Interrupt, VECTORS};
 
-/// A thread of the graph: an index into its time lines. A thread id that is used again is another
-/// one.
+/// A thread of the graph: an index into its time lines. A reused thread id stands for another
+/// thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ActorId(pub u32);
 
-/// What ends a wait.
+/// The cause that ends a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wake {
     /// Not recorded, or not yet.
     #[default]
     Unknown,
-    /// Nothing, up to where the trace was read.
+    /// No cause up to the end of the trace or of the part that was read.
     StillWaiting,
-    /// That thread, by what it did.
+    /// An action of that thread.
     Thread(ActorId),
     /// The function of a timer.
     Timer,
-    /// An interrupt of which nothing else is known.
+    /// An interrupt without a more specific cause.
     Interrupt(Interrupt),
-    /// The completion of a block request: its place among the graph's.
+    /// Completion of a block request: its index in [`Graph::requests`](crate::Graph::requests).
     Request(u32),
-    /// What came in by the network: its place among the graph's packets.
+    /// Arrival of a segment: its index in [`Graph::packets`](crate::Graph::packets).
     Packet(u32),
 }

@@ -1,5 +1,5 @@
-//! Following a CPU: what its thread does from one switch to the next, and what others have to know
-//! of it.
+//! Follows a CPU: the activity of its thread from one switch to the next, and the items that other
+//! CPUs need.
 
 use tracebraid_follow::{
     CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_named_switch, taken_over,
@@ -40,7 +40,7 @@ impl GraphRules {
         partial.push(cpu, time, switch);
     }
 
-    /// Something that tells about threads.
+    /// Handles events that describe threads: creation, execution of programs, names.
     #[cold]
     pub(crate) fn task(
         &self,
@@ -104,7 +104,7 @@ impl GraphRules {
         }
     }
 
-    /// Another thread runs there from now on, or it is not known who.
+    /// Another thread runs on the CPU from now on; which one may be unknown.
     pub(crate) fn begins(
         &self,
         partial: &mut GraphPartial,
@@ -130,7 +130,7 @@ impl GraphRules {
         }
     }
 
-    /// Something happens on a CPU.
+    /// Applies a step of a CPU.
     #[inline]
     pub(crate) fn step(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, step: CpuStep) {
         let is_first = Self::is_first(partial);
@@ -166,7 +166,7 @@ impl GraphRules {
         partial.push(cpu, time, item);
     }
 
-    /// Something else happens in the present stretch.
+    /// Applies a rare step within the current stretch.
     fn seldom(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, act: Act) {
         let Some(active) = partial.lanes.get(cpu).now() else {
             return;
@@ -218,7 +218,7 @@ impl GraphRules {
         partial.push(cpu, time, item);
     }
 
-    /// Events were lost, but none of those that tell who runs.
+    /// Records the loss of events other than scheduling events.
     #[cold]
     fn loses(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, of_calls: bool) {
         let Some(active) = partial.lanes.get(cpu).now() else {
@@ -238,7 +238,7 @@ impl GraphRules {
         }
     }
 
-    /// A call ends.
+    /// Ends a system call.
     #[inline(always)]
     fn exit(&self, partial: &mut GraphPartial, cpu: CpuKey, exited: Exited) {
         let Some(active) = partial.lanes.get(cpu).now() else {
@@ -269,7 +269,7 @@ impl GraphRules {
     }
 }
 
-/// Idle threads have no time line.
+/// Items of idle threads are dropped, since idle threads have no time line.
 fn is_of_idle(item: &GraphItem) -> bool {
     matches!(
         item,

@@ -1,4 +1,4 @@
-//! What happens on a CPU from when its thread comes to when it leaves.
+//! The activity of a CPU between two switches.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{EndedCall, Exited, Interrupt, InterruptStep};
@@ -8,23 +8,23 @@ use tracebraid_threads::{
 
 use crate::graph_step::{Segment, WakeOrigin};
 
-/// What the thread has done since it came, and what interrupts it.
+/// State of a CPU since its current thread was switched to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CpuStretch {
     pub(crate) acts: ThreadActs,
     context: CpuContext,
-    /// Since when the thread has been interrupted by what interrupts it now.
+    /// When the current interrupt began to interrupt the thread.
     interrupted_since: i64,
-    /// What came in last by the network in this softirq.
+    /// Last segment received in the current softirq.
     received: Option<Segment>,
-    /// The connection by which it sent something last in its call.
+    /// Connection of the last segment that the thread sent in its call.
     sent: Option<u64>,
-    /// What came in last during its call.
+    /// Last segment received during the call.
     came: Option<Segment>,
 }
 
 impl CpuStretch {
-    /// That thread comes, if it is known which.
+    /// Begins a stretch of a thread; `None` if the thread is unknown.
     pub(crate) fn new(tid: Option<i32>) -> CpuStretch {
         CpuStretch {
             acts: ThreadActs::new(tid),
@@ -32,7 +32,7 @@ impl CpuStretch {
         }
     }
 
-    /// Another thread runs there than was thought; what interrupts it is the same.
+    /// The stretch of another thread than was assumed, in the same interrupt context.
     pub(crate) fn of_another(&self, tid: Option<i32>) -> CpuStretch {
         CpuStretch {
             context: self.context,
@@ -42,29 +42,28 @@ impl CpuStretch {
         }
     }
 
-    /// A call begins; true if that is the first event of a call.
+    /// Begins a call; true for the first event of a call in the stretch.
     #[inline(always)]
     pub(crate) fn enter(&mut self, begun: BegunCall) -> bool {
         self.clear();
         self.acts.enter(begun)
     }
 
-    /// A call ends.
     #[inline(always)]
     pub(crate) fn exit(&mut self, exited: &Exited, classes: &CallClasses) -> EndedCall<BegunCall> {
         self.clear();
         self.acts.exit(exited, classes)
     }
 
-    /// What was going on in a call is over, and nothing interrupts the thread.
+    /// Forgets the state of a call; no interrupt is in progress at its start and end.
     fn clear(&mut self) {
         self.context = CpuContext::default();
         self.interrupted_since = 0;
         (self.received, self.sent, self.came) = (None, None, None);
     }
 
-    /// An interruption begins or ends; gives what interrupted the thread up to now, and since when,
-    /// if that is another interrupt from now on, or none.
+    /// Begins or ends an interrupt. Returns the interrupt that the thread was in until now and its
+    /// begin, if a different one, or none, is in progress from now on.
     #[inline]
     pub(crate) fn interrupt(
         &mut self,
@@ -84,12 +83,11 @@ impl CpuStretch {
         before.map(|before| (since, before))
     }
 
-    /// A block request is completed.
     pub(crate) fn completes_request(&mut self) {
         self.context.step(ContextStep::Complete);
     }
 
-    /// A segment is sent; gives the thread that sends it, if no interrupt does.
+    /// Records that a segment is sent. Returns the sending thread; `None` if an interrupt sends it.
     pub(crate) fn sends(&mut self, segment: &Segment) -> Option<i32> {
         let worker = self.worker();
         if worker.is_some() {
@@ -98,15 +96,14 @@ impl CpuStretch {
         worker
     }
 
-    /// A segment has come in.
     pub(crate) fn receives(&mut self, segment: Segment) {
         self.received = Some(segment);
         self.came = Some(segment);
     }
 
-    /// Where a wake-up comes from. What comes in for a socket while a thread is at work on it is
-    /// taken in by that thread when it has done: then the network is it that wakes. It may have
-    /// come in on another CPU.
+    /// The origin of a wake-up. A segment that arrives for a socket while a thread works on that
+    /// socket is taken in by that thread afterwards; the network is then the origin. The segment
+    /// may have arrived on another CPU.
     #[inline]
     pub(crate) fn origin(&self) -> WakeOrigin {
         let source = self.context.source();
@@ -121,7 +118,7 @@ impl CpuStretch {
 
     #[inline]
     fn origin_in_thread(&self) -> WakeOrigin {
-        // A thread that dies closes its sockets, and then tells whoever waits for its end.
+        // A dying thread closes its sockets, then wakes the threads that wait for its end.
         let sent = self.sent.filter(|_| !self.acts.is_dying());
         match (sent, self.came) {
             (Some(sent), Some(came)) if came.answers(sent) => WakeOrigin::Network(came),
@@ -130,7 +127,7 @@ impl CpuStretch {
         }
     }
 
-    /// The thread, if it is at work itself.
+    /// The thread, unless an interrupt is in progress.
     pub(crate) fn worker(&self) -> Option<i32> {
         let is_interrupted = self.context.interrupt().is_some();
         self.acts.calls.caller().filter(|_| !is_interrupted)

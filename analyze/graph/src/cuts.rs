@@ -1,40 +1,43 @@
-//! What a wait was for that began before the wait did.
+//! Leaves the time line of a thread for work that began before the wait did.
 //!
-//! Whoever ends somebody's wait may have done other things before it turned to that: a thread of
-//! the kernel that takes work from a queue does what others asked for, one piece after the other.
-//! What it did before the piece in question was handed to it does not matter; when that was asked
-//! for does. So, behind a wait of such a thread, its time line is left for what its work was for:
-//! for a request that somebody else made, from when that was issued; for work that was put into a
-//! queue, with whoever did that, or as a wait for what did; where no event tells of queues, for
-//! work that somebody hands to an idle thread of the kernel, with whoever does.
+//! The thread that ends a wait may have done other work before it began the work in question: a
+//! kernel thread processes a queue of requests, one after the other. Its activity before it
+//! received that work does not matter, but the time at which the work was requested does. So a path
+//! leaves the time line of such a thread at one of three points:
+//!
+//! - for a request that another thread made: when that thread issued the request;
+//! - for work from a queue: when it was queued, and continues with the thread that queued it, or
+//!   with a wait for the interrupt that did;
+//! - if no event records queues, for work that an idle kernel thread received: at the wake-up, and
+//!   continues with the waker.
 
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Actor, State, Work};
 use crate::path::{Link, SegmentKind, Walk, Window};
 
-/// A part of a window that is not the thread's own.
+/// A part of a window that does not belong to the thread itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub(crate) begin: i64,
     pub(crate) end: i64,
-    /// What it is instead.
+    /// Kind of the segment that replaces the thread's own activity.
     pub(crate) kind: SegmentKind,
     pub(crate) before: Before,
 }
 
-/// What comes before a part that is not the thread's own.
+/// The activity before a cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Before {
-    /// What the thread did.
+    /// The thread's own.
     Own,
-    /// What that one did.
+    /// That of another thread.
     Of(ActorId, Link),
-    /// A wait that this ended.
+    /// A wait that this cause ended.
     Wait(Wake),
 }
 
 impl Walk<'_> {
-    /// What is not the thread's own of a window, from the last to the first.
+    /// The cuts of a window, from the last to the first.
     pub(crate) fn cuts(&self, hop: u32, actor: &Actor, (begin, end): Window) -> Vec<Cut> {
         let mut cuts = Vec::new();
         let first = actor.place(begin).unwrap_or(0);
@@ -53,7 +56,7 @@ impl Walk<'_> {
                 let cut = self.queued_at(hop, work, begin);
                 until = cut.begin;
                 cuts.push(cut);
-                // Who queues its own work goes on before that.
+                // A thread that queued its own work continues before the cut.
                 if !matches!(cut.before, Before::Own) || !self.is_of(hop, work.cause) {
                     return cuts;
                 }
@@ -73,7 +76,7 @@ impl Walk<'_> {
             cut.before = self.followed(hop, cut.before);
             let is_own = matches!(cut.before, Before::Own);
             if cut.begin >= from && is_own {
-                // Nothing of what came before is left out.
+                // The cut covers all activity since `from`, so none is left out.
                 continue;
             }
             until = cut.begin;
@@ -92,7 +95,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The time in which work was queued, in a window that begins then.
+    /// The time for which work was queued, in a window that begins at `begin`.
     fn queued_at(&self, hop: u32, work: &Work, begin: i64) -> Cut {
         let before = match work.cause {
             _ if work.queued <= begin => Before::Own,
@@ -108,7 +111,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What is a wait, in place of the thread's own, of a stretch that ends then.
+    /// The cut at the end of a wait, if the wait is for work that began earlier.
     fn cut(&self, state: State, end: i64) -> Option<Cut> {
         let State::Blocked {
             call,

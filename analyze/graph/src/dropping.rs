@@ -1,4 +1,4 @@
-//! Dropping what nobody will ask for any more.
+//! Drops parts of the graph that no later query needs.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
@@ -8,17 +8,17 @@ use crate::graph::{Actor, State};
 use crate::graph_machine::GraphMachine;
 use tracebraid_threads::{CallClass, CallClasses};
 
-/// The last time at which stretches were dropped, and the size of the graph then and since.
+/// The last time up to which stretches were dropped, and the size of the graph then and since.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Dropped {
-    /// Stretches that ended before were dropped, in nanoseconds from the origin.
+    /// Stretches that ended earlier were dropped, in nanoseconds from the origin.
     until: i64,
-    /// Stretches of time lines that were kept, and those that were added since.
+    /// Number of stretches kept at that time, and added since.
     kept: usize,
     added: usize,
 }
 
-/// Fewer new stretches are not worth a pass over the graph.
+/// Minimum number of new stretches for which a pass over the graph pays off.
 const LEAST: usize = 1 << 16;
 
 impl Default for Dropped {
@@ -31,7 +31,7 @@ impl Default for Dropped {
     }
 }
 
-/// Places of what time lines refer to.
+/// Indexes of the elements to which time lines refer.
 #[derive(Debug, Default)]
 struct Marks {
     requests: Vec<u32>,
@@ -48,7 +48,7 @@ impl Marks {
         }
     }
 
-    /// What a wait was for, if that is a request of an io_uring.
+    /// Marks the io_uring request that a wait was for.
     fn object(&mut self, call: Syscall, object: u32) {
         if CallClass::of(call) == CallClass::Ring {
             self.rings.push(object);
@@ -77,14 +77,14 @@ impl Marks {
     }
 }
 
-/// True if a sorted list has a place.
+/// True if a sorted list contains an index.
 fn has(list: &[u32], place: usize) -> bool {
     u32::try_from(place).is_ok_and(|place| list.binary_search(&place).is_ok())
 }
 
 impl GraphMachine {
-    /// `added` stretches are new up to `until`. Each time that the graph has doubled, stretches
-    /// that ended before `from` are dropped: paths begin at `from` or later.
+    /// `added` stretches are new up to `until`. Each time the size of the graph has doubled, drops
+    /// the stretches that ended before `from`: paths begin at `from` or later.
     pub(crate) fn forget(
         &mut self,
         classes: &CallClasses,
@@ -108,8 +108,8 @@ impl GraphMachine {
         };
     }
 
-    /// Drops what ended before a time, but for what lasted longer refers to it. Gives how many
-    /// stretches there are then.
+    /// Drops elements that ended before a time, unless a kept stretch refers to them. Returns the
+    /// number of remaining stretches.
     pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
         self.ring_waits_drop(cut);
         let mut marks = Marks::default();

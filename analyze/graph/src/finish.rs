@@ -1,4 +1,4 @@
-//! The graph of what is known in the end.
+//! Builds the graph at the end of the fold.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -13,10 +13,9 @@ use crate::names::Names;
 use crate::numbers::Numbers;
 use crate::rules::{GraphPartial, GraphRules};
 
-/// Number of time lines that a thread takes at a time.
+/// Number of time lines per task.
 const SOME: usize = 64;
 
-/// Makes the graph.
 pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) -> Graph {
     let GraphPartial {
         people,
@@ -27,7 +26,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     } = partial;
     let end = input.known_until().unwrap_or(i64::MIN);
     machine.catch_up_beside(&rules.classes);
-    // Nothing takes as long as to give the memory back that they have.
+    // Freeing this memory takes longer than any other step here, so it is done in parallel.
     parallel::map(machine.packets.take_flows(), drop);
     machine.ends_waiting(&input.recorded, None, end);
     let ends = ends(input);
@@ -98,7 +97,7 @@ fn finish_lines(lines: &mut [Actor], numbers: &Numbers<'_>, people: &People) {
     });
 }
 
-/// Traces that end before others do: when.
+/// Traces that end before the last one does, with these times.
 pub(crate) fn ends(input: &Input) -> Vec<(u32, i64)> {
     let last = input.known_until();
     let end = |trace: u32| Some((trace, input.known_until_of(trace)?));

@@ -1,4 +1,4 @@
-//! The execution graph: what each thread did when, and what ended its waits.
+//! The execution graph: the activity of each thread over time, and the causes that ended its waits.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, Head, KernelReport, Thread, ThreadKey};
@@ -10,119 +10,119 @@ use crate::cause::{ActorId, Interrupt, Wake};
 use crate::holders::Holders;
 use crate::kept::Kept;
 
-/// What a thread does from a time on, up to the next stretch of its time line.
+/// A state of a thread, up to the next stretch of its time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// Its beginning, in nanoseconds from the origin.
+    /// Start, in nanoseconds from the origin.
     pub begin: i64,
-    /// What it does.
+    /// State of the thread in this stretch.
     pub state: State,
 }
 
-/// What a thread does.
+/// State of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// That is not known.
+    /// Not recorded.
     #[default]
     Unknown,
-    /// It runs on that CPU.
+    /// Runs on that CPU.
     Running(u16),
-    /// It would run on that CPU if that did not interrupt it.
+    /// Would run on that CPU, which an interrupt occupies.
     Interrupted(u16, Interrupt),
-    /// It was switched from on that CPU, and could run.
+    /// Left that CPU while it could run.
     Preempted(u16),
-    /// It was woken, and could run on that CPU.
+    /// Was woken, and could run on that CPU.
     Runnable(u16),
-    /// It waits.
+    /// Waits.
     Blocked {
-        /// The call that it waits in; [`Syscall::OTHER`] if none is known.
+        /// Call that contains the wait; [`Syscall::OTHER`] if unknown.
         call: Syscall,
-        /// What the call is about: for a futex its place among [`Graph::futexes`], for an io_uring
-        /// that of the request whose end the thread saw first among [`Graph::ring_requests`], else
+        /// Object of the call: for a futex its index in [`Graph::futexes`]; for an io_uring the
+        /// index in [`Graph::ring_requests`] of the request whose end the thread saw first; else
         /// the descriptor.
         object: u32,
-        /// What ends it.
+        /// Cause that ends the wait.
         wake: Wake,
-        /// What it waits for, as that shows.
+        /// Reason of the wait, derived from its cause.
         reason: WaitReason,
-        /// It is a thread of the kernel that has no work (`TASK_IDLE`).
+        /// True for a kernel thread without work (`TASK_IDLE`).
         is_idle: bool,
     },
-    /// It has ended.
+    /// The thread has ended.
     Ended,
 }
 
-/// No object of a call.
+/// Stands for a call without an object.
 pub const NO_OBJECT: u32 = u32::MAX;
 
 /// A thread of the graph.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Actor {
-    /// Its machine and id.
+    /// Machine and thread id.
     pub key: ThreadKey,
-    /// Its process, if the trace tells.
+    /// Process, if the trace contains it.
     pub pid: Option<i32>,
-    /// Its last known name.
+    /// Last known name.
     pub name: Option<String>,
-    /// The thread that made it, if that was seen.
+    /// The thread that created this one, if the creation was recorded.
     pub creator: Option<ActorId>,
-    /// What it was called from when on, as far as that was told.
+    /// Names with the times from which they are valid, as far as recorded.
     pub names: Vec<(i64, Comm)>,
-    /// The last of these names.
+    /// The last of `names`.
     pub called: Comm,
-    /// When it is known first, if that is dropped.
+    /// First time at which the thread is known, if that part of the time line was dropped.
     pub since: Option<i64>,
-    /// When the last wait of those began that are dropped.
+    /// Start of the last dropped wait.
     pub waited: Option<i64>,
-    /// What it does, in the order of time.
+    /// Stretches in the order of time.
     pub line: Vec<Stretch>,
-    /// Work that it took from queues, in the order of its beginnings.
+    /// Work that the thread took from queues, by time of begin.
     pub works: Vec<Work>,
 }
 
-/// Work that a thread does for whoever put it into a queue.
+/// Work that a thread does for the thread or interrupt that queued it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// When the thread turned to it, in nanoseconds from the origin.
+    /// When the thread began the work, in nanoseconds from the origin.
     pub begin: i64,
-    /// When it was queued.
+    /// When the work was queued.
     pub queued: i64,
-    /// What queued it.
+    /// The thread or interrupt that queued it.
     pub cause: Wake,
-    /// The queue.
+    /// The queue that contained it.
     pub queue: Queue,
 }
 
-/// Where work waits for a thread that does it.
+/// A queue in which work waits for a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Queue {
-    /// A queue of the kernel: what it is called is among [`Graph::queues`], if that was recorded.
+    /// A workqueue of the kernel; its name is in [`Graph::queues`], if it was recorded.
     Kernel(u32),
-    /// That of the worker threads of an io_uring.
+    /// The queue of the worker threads of an io_uring.
     Ring,
 }
 
 impl Actor {
-    /// When it is known first.
+    /// First time at which the thread is known.
     pub fn begin(&self) -> Option<i64> {
         self.since
             .or(self.line.first().map(|stretch| stretch.begin))
     }
 
-    /// The place of the stretch that is going on at a time; `None` before the first one.
+    /// Index of the stretch at a time; `None` before the first stretch.
     pub fn place(&self, time: i64) -> Option<usize> {
         let after = self.line.partition_point(|stretch| stretch.begin <= time);
         after.checked_sub(1)
     }
 
-    /// What it was called at a time: what was told of it last, or else what was told first.
+    /// Name at a time: the last one recorded by then, else the first.
     pub fn name_at(&self, time: i64) -> Option<Comm> {
         let after = self.names.partition_point(|name| name.0 <= time);
         let name = self.names.get(after.saturating_sub(1));
         name.map(|(_, name)| *name)
     }
 
-    /// The last work that it turned to before a time.
+    /// The last work that the thread began before a time.
     pub fn work(&self, time: i64) -> Option<&Work> {
         let after = self.works.partition_point(|work| work.begin < time);
         self.works.get(after.checked_sub(1)?)
@@ -139,117 +139,116 @@ impl Actor {
     }
 }
 
-/// Who ran on a CPU from a time on.
+/// The occupant of a CPU from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occupied {
     /// In nanoseconds from the origin.
     pub begin: i64,
-    /// Who runs.
+    /// Occupant from then on.
     pub by: Occupant,
 }
 
-/// Who runs on a CPU.
+/// Occupant of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Occupant {
-    /// That is not known.
+    /// Not recorded.
     Unknown,
-    /// Nobody.
+    /// The idle task.
     Idle,
-    /// That thread.
+    /// A thread other than the idle task.
     Thread(ActorId),
 }
 
 /// A request to a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// When it was put into the device's queue, or else when its driver took it, in nanoseconds
-    /// from the origin.
+    /// When the request was queued, or, if that was not recorded, when the driver took it, in
+    /// nanoseconds from the origin.
     pub begin: i64,
-    /// When its driver took it: it was in service from then on. `begin` where that was not
-    /// recorded.
+    /// When the driver took the request and its service began; `begin` if that was not recorded.
     pub issued: i64,
-    /// When it was done.
+    /// When the request was completed.
     pub end: i64,
-    /// The thread that issued it; `None` where that was an interrupt.
+    /// The thread that issued the request; `None` if an interrupt did.
     pub by: Option<ActorId>,
-    /// The machine.
+    /// Index of the machine.
     pub trace: u32,
-    /// The device.
+    /// The block device.
     pub device: Device,
-    /// Sectors of 512 bytes.
+    /// Size in sectors of 512 bytes.
     pub sectors: u32,
 }
 
-/// A TCP segment that ended somebody's wait.
+/// A TCP segment that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packet {
-    /// Hash of both ends: see [`Graph::connection`].
+    /// Hash of both ends; see [`Graph::connection`].
     pub connection: u64,
-    /// When it was sent, in nanoseconds from the origin, if the traces tell.
+    /// When the segment was sent, in nanoseconds from the origin, if the traces contain that.
     pub sent: Option<i64>,
-    /// The thread that sent it; `None` where that was an interrupt.
+    /// The thread that sent the segment; `None` if an interrupt did.
     pub by: Option<ActorId>,
 }
 
-/// A request of an io_uring that ended somebody's wait.
+/// A request of an io_uring that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingRequest {
-    /// When it was submitted, in nanoseconds from the origin.
+    /// When the request was submitted, in nanoseconds from the origin.
     pub submitted: i64,
-    /// The thread that did so, if that is known.
+    /// The thread that submitted the request, if known.
     pub by: Option<ActorId>,
-    /// What it does; see [`tracebraid_kernel_model::ring_operation`].
+    /// Operation code; see [`tracebraid_kernel_model::ring_operation`].
     pub operation: u8,
 }
 
 /// The execution graph of kernel traces.
 ///
-/// Every thread has a time line without gaps from when it is known first; waits know what ended
-/// them. Asking for the critical path of a part of it takes time in the logarithm of its size and
-/// in what the path consists of.
+/// Every thread has a time line without gaps from the first time at which it is known; waits refer
+/// to their causes. The cost of a critical path is linear in the length of the path and logarithmic
+/// in the size of the graph.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Graph {
-    /// What it is about.
+    /// The traces, and the part of them that was analysed.
     pub head: Head,
-    /// Before this time nothing is known: paths begin then or later.
+    /// Paths begin at this time or later; earlier states are unknown.
     pub known_from: i64,
-    /// Behind this time nothing is known. It may lie behind the end of the window that was asked
-    /// for.
+    /// States are unknown after this time, which may lie past the end of the requested window.
     pub known_until: i64,
-    /// Traces of which nothing is known from an earlier time on: these times, by trace.
+    /// Traces that end earlier than `known_until`, with the times at which they end.
     #[serde(skip)]
     pub ends: Vec<(u32, i64)>,
-    /// The threads, in the order in which they were met.
+    /// Threads in the order of first occurrence.
     pub actors: Vec<Actor>,
-    /// The same by machine and id.
+    /// Holders of thread ids, by machine and id.
     #[serde(skip)]
     pub by_key: Holders,
-    /// Who ran, by CPU in their order.
+    /// Occupants by CPU, in the order of CPUs.
     pub cpus: Vec<(CpuKey, Vec<Occupied>)>,
-    /// Requests to block devices, in the order of their ends.
+    /// Requests to block devices, by time of completion.
     pub requests: Kept<Request>,
-    /// Segments that ended waits, in the order of those.
+    /// Segments that ended waits, by the time of these wake-ups.
     pub packets: Kept<Packet>,
-    /// Requests of io_uring that ended waits, in the order of those.
+    /// Requests of io_uring that ended waits, by the time of these wake-ups.
     pub ring_requests: Kept<RingRequest>,
-    /// Names of queues of work, by a number of theirs in their order.
+    /// Names of work queues by number, ascending.
     pub queues: Vec<(u32, String)>,
     /// Addresses of futexes.
     pub futexes: Vec<i64>,
-    /// Names of interrupts, by machine and number in their order.
+    /// Names of interrupts by machine and number, ascending.
     pub irqs: Vec<((u32, u16), String)>,
-    /// Names of block devices, by machine and number in their order.
+    /// Names of block devices by machine and number, ascending.
     pub disks: Vec<((u32, Device), String)>,
-    /// Both ends of connections, as text, by their hashes in their order.
+    /// Both ends of each connection as text, by hash, ascending.
     pub connections: Vec<(u64, String)>,
-    /// The longest calls that were asked for.
+    /// The longest system calls that the options request.
     pub calls: Vec<LongCall>,
-    /// The longest duration of a request, in nanoseconds: how far back those go that end at a time.
+    /// Longest duration of a request, in nanoseconds: the maximum distance from the end of a
+    /// request to its start.
     pub longest_request: i64,
 }
 
 impl Graph {
-    /// How many bytes it takes, but for names.
+    /// Memory of the graph in bytes, without names.
     pub fn bytes(&self) -> usize {
         let of_actor = |actor: &Actor| {
             size_of_val(&*actor.line) + size_of_val(&*actor.works) + size_of::<Actor>()
@@ -266,34 +265,34 @@ impl Graph {
         actors + cpus + lists.iter().sum::<usize>()
     }
 
-    /// A thread.
+    /// A thread by its id in the graph.
     pub fn actor(&self, id: ActorId) -> Option<&Actor> {
         self.actors.get(id.0 as usize)
     }
 
-    /// All threads.
+    /// All threads with their ids in the graph.
     pub fn ids(&self) -> impl Iterator<Item = (ActorId, &Actor)> {
         (0..).map(ActorId).zip(&self.actors)
     }
 
-    /// Behind this time nothing is known of a trace.
+    /// The time after which the states of a trace are unknown.
     pub fn known_until_of(&self, trace: u32) -> i64 {
         let end = self.ends.iter().find(|end| end.0 == trace);
         end.map_or(self.known_until, |end| end.1)
     }
 
-    /// The threads that had that id on any machine.
+    /// The threads that had a thread id on any machine.
     pub fn with_tid(&self, tid: i32) -> impl Iterator<Item = (ActorId, &Actor)> {
         self.ids().filter(move |(_, actor)| actor.key.tid == tid)
     }
 
-    /// The thread that had that id on that machine at a time.
+    /// The thread that had a thread id on a machine at a time.
     pub fn at(&self, key: ThreadKey, time: i64) -> Option<ActorId> {
         let begin = |id: ActorId| self.actor(id).and_then(Actor::begin);
         self.by_key.at(key, time, begin)
     }
 
-    /// What a thread is called: its name and id, and the machine where there are several.
+    /// Name and id of a thread, and its machine if there are several.
     pub fn name(&self, id: ActorId) -> String {
         let Some(actor) = self.actor(id) else {
             return "?".to_owned();
@@ -308,7 +307,6 @@ impl Graph {
         found(&self.irqs, &(trace, number))
     }
 
-    /// True if the name of a block device was recorded.
     pub(crate) fn has_disk(&self, trace: u32, device: Device) -> bool {
         found(&self.disks, &(trace, device)).is_some()
     }
@@ -323,7 +321,7 @@ impl Graph {
         found(&self.connections, &hash)
     }
 
-    /// The name of a queue of work, if it was recorded.
+    /// The name of a work queue, if it was recorded.
     pub fn queue(&self, queue: Queue) -> Option<&str> {
         match queue {
             Queue::Kernel(number) => found(&self.queues, &number),
@@ -331,13 +329,13 @@ impl Graph {
         }
     }
 
-    /// The request to an io_uring that a wait in that call was for, if that is known.
+    /// The io_uring request that a wait in that call was for, if known.
     pub fn ring_request(&self, call: Syscall, object: u32) -> Option<&RingRequest> {
         let is_ring = !self.ring_requests.is_empty() && CallClass::of(call) == CallClass::Ring;
         is_ring.then(|| self.ring_requests.get(object as usize))?
     }
 
-    /// Who ran on a CPU from a time on.
+    /// Occupants of a CPU from a time on.
     pub fn occupied(&self, cpu: CpuKey, from: i64) -> &[Occupied] {
         let Ok(at) = self.cpus.binary_search_by_key(&cpu, |of| of.0) else {
             return &[];
@@ -349,7 +347,7 @@ impl Graph {
         line.get(after.saturating_sub(1)..).unwrap_or_default()
     }
 
-    /// Requests to a device that were going on between two times.
+    /// Requests to a device that were in progress between two times.
     pub fn requests(
         &self,
         trace: u32,
@@ -367,7 +365,7 @@ impl Graph {
     }
 }
 
-/// What a sorted list holds for a key.
+/// The value of a key in a sorted list.
 fn found<'g, K: Ord>(list: &'g [(K, String)], key: &K) -> Option<&'g str> {
     let at = list.binary_search_by(|(of, _)| of.cmp(key)).ok()?;
     list.get(at).map(|(_, name)| name.as_str())

@@ -1,4 +1,4 @@
-//! What events are, as CPUs are followed.
+//! Translates kernel events into steps of CPUs.
 
 use tracebraid_follow::InterruptStep;
 use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
@@ -10,7 +10,7 @@ use tracebraid_threads::{BegunCall, CallClass, CallClasses, Handlers};
 
 use crate::graph_step::{Act, Issued, RequestKey, RingEvent, RingStep};
 
-/// True if the graph is made of such events.
+/// True for event classes that the graph uses.
 pub(crate) fn wants(event: &KernelEvent) -> bool {
     use KernelEvent::*;
     match event {
@@ -33,8 +33,8 @@ fn is_of_request(step: BlockStep) -> bool {
     )
 }
 
-/// A packet is sent where it is queued, since drivers take it later; it has come in where it goes
-/// up the stack.
+/// A packet counts as sent when it is queued, since drivers take it later, and as received when it
+/// goes up the network stack.
 fn is_of_segment(step: PacketStep) -> bool {
     matches!(step, PacketStep::Queue | PacketStep::Receive)
 }
@@ -65,7 +65,7 @@ pub(crate) fn enters(
     }
 }
 
-/// What interrupts threads, and block requests.
+/// Steps of interrupts and block requests.
 #[inline]
 pub(crate) fn interrupts(
     handlers: &mut Handlers,
@@ -95,7 +95,7 @@ fn ring_step(step: UringStep) -> Option<RingStep> {
     }
 }
 
-/// Events of older kernels that do not give the request's address tell nothing.
+/// Older kernels do not record the address of the request; their events are ignored.
 fn of_ring(uring: &Uring, body: &mut Body<'_, '_>) -> Option<Act> {
     let step = ring_step(uring.step)?;
     let request = match step {
@@ -116,7 +116,8 @@ fn of_ring(uring: &Uring, body: &mut Body<'_, '_>) -> Option<Act> {
 fn of_block(block: &Block, body: &mut Body<'_, '_>) -> Option<Act> {
     let sectors = block.sectors.as_ref().and_then(|sectors| sectors.get(body));
     let sector = match (block.sector.get(body)?, sectors) {
-        // Flushes have no sector: where they are issued that is 0, where they are done -1.
+        // Flushes have no sector: it is recorded as 0 when they are issued and as -1 when they
+        // complete.
         (0, Some(0)) => -1,
         (sector, _) => sector,
     };

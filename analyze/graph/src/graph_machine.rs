@@ -1,4 +1,4 @@
-//! What becomes of threads, by what all CPUs did in the order of time.
+//! Tracks the states of threads from the items of all CPUs in the order of time.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{ByCpu, CpuKey, Exited, Losses, Recorded, Table, ThreadKey};
@@ -22,22 +22,23 @@ use crate::slice::RetiredSlices;
 use crate::thread_life::{ThreadLife, TimeLine};
 use crate::works::{Queued, Works};
 
-/// What is known of threads, requests and segments.
+/// State of all threads, requests and segments, and the graph made so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct GraphMachine {
     pub(crate) lives: Table<ThreadLife>,
-    /// Where the thread that was looked at last is among them.
+    /// Index in `lives` of the last thread that was looked up.
     #[serde(skip)]
     near: usize,
     pub(crate) losses: Losses,
     cpu_threads: CpuThreads,
     pub(crate) lines: Vec<Actor>,
-    /// By place of the thread: changes of its time line that are not made yet; and whose there are.
+    /// By index of the thread: queued changes of its time line; `are_later` lists the threads that
+    /// have any.
     pub(crate) later: Vec<LaterChanges>,
     pub(crate) are_later: Vec<u32>,
     /// Threads that still have the numbers of their slices, ascending.
     pub(crate) unplaced: Vec<Unplaced>,
-    /// Holders of ids, in the order of time, that were not taken out yet.
+    /// Holders of ids in the order of time; a growing graph takes them out.
     pub(crate) held: Vec<Held>,
     pub(crate) cpus: ByCpu<Vec<Occupied>>,
     pub(crate) cpus_later: ByCpu<Vec<CpuChange>>,
@@ -53,14 +54,14 @@ pub(crate) struct GraphMachine {
     pub(crate) retired: RetiredSlices,
 }
 
-/// A machine at work.
+/// Plays items on a [`GraphMachine`].
 pub(crate) struct Player<'a> {
     pub(crate) rules: &'a GraphRules,
     pub(crate) machine: &'a mut GraphMachine,
 }
 
 impl Player<'_> {
-    /// Something happens.
+    /// Applies an item.
     pub(crate) fn play(&mut self, cpu: CpuKey, time: i64, item: GraphItem) {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
@@ -108,7 +109,7 @@ impl Player<'_> {
         }
     }
 
-    /// A CPU goes from one thread to another.
+    /// Switches a CPU from one thread to another.
     fn switches(
         &mut self,
         at: (CpuKey, i64),
@@ -128,7 +129,7 @@ impl Player<'_> {
         self.machine.occupies(cpu, time, by);
     }
 
-    /// A thread of that name leaves its CPU.
+    /// A thread leaves its CPU; `name` is its name at that time.
     pub(crate) fn leaves(&mut self, at: (CpuKey, i64), tid: i32, left: LeftAs, name: Comm) {
         let machine = &mut *self.machine;
         let key = ThreadKey {
@@ -144,7 +145,7 @@ impl Player<'_> {
         line.is_called(at.1, name);
     }
 
-    /// A thread of that name comes to a CPU.
+    /// A thread comes to a CPU; `name` is its name at that time.
     pub(crate) fn comes(&mut self, (cpu, time): (CpuKey, i64), tid: i32, name: Comm) -> ActorId {
         let trace = cpu.trace;
         let machine = &mut *self.machine;
@@ -160,7 +161,7 @@ impl Player<'_> {
         machine.actor(key)
     }
 
-    /// What a thread has done since it came.
+    /// Applies the calls of a thread since it came to its CPU.
     pub(crate) fn parks(&mut self, at: (CpuKey, i64), parked: &ParkedThread) {
         let (trace, tid) = (at.0.trace, parked.tid);
         let thread = ThreadKey { trace, tid };
@@ -170,7 +171,7 @@ impl Player<'_> {
         }
     }
 
-    /// A call ends that was open when its thread came.
+    /// Ends a call that was open when its thread came to the CPU.
     fn arrives(&mut self, at: (CpuKey, i64), thread: ThreadKey, exited: Exited) {
         let (life, mut line, losses) = self.machine.thread(thread);
         let (stretch, ended) = life.cell.arrive(at.0, thread.tid, exited, losses);
@@ -182,7 +183,7 @@ impl Player<'_> {
         }
     }
 
-    /// A call has ended that was not of one stretch.
+    /// Records the end of a call that spans several stretches of its thread.
     fn ended(&mut self, thread: ThreadKey, (call, begin): (Syscall, i64), end: i64) {
         let call = LongCall {
             call,
@@ -218,7 +219,7 @@ impl GraphMachine {
         }
     }
 
-    /// A thread enters a call, and was in none when it came.
+    /// A thread enters a call and was in none when it came to the CPU.
     fn enters(&mut self, at: (CpuKey, i64), thread: ThreadKey) {
         let (life, mut line, losses) = self.thread(thread);
         let stretch = life.cell.enter(at, thread.tid, losses);
@@ -273,7 +274,7 @@ impl GraphMachine {
         }
     }
 
-    /// A trace ends, and others go on: what its threads do from then on is not known.
+    /// Ends a trace while others continue: the states of its threads are unknown from then on.
     pub(crate) fn ends_knowing(&mut self, trace: u32, end: i64) {
         let of_trace = self.lines.iter_mut().filter(|line| line.key.trace == trace);
         for line in of_trace.filter(|line| line.now().is_some_and(|now| now != State::Ended)) {
@@ -294,7 +295,7 @@ impl GraphMachine {
         self.lives.get_near(thread, &mut self.near)
     }
 
-    /// A thread, its time line, and what was lost.
+    /// A thread, its time line and the losses so far.
     #[inline(always)]
     pub(crate) fn thread(&mut self, thread: ThreadKey) -> (&mut ThreadLife, Line<'_>, &Losses) {
         let actor = self.actor(thread).0 as usize;
@@ -307,7 +308,7 @@ impl GraphMachine {
             unplaced,
             ..
         } = self;
-        // `actor` has made it.
+        // `actor` has created the entry.
         let line = Line {
             actor: &mut lines[actor],
             later: &mut later[actor],
@@ -316,7 +317,7 @@ impl GraphMachine {
         (lives.get_near(thread, near), line, losses)
     }
 
-    /// The thread that has that id now.
+    /// The thread that has an id now.
     #[inline]
     pub(crate) fn actor(&mut self, thread: ThreadKey) -> ActorId {
         let new = self.lines.len() as u32;
@@ -333,7 +334,7 @@ impl GraphMachine {
         ActorId(actor)
     }
 
-    /// What happens seldom, or matters little.
+    /// Applies a rare item.
     fn seldom(&mut self, (cpu, time): (CpuKey, i64), item: GraphItem) {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
@@ -373,11 +374,11 @@ impl GraphMachine {
         }
     }
 
-    /// A new thread is another one than whoever had its id before.
+    /// A new thread replaces the previous holder of its id.
     fn born(&mut self, (cpu, time): (CpuKey, i64), thread: ThreadKey, creator: Option<i32>) {
         self.is_another(time, thread, creator);
         let (life, mut line, losses) = self.thread(thread);
-        // The wake-up that makes it ready names its CPU.
+        // The wake-up that follows the creation determines the CPU.
         life.cell = ThreadCell::made((cpu, time), thread.tid, losses);
         line.begins(time, State::Runnable(ThreadState::NO_CPU));
     }
@@ -400,7 +401,7 @@ impl GraphMachine {
         actor
     }
 
-    /// A thread is no more, whatever was seen of its end.
+    /// Ends a thread, whether or not its end was recorded.
     pub(crate) fn ends(&mut self, time: i64, actor: u32) {
         let is_unplaced = is_unplaced(&self.unplaced, actor);
         let actor = actor as usize;
@@ -414,7 +415,7 @@ impl GraphMachine {
         }
     }
 
-    /// The thread with the second id goes on with the first one, whose thread ends.
+    /// The thread with id `old` takes over the id of `thread`, which ends.
     fn takes_over(&mut self, (cpu, time): (CpuKey, i64), thread: ThreadKey, old: ThreadKey) {
         self.cpu_threads.rename(cpu, old.tid, thread.tid);
         if let Some(before) = self.life(thread).actor {

@@ -1,4 +1,4 @@
-//! What happens on a CPU, and what of it others have to know.
+//! The steps of a CPU, and the items that other CPUs need.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Interrupt, InterruptStep};
@@ -10,49 +10,49 @@ use tracebraid_threads::{
 
 use crate::names::Told;
 
-/// Something happens on a CPU, by the thread that the event's context names, if it names one.
+/// A step of a CPU, by the thread that the event's context names, if any.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct CpuStep {
     pub(crate) tid: Option<i32>,
     pub(crate) act: Act,
 }
 
-/// What happens.
+/// The action of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Act {
-    /// A call begins.
+    /// Begins a call.
     Enter(BegunCall),
-    /// A call ends, that one or whatever call is open, with that result.
+    /// Ends a call with a result: the named call, or whichever is open.
     Exit(Option<Syscall>, i64),
-    /// A thread is woken.
+    /// Wakes a thread.
     Wake(WakeEvent),
-    /// Something interrupts the thread, or ends.
+    /// Begins or ends an interrupt.
     Interrupt(InterruptStep, DeviceClass),
-    /// A block request is made, of which more is told when it goes to a queue or driver.
+    /// Makes a block request; its details follow when it is queued or issued.
     Request,
-    /// A block request goes to its queue or driver.
+    /// Queues a block request, or passes it to its driver.
     Issue(RequestKey, Issued),
-    /// A block request is done.
+    /// Completes a block request.
     Complete(RequestKey),
-    /// A TCP segment goes to a device.
+    /// Passes a TCP segment to a network device.
     Send(Segment),
-    /// One has come in.
+    /// Receives a TCP segment.
     Receive(Segment),
-    /// Work is put into the queue of that number.
+    /// Queues work at that address in the queue of that number.
     Queue(i64, u32),
-    /// A thread turns to work.
+    /// Begins the execution of work.
     Execute(i64),
-    /// Something happens to a request of an io_uring.
+    /// A stage of an io_uring request.
     Ring(RingEvent),
-    /// A thread dies: it makes no more calls.
+    /// A thread begins to exit: it makes no more calls.
     Die(i32),
-    /// Events were lost, but none of those that tell who runs; some of those that tell of calls.
+    /// Events other than scheduling events were lost, among them events of calls if `of_calls`.
     Lose { of_calls: bool },
-    /// It concerns others whoever does it.
+    /// An item that does not depend on the running thread.
     Tell(GraphItem),
 }
 
-/// A block request from its making to its end.
+/// Identifies a block request while it is in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct RequestKey {
     pub(crate) device: u32,
@@ -68,56 +68,55 @@ pub(crate) struct Issued {
     pub(crate) is_taken: bool,
 }
 
-/// Something happens to a request of an io_uring.
+/// An event of an io_uring request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct RingEvent {
     pub(crate) step: RingStep,
     /// Address of the ring.
     pub(crate) ring: i64,
-    /// That of the request, which others may get later.
+    /// Address of the request, which the kernel reuses.
     pub(crate) request: i64,
-    /// What it does.
+    /// Operation code.
     pub(crate) operation: u8,
 }
 
-/// What happens to a request of an io_uring.
+/// A stage of an io_uring request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RingStep {
     Submit,
-    /// It goes to the queue of the ring's worker threads.
+    /// Goes to the queue of the ring's worker threads.
     Queue,
-    /// It is done.
+    /// Is completed.
     Complete,
-    /// A thread is going to wait for any.
+    /// A thread is about to wait for any completion.
     Wait,
 }
 
 /// A TCP segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Segment {
-    /// Hash of both ends; that of the other direction differs in the lowest bit.
+    /// Hash of both ends; the hashes of both directions differ in the lowest bit.
     pub(crate) connection: u64,
     pub(crate) sequence: u32,
-    /// Bytes that it carries.
+    /// Length field of the IP header, in bytes: TCP headers and options are included.
     pub(crate) length: u32,
     pub(crate) acknowledged: u32,
 }
 
-/// Where a wake-up comes from.
+/// The origin of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum WakeOrigin {
-    /// From an interrupt, of which nothing else is known.
+    /// An interrupt without a more specific cause.
     Interrupt(WakeSource),
-    /// From the thread that runs.
+    /// The running thread.
     Thread(WakerFacts),
-    /// The same, in a call in which it has sent something by that connection.
+    /// The running thread, in a call in which it sent a segment by that connection.
     Sender(u64, WakerFacts),
-    /// From what has just taken that segment in.
+    /// The arrival of that segment.
     Network(Segment),
 }
 
 impl WakeOrigin {
-    /// The context of the wake-up.
     pub(crate) fn source(self) -> WakeSource {
         /// The softirq `NET_RX`.
         const RECEIVES: Interrupt = Interrupt::Softirq(3);
@@ -128,7 +127,7 @@ impl WakeOrigin {
         }
     }
 
-    /// What is known of the thread, if it comes from one.
+    /// The waking thread, if there is one.
     pub(crate) fn by(self) -> WakerFacts {
         match self {
             WakeOrigin::Thread(by) | WakeOrigin::Sender(_, by) => by,
@@ -136,7 +135,8 @@ impl WakeOrigin {
         }
     }
 
-    /// The waker, of which the rest is known: what it sends is among the packets.
+    /// Completes the facts about a waker: a sender's wake-up is not local, since the packets
+    /// contain its segment.
     pub(crate) fn describes(self, waking: WakingThread) -> WakingThread {
         WakingThread {
             is_local: !matches!(self, WakeOrigin::Sender(..)),
@@ -144,71 +144,71 @@ impl WakeOrigin {
         }
     }
 
-    /// The waking thread, if any: a thread that runs its program outside of the kernel cannot wake
-    /// others.
+    /// The waking thread, if any: a thread that runs in user space cannot wake others.
     pub(crate) fn waker(self, waking: Option<WakingThread>) -> Option<i32> {
         let tid = self.by().tid();
         tid.filter(|_| waking.is_some_and(|waking| !waking.is_in_program()))
     }
 }
 
-/// What happens, as all have to know it: it is played in the order of time.
+/// An item for all CPUs, played in the order of time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum GraphItem {
-    /// The first event of a call since the thread came is an entry: no call of it was open.
+    /// The thread's first call event since it came is an entry: no call was open.
     Enter(i32),
-    /// It is an exit, with that result, of that call if the event names it.
+    /// The thread's first call event since it came is an exit with that result, of that call if the
+    /// event names it.
     Arrive(i32, Option<Syscall>, i64),
-    /// What a thread has done since it came.
+    /// The calls of a thread since it came to its CPU.
     Park(ParkedThread),
-    /// A CPU goes from one thread to another; idle threads are none.
+    /// A CPU goes from one thread to another; `None` for idle threads.
     Switch {
         prev: Option<i32>,
         next: Option<i32>,
         left: LeftAs,
-        /// What both are called, if that is told.
+        /// Names of both threads, if recorded.
         names: [Comm; 2],
     },
     /// A thread is woken.
     Wake(WakeEvent, WakeOrigin),
-    /// The thread was interrupted by that, from then up to now.
+    /// The thread was interrupted, from that time up to now.
     Interrupted(i32, i64, Interrupt),
     Issue(RequestKey, Option<i32>, Issued),
     Complete(RequestKey),
-    /// A segment is sent, by that thread.
+    /// That thread sends a segment.
     Send(Segment, Option<i32>),
-    /// Work is put into the queue of that number.
+    /// Work is queued.
     Queue {
         work: i64,
         queue: u32,
         origin: WakeOrigin,
     },
-    /// The thread turns to that work.
+    /// The thread begins work.
     Execute(i32, i64),
-    /// Something happens to a request of an io_uring, by that thread.
+    /// The thread causes an event of an io_uring request.
     Ring(RingEvent, i32),
-    /// A thread goes from one CPU to another, where not all CPUs were recorded.
+    /// A thread migrates to another CPU; only used if not all CPUs were recorded.
     Migrate(MigrateEvent),
-    /// A thread is made, by that one.
+    /// A thread is created by another.
     Made(i32, Option<i32>),
     Die(i32),
-    /// The thread, which had the second id, has the first one from now on.
+    /// The second id's thread has the first id from now on.
     TakeOver(i32, i32),
-    /// A thread belongs to that process.
+    /// The process of a thread.
     Belongs {
         tid: i32,
         pid: i32,
     },
-    /// A thread has that name.
+    /// The name of a thread.
     Named(i32, Comm),
-    /// What something else is called.
+    /// The name of an interrupt, a disk or a queue.
     Tells(Box<Told>),
-    /// Events were lost on the CPU.
+    /// Events of the CPU were lost.
     Lose,
 }
 
 impl GraphItem {
-    /// True for what is much: switches, wake-ups and interrupts.
+    /// True for the most frequent items: switches, wake-ups and interrupts.
     #[inline(always)]
     pub(crate) fn is_activity(&self) -> bool {
         matches!(
@@ -219,7 +219,7 @@ impl GraphItem {
 }
 
 impl Segment {
-    /// True if it goes the other way of that connection.
+    /// True for the opposite direction of that connection.
     pub(crate) fn answers(&self, connection: u64) -> bool {
         self.connection ^ connection == 1
     }

@@ -1,8 +1,8 @@
-//! A graph that is asked while it grows, of which what nobody will ask for any more is dropped.
+//! A graph that is queried while it grows, and drops parts that no later query needs.
 //!
-//! What happened before a time is played as the analysis itself plays it. Most of what a path
-//! consists of is known for good then: what a thread did before it did something else. The rest is
-//! told by [`Growing::question`].
+//! Items before a time are played as the analysis itself plays them. Most parts of a path are final
+//! then: all activity of a thread before its last change of state. [`Growing::question`] reports
+//! the others.
 
 use std::collections::VecDeque;
 
@@ -17,43 +17,44 @@ use crate::sorted::Sorted;
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_threads::CallClass;
 
-/// A graph that is asked while it grows.
+/// A graph that is queried while it grows.
 #[derive(Debug)]
 pub struct Growing {
     machine: GraphMachine,
-    /// It has what is asked for while it is lent: always but while something is played or dropped.
+    /// Contains the data of `machine` while it is lent: always, except while items are played or
+    /// dropped.
     graph: Graph,
     is_lent: bool,
-    /// What happened before is in it.
+    /// All earlier items are in the graph, in nanoseconds from the origin.
     until: i64,
-    /// Traces that end before others do, and when: the next one at the end. Those that have ended
-    /// are left out.
+    /// Traces that end before others do, with these times, the next one last. Traces that have
+    /// ended are removed.
     ends: Vec<(u32, i64)>,
     happened: Happened,
-    /// How many stretches there were when some were dropped last.
+    /// Number of stretches after the last drop.
     kept: usize,
-    /// How much happened since.
+    /// Number of activities since the last drop.
     since: u64,
 }
 
-/// Something that a path consists of may turn out to be something else.
+/// The condition under which a part of a path may still change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// It is known for good once that thread does something else at or behind that time.
+    /// Final once that thread changes its state at or after that time.
     Line(ActorId, i64),
-    /// Nobody can say when.
+    /// No such condition is known.
     Open,
 }
 
-/// How much happened between two times.
+/// Number of activities over time.
 #[derive(Clone, Debug, Default)]
 struct Happened {
     count: u64,
-    /// The times of each so many.
+    /// The time of every `MARK`th activity.
     marks: VecDeque<i64>,
 }
 
-/// One mark for so much that happens.
+/// Number of activities between two marks.
 const MARK: u64 = 1024;
 
 impl Happened {
@@ -77,7 +78,7 @@ impl Happened {
 }
 
 impl Growing {
-    /// The graph of an analysis of which nothing was played yet.
+    /// An empty graph for an analysis.
     pub fn new(analysis: &GraphAnalysis) -> Growing {
         let mut ends = crate::finish::ends(analysis.input());
         let graph = Graph {
@@ -102,14 +103,14 @@ impl Growing {
         growing
     }
 
-    /// Traces that end before others do, by when: what happens behind an end is taken apart from
-    /// what happens up to it.
+    /// Times at which traces end before others do: items after such a time must be composed
+    /// separately from those up to it.
     pub fn ends(&self) -> impl Iterator<Item = i64> {
         self.ends.iter().map(|(_, end)| *end)
     }
 
-    /// Takes what happened before that time, or all that comes, if anything did that the graph is
-    /// made of.
+    /// Adds the items before `until`, or all remaining ones if that is `None`; `played` is `None`
+    /// if there are no items.
     pub fn compose(
         &mut self,
         analysis: &GraphAnalysis,
@@ -149,13 +150,13 @@ impl Growing {
         (!retired.is_empty()).then_some(retired)
     }
 
-    /// What happened before this time is in the graph.
+    /// All earlier items are in the graph, in nanoseconds from the origin.
     pub fn until(&self) -> i64 {
         self.until
     }
 
-    /// About how much happened between two times: of switches, wake-ups and interrupts. It depends
-    /// on the traces only.
+    /// Approximate number of switches, wake-ups and interrupts between two times. It depends on the
+    /// traces only.
     pub fn between(&self, begin: i64, end: i64) -> u64 {
         self.happened.between(begin, end)
     }
@@ -165,12 +166,12 @@ impl Growing {
         &self.graph
     }
 
-    /// How many stretches of time lines there are.
+    /// Number of stretches of all time lines.
     pub fn stretches(&self) -> usize {
         self.graph.actors.iter().map(|actor| actor.line.len()).sum()
     }
 
-    /// Nothing takes as much time as to move lists.
+    /// Lends the lists of the machine to the graph. Lists are moved, not copied, which is fast.
     fn lend(&mut self) {
         if std::mem::replace(&mut self.is_lent, true) {
             return;
@@ -206,15 +207,15 @@ impl Growing {
         machine.names.queues = Sorted::from_entries(std::mem::take(&mut graph.queues));
     }
 
-    /// What of a path, or of how its parts are called, may turn out to be something else; nothing
-    /// if it is known for good. The path ends before what was played does.
+    /// The condition under which the path, or the name of a part of it, may still change; `None` if
+    /// it is final. The path must end before `until`.
     pub fn question(&self, path: &Path) -> Option<Question> {
         let is_open = path.hops.iter().any(|hop| self.is_hop_open(hop))
             || path
                 .segments
                 .iter()
                 .any(|segment| self.is_open(path, segment));
-        // Which work the worker threads of rings did is told later.
+        // The work of io_uring worker threads is attributed later.
         if is_open || path.hops.len() > 1 && self.machine.rings.are_used {
             return Some(Question::Open);
         }
@@ -223,18 +224,19 @@ impl Growing {
             .find_map(|hop| self.goes_on(hop.actor, hop.end))
     }
 
-    /// As above for the hand-over of an execution, including segments that are not on the path.
+    /// As [`Growing::question`] for the hand-over of an execution, including segments that are not
+    /// on the path.
     pub fn question_of_passed(&self, passed: &Passed) -> Option<Question> {
         let (packets, waits) = passed.doubts(&self.graph);
         let is_pending = packets.into_iter().any(|place| self.is_packet_open(place));
         if is_pending || self.machine.rings.are_used {
             return Some(Question::Open);
         }
-        // An apparent wait may turn out to be none.
+        // An apparent wait may turn out not to be a wait.
         self.goes_on(passed.first, waits?.saturating_add(1))
     }
 
-    /// Whether that thread may still do what it did before a time.
+    /// The condition under which the thread's state before a time may still change.
     pub fn goes_on(&self, actor: ActorId, time: i64) -> Option<Question> {
         let last = self.graph.actor(actor)?.line.last()?;
         (last.begin < time).then_some(Question::Line(actor, time))
@@ -285,7 +287,7 @@ impl Growing {
         }
     }
 
-    /// Others may use the device meanwhile, of whom that is told only once their requests are done.
+    /// Requests of other threads to the device are recorded only at their completion.
     fn is_request_open(&self, place: u32, segment: &Segment) -> bool {
         let Some(request) = self.graph.requests.get(place as usize) else {
             return false;
@@ -299,8 +301,8 @@ impl Growing {
             || users.any(|request| request.by.is_some_and(|by| self.is_nameless(by)))
     }
 
-    /// Since when requests are under way that are, or were not over at that time; that time, if
-    /// there are none.
+    /// The earliest start of the requests that were in progress at a time; the time itself without
+    /// such requests.
     pub fn requests_since(&self, time: i64) -> i64 {
         let done = self.graph.requests.recent();
         let from = done.partition_point(|request| request.end <= time);
@@ -311,18 +313,19 @@ impl Growing {
         begins.min().unwrap_or(time).min(time)
     }
 
-    /// True if so much has happened since something was dropped that it is worth while to do so
-    /// again, for whoever looks at so many things in order to do so.
+    /// True if enough activity has been added since the last drop to pay for the next one; `others`
+    /// is the number of elements that the caller visits for a drop.
     pub fn is_due(&self, others: usize) -> bool {
         let places = others + self.kept + self.graph.actors.len() + self.machine.lines.len();
         2 * self.since >= LEAST.max(places as u64)
     }
 
-    /// So many stretches of each thread that ended before the time of [`Growing::drop_before`] are
-    /// kept: who knows only about when a thread did something looks a little before that.
+    /// Number of stretches of each thread that are kept although they ended before the time of
+    /// [`Growing::drop_before`]: callers that know a time only approximately look a little earlier.
     pub const KEPT_BEFORE: usize = 3;
 
-    /// Nobody will ask for what was before that time, but for [`Growing::KEPT_BEFORE`].
+    /// Drops stretches that ended before a time, except for [`Growing::KEPT_BEFORE`] of each
+    /// thread.
     pub fn drop_before(&mut self, cut: i64) {
         let actors = &self.graph.actors;
         let begin = |id: ActorId| actors.get(id.0 as usize)?.begin();
@@ -335,7 +338,7 @@ impl Growing {
     }
 }
 
-/// Less than that is not worth while to be dropped.
+/// Fewer activities are not worth a drop.
 const LEAST: u64 = 4096;
 
 #[cfg(test)]

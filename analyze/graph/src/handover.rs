@@ -1,21 +1,22 @@
 //! Paths of executions that begin in one thread and end in another.
 //!
-//! Such an execution is handed over on the way. Before the hand-over the last thread works on other
-//! executions, so its own time line is left there. Three cases, from the most to the least certain:
+//! Such an execution is handed over between its start and its end. Until then the last thread works
+//! on other executions, so the path leaves its time line there. Three cases, from the most to the
+//! least certain:
 //!
-//! - **Seen**: a chain of events leads from the first thread to the last one: wake-ups, segments
-//!   that were sent, requests that were issued or submitted, threads that were made. The path is
-//!   that of the threads of the chain, each from the time at which it was handed the execution.
+//! - **Seen**: a chain of events leads from the first thread to the last one: wake-ups, sent
+//!   segments, issued or submitted requests, created threads. The path consists of the threads of
+//!   the chain, each from the time at which it received the execution.
 //! - **Queued**: no such chain, but in the meantime the last thread ended another execution that
-//!   had begun elsewhere: the thread takes work from a queue, finds some, and neither waits nor is
-//!   woken. Up to that end the execution was queued.
+//!   had begun elsewhere: the thread takes work from a queue that is not empty, and neither waits
+//!   nor is woken. Up to that end the execution was queued.
 //! - **Unseen**: neither. The unknown part is marked as such.
 //!
 //! A wake-up between the two threads need not be a hand-over: both may contend for the lock of the
-//! queue. Two bounds separate most cases. The last thread cannot have turned to the execution
-//! before it ended the previous one (`busy_until`), unless it works on several at once: then it
-//! waits for any of them, in a call such as epoll_wait. And the first thread has handed the
-//! execution on before it begins the next one of the kind (`next`).
+//! queue. Two bounds separate most cases. The last thread cannot have begun the execution before it
+//! ended the previous one (`busy_until`), unless it works on several at once: then it waits for the
+//! next event of any execution, in a call such as epoll_wait. And the first thread has handed the
+//! execution over before it begins the next one of the kind (`next`).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,35 +29,35 @@ use tracebraid_threads::CallClass;
 /// origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
-    /// The thread in which it begins.
+    /// The thread in which the execution begins.
     pub first: ActorId,
-    /// The thread in which it ends.
+    /// The thread in which the execution ends.
     pub last: ActorId,
-    /// When it begins.
+    /// Start of the execution.
     pub begin: i64,
-    /// When it ends.
+    /// End of the execution.
     pub end: i64,
-    /// When the last thread ended another one that had begun elsewhere, within this one; the last
-    /// of them.
+    /// Last time within this execution at which the last thread ended an execution that had begun
+    /// elsewhere.
     pub busy_until: Option<i64>,
-    /// When the first thread began the next one of the kind, within this one.
+    /// Time within this execution at which the first thread began the next one of the kind.
     pub next: Option<i64>,
-    /// The last thread had ended another one before this one began: since then it does nothing
-    /// else.
+    /// True if the last thread had ended an execution before this one began: it does no other work
+    /// since then.
     pub was_free: bool,
-    /// True if the first thread wrote the begin record itself. Otherwise, without a recorded
-    /// hand-over, the path is that of the last thread alone.
+    /// True if the first thread wrote the record that starts the execution. Otherwise, without a
+    /// recorded hand-over, the path is that of the last thread alone.
     pub is_sure: bool,
 }
 
-/// A step of a chain from the last thread back to the first one.
+/// A step of a chain from the last thread back to the first.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
-    /// The thread that hands it on.
+    /// The thread that hands the execution over.
     by: ActorId,
-    /// When it does.
+    /// When that thread does so.
     at: i64,
-    /// When the other thread has it.
+    /// When the receiving thread has the execution.
     woken: i64,
     /// Activity of the receiving thread in between, and whether it waited when the execution began.
     kind: SegmentKind,
@@ -71,7 +72,8 @@ const MOST_LOOKED_AT: usize = 1 << 14;
 /// Maximum number of threads in a chain.
 const MOST_STEPS: usize = 8;
 
-/// The last thread may have to wait for the lock of the queue before it waits for the queue.
+/// Number of waits of the last thread from which indirect chains are searched: it may wait for the
+/// lock of the queue before it waits for the queue.
 const FIRST_WAITS: usize = 3;
 
 /// Looks for the chain by which an execution was handed over.
@@ -79,12 +81,12 @@ pub(crate) struct Search<'g> {
     graph: &'g Graph,
     passed: Passed,
     looked_at: usize,
-    /// Segments that were looked at, by place: their senders may not be known yet.
+    /// Indexes of the segments that were visited: their senders may not be known yet.
     pub(crate) packets: Vec<u32>,
 }
 
-/// A thread that was reached backwards: from which step on, and the latest time at which it may
-/// have received the execution.
+/// A thread that was reached backwards, by which step, and the latest time at which it may have
+/// received the execution.
 struct Reached {
     actor: ActorId,
     until: i64,
@@ -104,7 +106,7 @@ impl<'g> Search<'g> {
         }
     }
 
-    /// True if an edge is of the first thread, while it had the execution.
+    /// True if the first thread handed the execution over while it had it.
     fn is_of_first(&self, edge: &Edge) -> bool {
         let until = self.passed.next.unwrap_or(self.passed.end);
         edge.by == self.passed.first && (self.passed.begin..=until).contains(&edge.at)
@@ -128,7 +130,7 @@ impl<'g> Search<'g> {
         self.indirect(first.collect())
     }
 
-    /// The shortest chain through other threads, from those edges of the last one on.
+    /// The shortest chain through other threads, starting with these edges of the last thread.
     fn indirect(&mut self, edges: Vec<Edge>) -> Option<Vec<Edge>> {
         let begin = self.passed.begin;
         let mut reached: Vec<Reached> = Vec::new();
@@ -174,8 +176,7 @@ impl<'g> Search<'g> {
         }
     }
 
-    /// By which other threads a thread may have been handed something in a window, in the order of
-    /// time.
+    /// Edges by which a thread may have received an execution in a window, in the order of time.
     fn edges(&mut self, id: ActorId, (begin, end): (i64, i64)) -> Vec<Edge> {
         let mut edges = Vec::new();
         let Some(actor) = self.graph.actor(id) else {
@@ -200,7 +201,7 @@ impl<'g> Search<'g> {
             self.looked_at += 1;
             edges.extend(self.edge(id, stretch, next).filter(|edge| edge.at >= begin));
         }
-        // A thread that wakes itself has handed nothing over.
+        // A wake-up of a thread by itself is not a hand-over.
         edges.retain(|edge| edge.by != id);
         edges
     }
@@ -236,8 +237,8 @@ impl<'g> Search<'g> {
     }
 }
 
-/// True of waits of threads that work on several executions at once: they wait for whichever can go
-/// on.
+/// True for waits of threads that work on several executions at once: they wait for any that can
+/// continue.
 fn waits_for_any(kind: SegmentKind) -> bool {
     match kind {
         SegmentKind::Waiting { call, .. } => CallClass::of(call).awaits_any(),
@@ -257,13 +258,13 @@ fn ended(actor: &Actor, from: i64) -> impl Iterator<Item = (Stretch, i64)> + '_ 
     })
 }
 
-/// Waits, and the end of all.
+/// True for waits and for the end of a thread.
 fn is_away(state: State) -> bool {
     matches!(state, State::Blocked { .. } | State::Ended)
 }
 
 impl Actor {
-    /// When a thread begins to wait, or ends, at or after a time.
+    /// When the thread begins a wait, or ends, at or after a time.
     fn waits_from(&self, time: i64) -> Option<i64> {
         let line = self
             .line
@@ -280,19 +281,19 @@ impl Actor {
     }
 }
 
-/// How an execution was handed over, where no chain leads from its first thread to its last one.
+/// The hand-over of an execution without a chain from its first thread to its last.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     /// When the first thread had done its part.
     handed: i64,
-    /// When the last thread turned to it.
+    /// When the last thread began the execution.
     taken: i64,
     link: Link,
 }
 
 impl Passed {
-    /// True if an execution is handed over by its first thread: the begin is a record of what that
-    /// thread did, and not of the last thread as well, such as a switch to or from it.
+    /// True if the first thread hands the execution over itself: the record that starts it is of an
+    /// action of that thread only, unlike a switch to or from the last thread.
     fn is_of_first(&self, graph: &Graph) -> bool {
         let state = graph
             .actor(self.first)
@@ -303,8 +304,8 @@ impl Passed {
             && changes.is_none_or(|stretch| stretch.begin != self.begin)
     }
 
-    /// Segments of which it matters who sent them, and, where no chain is seen, when the first
-    /// thread waits first.
+    /// Segments whose senders affect the result, and, if there is no chain, the first wait of the
+    /// first thread.
     pub(crate) fn doubts(&self, graph: &Graph) -> (Vec<u32>, Option<i64>) {
         let mut search = Search::new(graph, *self);
         let is_found = search.chain().is_some();
@@ -329,7 +330,7 @@ impl Passed {
                 link: Link::Busy,
             };
         }
-        // The execution cannot have been taken while its thread waited, nor after that.
+        // The last thread cannot have received the execution while it waited, nor later.
         let last_waits = waits_from(self.last, begin);
         let ends: Vec<i64> = match graph.actor(self.last) {
             Some(last) => {
@@ -349,7 +350,7 @@ impl Passed {
         let taken = match (self.was_free, is_waiting) {
             (true, true) => ends.first().copied(),
             (true, false) => None,
-            // The thread's work in the meantime is unknown.
+            // The activity of the last thread in the meantime is unknown.
             (false, _) => ends.last().copied(),
         };
         Gap {
@@ -362,7 +363,7 @@ impl Passed {
 
 impl Graph {
     /// The critical path of an execution that begins in one thread and ends in another. The first
-    /// of its hops is the last thread's.
+    /// hop belongs to the last thread.
     pub fn passed_path(&self, passed: &Passed) -> Path {
         let Passed {
             last, begin, end, ..
@@ -395,7 +396,7 @@ impl Graph {
 }
 
 impl Walk<'_> {
-    /// From the first thread over those of the chain to the last one.
+    /// Puts the parts of a chain: the first thread, those in between, and the last.
     fn chain(&mut self, root: u32, passed: &Passed, chain: &[Edge]) {
         let mut hops = vec![root];
         for edge in chain {
@@ -424,7 +425,7 @@ impl Walk<'_> {
         self.follow(root, (at, passed.end));
     }
 
-    /// The first thread's part, what is between, and the last one's.
+    /// Puts the part of the first thread, the gap, and the part of the last thread.
     fn gap(&mut self, root: u32, passed: &Passed, gap: Gap) {
         let hop = |actor, (begin, end), link, role| Hop {
             actor,

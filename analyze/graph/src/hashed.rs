@@ -1,4 +1,4 @@
-//! Many values by keys that are hashes themselves.
+//! A map for many entries whose keys are hashes.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::KeyHasher;
 
-/// Values by keys that are hashes themselves, in no order.
+/// Values by keys that are hashes themselves; unordered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<(u64, V)>", into = "Vec<(u64, V)>")]
 #[serde(bound(
@@ -22,28 +22,25 @@ impl<V> Default for Hashed<V> {
 }
 
 impl<V> Hashed<V> {
-    /// Adds a value, unless the key has one.
     pub(crate) fn add(&mut self, key: u64, value: impl FnOnce() -> V) {
         self.0.entry(key).or_insert_with(value);
     }
 
-    /// The value of a key, which is made if it has none.
+    /// The value of a key; inserts it if the key is new.
     pub(crate) fn get(&mut self, key: u64, value: impl FnOnce() -> V) -> &mut V {
         self.0.entry(key).or_insert_with(value)
     }
 
-    /// The value of a key, if it has one.
     pub(crate) fn find(&self, key: u64) -> Option<&V> {
         self.0.get(&key)
     }
 
-    /// The value of a key, if it has one, to be changed.
     pub(crate) fn find_mut(&mut self, key: u64) -> Option<&mut V> {
         self.0.get_mut(&key)
     }
 
     pub(crate) fn merge(&mut self, mut later: Hashed<V>) {
-        // The few go to the many: no key has two values.
+        // Move the smaller map into the larger one: keys do not collide with different values.
         if self.0.len() < later.0.len() {
             std::mem::swap(self, &mut later);
         }
@@ -52,7 +49,7 @@ impl<V> Hashed<V> {
         }
     }
 
-    /// All, in the order of their keys.
+    /// All entries, sorted by key.
     pub(crate) fn into_entries(self) -> Vec<(u64, V)> {
         let mut entries: Vec<(u64, V)> = self.into();
         entries.sort_unstable_by_key(|of| of.0);
@@ -60,7 +57,7 @@ impl<V> Hashed<V> {
     }
 }
 
-// Maps have keys of text in most formats.
+// As a list, since most formats require maps to have text keys.
 impl<V> From<Vec<(u64, V)>> for Hashed<V> {
     fn from(entries: Vec<(u64, V)>) -> Self {
         Hashed(entries.into_iter().collect())

@@ -1,5 +1,5 @@
-//! Which thread had an id when: ids are used again, and a thread that executes a program takes over
-//! that of its process.
+//! The threads that held each thread id over time: ids are reused, and a thread that executes a
+//! program takes over the id of its process.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -38,7 +38,7 @@ pub(crate) struct Held {
 }
 
 impl Holders {
-    /// Adds what comes later.
+    /// Appends a holder; times ascend.
     pub(crate) fn add(&mut self, held: Held) {
         let before = self.last.insert(held.key, self.all.len());
         self.all.push(Holder {
@@ -54,7 +54,7 @@ impl Holders {
         std::iter::successors(last, |holder| self.all.get(holder.before?))
     }
 
-    /// Who had an id at a time, given when each thread is known first.
+    /// The holder of an id at a time; `begin` returns the first time at which a thread is known.
     pub(crate) fn at(
         &self,
         key: ThreadKey,
@@ -65,7 +65,7 @@ impl Holders {
         of_key.find(|holder| holder.holds(time, &begin))?.actor
     }
 
-    /// Nobody will be asked for before that time.
+    /// Drops the entries for earlier times; later queries must not ask for them.
     pub(crate) fn drop_before(&mut self, cut: i64, begin: impl Fn(ActorId) -> Option<i64>) {
         let mut kept = Holders::default();
         for (&key, &last) in &self.last {

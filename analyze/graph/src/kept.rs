@@ -1,16 +1,16 @@
-//! Things with places that stay, though most of them may be dropped.
+//! A list whose elements keep their indexes when others are dropped.
 
 use std::ops::Index;
 
 use serde::{Deserialize, Serialize};
 
-/// A list of which old elements can be dropped: the places of the others stay what they are.
+/// A list from which old elements can be dropped; the remaining ones keep their indexes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept<T> {
-    /// Elements before that are dropped, but for the old ones.
+    /// Elements before this index are dropped, except for those in `old`.
     first: usize,
     list: Vec<T>,
-    /// Those that are still needed of what came before, by their places in order.
+    /// Elements before `first` that are still needed, by index, ascending.
     old: Vec<(usize, T)>,
 }
 
@@ -31,7 +31,7 @@ impl<T> From<Vec<T>> for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// What is at a place, unless it was dropped.
+    /// The element at an index, unless it was dropped.
     pub fn get(&self, place: usize) -> Option<&T> {
         match place.checked_sub(self.first) {
             Some(at) => self.list.get(at),
@@ -52,23 +52,22 @@ impl<T> Kept<T> {
         }
     }
 
-    /// The place of the next one.
+    /// The index of the next element.
     pub(crate) fn next_place(&self) -> u32 {
         (self.first + self.list.len()) as u32
     }
 
-    /// Adds others.
     pub(crate) fn extend(&mut self, elements: impl Iterator<Item = T>) {
         self.list.extend(elements);
     }
 
-    /// Adds one; gives its place.
+    /// Appends an element. Returns its index.
     pub(crate) fn push(&mut self, element: T) -> u32 {
         self.list.push(element);
         (self.first + self.list.len() - 1) as u32
     }
 
-    /// All that are there, in the order of their places.
+    /// Remaining elements in the order of their indexes.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.old
             .iter()
@@ -76,28 +75,28 @@ impl<T> Kept<T> {
             .chain(&self.list)
     }
 
-    /// Those that are there behind the last that were dropped.
+    /// Elements after the last dropped one.
     pub fn recent(&self) -> &[T] {
         &self.list
     }
 
-    /// The first that is there.
+    /// The first remaining element.
     pub fn first(&self) -> Option<&T> {
         self.iter().next()
     }
 
-    /// How many are there.
+    /// Number of remaining elements.
     pub fn len(&self) -> usize {
         self.old.len() + self.list.len()
     }
 
-    /// True if there are none.
+    /// True if no element remains.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Drops of the recent ones so many from the front, and of those and the old ones all of whose
-    /// places `is_needed` says no.
+    /// Drops the first `count` recent elements and all old elements, except those at indexes for
+    /// which `is_needed` is true.
     pub(crate) fn drop_front(&mut self, count: usize, is_needed: impl Fn(usize) -> bool) {
         let count = count.min(self.list.len());
         let dropped = (self.first..).zip(self.list.drain(..count));
@@ -108,8 +107,8 @@ impl<T> Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// The same without some places, which are in order: places behind each of them become less by
-    /// one.
+    /// The list without the elements at some indexes, which are sorted; later indexes decrease
+    /// accordingly.
     pub(crate) fn without(self, places: &[u32]) -> Kept<T> {
         if places.is_empty() {
             return self;
@@ -130,7 +129,8 @@ impl<T> Kept<T> {
     }
 }
 
-/// What a place becomes where some places before it, which are in order, are left out.
+/// The new index of an element after the elements at the indexes `places`, which are sorted, are
+/// removed.
 pub(crate) fn place_without(places: &[u32], place: u32) -> u32 {
     place - places.partition_point(|left_out| *left_out < place) as u32
 }

@@ -1,4 +1,4 @@
-//! What was not recorded.
+//! Notes on events that the graph needs and that were not recorded.
 
 use tracebraid_kernel_model::KernelEvent;
 
@@ -6,7 +6,7 @@ use tracebraid_kernel_model::KernelEvent;
 pub const NO_SWITCHES: &str =
     "the trace has no scheduling events, so critical paths are unknown: enable sched_switch";
 
-/// Says, for people, what the graph lacks most; `has` tells what was recorded.
+/// The most important lack of the graph, as a message; `has` checks whether an event was recorded.
 pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
     use KernelEvent::*;
     let lacks = |kind: &dyn Fn(&KernelEvent) -> bool| !has(kind);
@@ -20,7 +20,7 @@ pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Opti
     }
     if lacks(&|event| matches!(event, Softirq(_) | IrqEntry(_) | Vector(_))) {
         return Some(
-            "wake-ups by interrupts cannot be told from those by the threads that they interrupt: enable \
+            "wake-ups by interrupts cannot be distinguished from those by the threads that they interrupt: enable \
              irq_handler_* and irq_softirq_entry and irq_softirq_exit",
         );
     }

@@ -17,7 +17,7 @@ use crate::holders::Held;
 use crate::slice::{Places, SlicePlaces};
 use crate::thread_life::TimeLine;
 
-/// Number of time lines that a thread takes at a time.
+/// Number of time lines per task.
 const SOME: usize = 64;
 
 /// A change of a time line.
@@ -81,7 +81,7 @@ fn is_in(all: &[Unplaced], actor: u32) -> bool {
     of.is_some_and(|of| actor < of.end)
 }
 
-/// A change of the list of who ran on a CPU.
+/// A change of the occupants of a CPU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum CpuChange {
     /// See [`GraphMachine::occupies`].
@@ -243,7 +243,7 @@ fn catch_up(line: &mut Vec<Occupied>, later: Vec<CpuChange>) {
     }
 }
 
-/// Records who runs on a CPU from a time on.
+/// Sets the occupant of a CPU from a time on.
 #[inline]
 pub(crate) fn occupies(line: &mut Vec<Occupied>, time: i64, by: Occupant) {
     if line.last().is_some_and(|last| last.begin == time) {
@@ -255,7 +255,7 @@ pub(crate) fn occupies(line: &mut Vec<Occupied>, time: i64, by: Occupant) {
 }
 
 impl GraphMachine {
-    /// Records who runs on a CPU from a time on.
+    /// Sets the occupant of a CPU from a time on.
     pub(crate) fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
         let later = self.cpus_later.get(cpu);
         match later.is_empty() {
@@ -264,7 +264,7 @@ impl GraphMachine {
         }
     }
 
-    /// Queues who ran on a CPU in a slice.
+    /// Queues the occupants of a CPU in a slice.
     pub(crate) fn run(&mut self, cpu: CpuKey, places: &SlicePlaces, run: Vec<Occupied>) {
         if !run.is_empty() {
             let change = CpuChange::Run(places.clone(), run);
@@ -304,7 +304,7 @@ impl GraphMachine {
         }
     }
 
-    /// The same on all threads, at the end of the fold.
+    /// As [`GraphMachine::catch_up`], in parallel, at the end of the fold.
     pub(crate) fn catch_up_beside(&mut self, classes: &CallClasses) {
         let cpus = std::mem::take(&mut self.cpus_later).into_iter();
         let cpus = cpus.map(|(cpu, later)| (cpu, std::mem::take(self.cpus.get(cpu)), later));

@@ -1,4 +1,4 @@
-//! What interrupts, disks and connections are called.
+//! Names of interrupts, disks, queues and connections.
 
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
@@ -11,23 +11,23 @@ use crate::graph_step::Segment;
 use crate::hashed::Hashed;
 use crate::sorted::Sorted;
 
-/// What something is called.
+/// A name found in the trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Told {
     /// The handler of the hard interrupt of that number.
     Irq(u16, String),
     Disk(Device, String),
-    /// A queue of work, by a number of its name.
+    /// A work queue, by a hash of its name.
     Queue(u32, String),
 }
 
-/// Names that were met.
+/// Names found so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Names {
     pub(crate) irqs: Sorted<(u32, u16), String>,
     pub(crate) disks: Sorted<(u32, Device), String>,
     pub(crate) connections: Hashed<(SocketAddr, SocketAddr)>,
-    /// Queues of work by a hash of their names.
+    /// Work queues by a hash of their names.
     pub(crate) queues: Sorted<u32, String>,
 }
 
@@ -39,7 +39,7 @@ impl Names {
         self.queues.merge(later.queues);
     }
 
-    /// Something is called that; what was told first counts.
+    /// Adds a name; the first one found takes precedence.
     pub(crate) fn learn(&mut self, trace: u32, told: Told) {
         match told {
             Told::Irq(number, name) => _ = self.irqs.add((trace, number), || Some(name)),
@@ -48,7 +48,8 @@ impl Names {
         }
     }
 
-    /// The handler of an interrupt begins; gives what is new, as all that tells names here does.
+    /// Adds the name of an interrupt's handler. Like the functions below, returns the name if it is
+    /// new.
     #[inline]
     pub(crate) fn irq(
         &mut self,
@@ -84,7 +85,7 @@ impl Names {
         Some(Told::Disk(device, name.clone()))
     }
 
-    /// The number of a queue of work, by its name.
+    /// The number of a work queue, by its name.
     pub(crate) fn queue(
         &mut self,
         name: &TextField,
@@ -100,7 +101,7 @@ impl Names {
         Some((number, new.map(|name| Told::Queue(number, name.clone()))))
     }
 
-    /// The TCP segment with those headers, if they are of one.
+    /// The TCP segment with these headers; `None` for other protocols.
     pub(crate) fn segment(&mut self, headers: &Headers) -> Option<Segment> {
         let Transport::Tcp(tcp) = headers.transport else {
             return None;
@@ -120,14 +121,15 @@ impl Names {
     }
 }
 
-/// A hash of both ends of a connection; that of the other direction differs in the lowest bit. It
-/// is the same for every part of a trace, and made for each packet: so it is a fast one.
+/// A hash of both ends of a connection; the hashes of both directions differ in the lowest bit.
+/// Computed for each packet, so it must be fast, and equal in every part of a trace, so it has no
+/// random seed.
 fn hash((from, to): (SocketAddr, SocketAddr)) -> u64 {
     let [from, to] = [from, to].map(end);
     mixed(from ^ to, from.wrapping_add(to)) & !1 | u64::from(from < to)
 }
 
-/// The same of one end.
+/// A hash of one end.
 fn end(of: SocketAddr) -> u64 {
     let address = match of.ip() {
         IpAddr::V4(address) => u128::from(address.to_bits()),
@@ -139,9 +141,9 @@ fn end(of: SocketAddr) -> u64 {
     )
 }
 
-/// Both halves of a product.
+/// Folds both halves of the product.
 fn mixed(one: u64, other: u64) -> u64 {
-    // Digits of pi: as good as any without a pattern.
+    // Digits of pi, as an arbitrary constant without a pattern.
     let product =
         u128::from(one ^ 0x243f_6a88_85a3_08d3) * u128::from(other ^ 0x1319_8a2e_0370_7344);
     product as u64 ^ (product >> 64) as u64

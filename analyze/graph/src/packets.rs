@@ -1,4 +1,4 @@
-//! Segments that were sent, and those of them that ended somebody's wait.
+//! Sent segments, and those that ended a wait.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ use crate::hashed::Hashed;
 use crate::kept::Kept;
 use crate::slice::{SlicePlaces, sender};
 
-/// A segment goes to a device.
+/// A segment that was passed to a network device.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Sent {
     pub(crate) segment: Segment,
     pub(crate) time: i64,
     pub(crate) by: Option<ActorId>,
-    /// In a slice of time: how many of the connection had come in before it.
+    /// In a slice of time: number of the connection's segments that arrived earlier.
     pub(crate) received: u64,
 }
 
@@ -25,42 +25,42 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SentPart {
     pub(crate) sent: Vec<Sent>,
-    /// If a slice of time numbers the threads that have sent them: where these are, and who had
-    /// sent something last before.
+    /// For segments of a slice: the map of the slice's thread numbers, and the last sender before
+    /// the slice.
     pub(crate) of_slice: Option<(SlicePlaces, Option<ActorId>)>,
 }
 
-/// A segment that ended a wait, and may have been sent by whoever is told of later: clocks of two
-/// hosts never agree to the end.
+/// A segment that ended a wait and whose sender may appear later: the clocks of two hosts never
+/// agree exactly.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Pending {
     pub(crate) segment: Segment,
-    /// Its place among the packets.
+    /// Index among the packets.
     pub(crate) place: u32,
-    /// How many had come in before it.
+    /// Number of segments that arrived earlier.
     pub(crate) number: u64,
 }
 
-/// What is known of a connection, in one direction.
+/// State of one direction of a connection.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Flow {
-    /// The thread that sent something last: what interrupts send later, when the other side has
-    /// room, is its.
+    /// The thread that sent the last segment: segments that interrupts send later, when the other
+    /// side has room, belong to that thread.
     pub(crate) owner: Option<ActorId>,
-    /// The last that were sent: at least [`MOST_SENT`], if so many were.
+    /// The last sent segments: at least [`MOST_SENT`], if there were that many.
     parts: VecDeque<SentPart>,
-    /// How many these are.
+    /// Number of segments in `parts`.
     count: usize,
-    /// Those that ended waits and have not been sent yet.
+    /// Segments that ended waits before their sending was seen.
     pub(crate) pending: VecDeque<Pending>,
-    /// How many have come in and woken somebody.
+    /// Number of segments that arrived and woke a thread.
     pub(crate) received: u64,
 }
 
-/// How many segments of a connection are remembered: those on their way, more than windows hold.
-/// Few in tests, so that small ones reach it.
+/// Number of remembered segments per connection: those in flight, more than windows hold. Small in
+/// tests, so that short tests reach it.
 pub(crate) const MOST_SENT: usize = if cfg!(test) { 6 } else { 1024 };
-/// A segment waits for its sender until so many came in after it.
+/// Number of later arrivals after which a segment no longer waits for its sender.
 pub(crate) const MOST_PENDING: u64 = if cfg!(test) { 4 } else { 64 };
 
 /// The segments of all connections.
@@ -68,12 +68,12 @@ pub(crate) const MOST_PENDING: u64 = if cfg!(test) { 4 } else { 64 };
 pub(crate) struct Packets {
     flows: Hashed<Flow>,
     pub(crate) packets: Kept<Packet>,
-    /// Places among the packets that nothing refers to, in their order.
+    /// Indexes of the packets to which no wait refers, ascending.
     pub(crate) unused: Vec<u32>,
 }
 
-/// How well a segment that was sent is one that came in: 3 for the same, 0 for another one. Lengths
-/// count options, and may be those of several segments that were joined, or cut, on the way.
+/// Similarity of a sent and a received segment: 3 if equal, 0 if different. Lengths include
+/// options, and segments may be joined or split in transit.
 pub(crate) fn likeness(sent: &Segment, received: &Segment) -> u8 {
     let offset = received.sequence.wrapping_sub(sent.sequence);
     match offset {
@@ -84,8 +84,8 @@ pub(crate) fn likeness(sent: &Segment, received: &Segment) -> u8 {
     }
 }
 
-/// Of segments that were sent, the last one first, that which is most like one that came in, if it
-/// is more so than `least`.
+/// The sent segment that is most similar to a received one, if the similarity exceeds `least`; the
+/// last one of equals, since `sent` begins with the last.
 pub(crate) fn likest(
     sent: impl Iterator<Item = Sent>,
     segment: &Segment,
@@ -106,14 +106,14 @@ pub(crate) fn likest(
 }
 
 impl Pending {
-    /// True if too many have come in since.
+    /// True if too many segments have arrived since.
     pub(crate) fn is_over(&self, received: u64) -> bool {
         self.number + MOST_PENDING <= received
     }
 }
 
 impl Flow {
-    /// One more has come in.
+    /// Counts an arrival.
     pub(crate) fn counts_received(&mut self) {
         self.received += 1;
         while self
@@ -125,7 +125,7 @@ impl Flow {
         }
     }
 
-    /// One more is sent.
+    /// Appends a sent segment.
     fn adds(&mut self, sent: Sent) {
         let is_open = |part: &SentPart| part.of_slice.is_none() && part.sent.len() < MOST_SENT / 4;
         if !self.parts.back().is_some_and(is_open) {
@@ -138,7 +138,7 @@ impl Flow {
         while self.forgets().is_some() {}
     }
 
-    /// Appends sent segments. Parts that are forgotten for them are moved to `over`.
+    /// Appends sent segments. The parts that are dropped for them are moved to `over`.
     pub(crate) fn adds_part(&mut self, part: SentPart, over: &mut Vec<SentPart>) {
         self.count += part.sent.len();
         self.parts.push_back(part);
@@ -157,7 +157,7 @@ impl Flow {
         self.parts.pop_front()
     }
 
-    /// Those that were sent, the last one first: at most so many.
+    /// The sent segments, the last first, at most `most`.
     pub(crate) fn last_sent(&self, most: usize) -> impl Iterator<Item = Sent> {
         let parts = self.parts.iter().rev();
         let sent = parts.flat_map(|part| part.sent.iter().rev().map(|sent| part.resolve(*sent)));
@@ -166,7 +166,7 @@ impl Flow {
 }
 
 impl SentPart {
-    /// With the thread as the graph numbers it.
+    /// Replaces the thread number of a slice by that of the graph.
     fn resolve(&self, sent: Sent) -> Sent {
         let by = match &self.of_slice {
             Some((places, owner)) => places
@@ -179,7 +179,7 @@ impl SentPart {
 }
 
 impl Packets {
-    /// A segment is sent.
+    /// Records that a segment is sent.
     pub(crate) fn sends(&mut self, segment: Segment, time: i64, by: Option<ActorId>) {
         let flow = self.flows.get(segment.connection, Flow::default);
         flow.owner = by.or(flow.owner);
@@ -202,28 +202,28 @@ impl Packets {
         });
     }
 
-    /// A connection in one direction.
+    /// One direction of a connection.
     pub(crate) fn flow(&mut self, connection: u64) -> (&mut Flow, &mut Kept<Packet>) {
         (self.flows.get(connection, Flow::default), &mut self.packets)
     }
 
-    /// Takes out all connections.
+    /// Takes all connections.
     pub(crate) fn take_flows(&mut self) -> Vec<(u64, Flow)> {
         std::mem::take(&mut self.flows).into()
     }
 
-    /// The thread that has sent something last by a connection.
+    /// The thread that last sent a segment by a connection.
     pub(crate) fn owner(&self, connection: u64) -> Option<ActorId> {
         self.flows.find(connection)?.owner
     }
 
-    /// What was sent last by a connection.
+    /// The last segment that was sent by a connection.
     pub(crate) fn last_sent(&self, connection: u64) -> Option<Sent> {
         self.flows.find(connection)?.last_sent(1).next()
     }
 
-    /// What came in last by the other direction of a connection ends a wait that began then, if
-    /// anything was sent since: gives its place.
+    /// Ends a wait that began at `since` by the last segment that arrived from the other direction
+    /// of a connection, if one was sent since. Returns the index of the packet.
     pub(crate) fn answers(&mut self, connection: u64, since: i64) -> Option<u32> {
         let connection = connection ^ 1;
         let sent = self
@@ -232,20 +232,20 @@ impl Packets {
         Some(self.packets.push(sent.packet(connection)))
     }
 
-    /// True if a segment that was sent later may turn out to be the one at that place.
+    /// True if a segment that is sent later may still be the packet at that index.
     pub(crate) fn is_pending(&self, connection: u64, place: u32) -> bool {
         let flow = self.flows.find(connection);
         flow.is_some_and(|flow| flow.pending.iter().any(|pending| pending.place == place))
     }
 
-    /// One of a connection came in and ended no wait.
+    /// Records an arrival that ended no wait.
     pub(crate) fn passes(&mut self, connection: u64) {
         if let Some(flow) = self.flows.find_mut(connection) {
             flow.counts_received();
         }
     }
 
-    /// One that came in ends a wait: gives its place.
+    /// Records an arrival that ended a wait. Returns the index of the packet.
     pub(crate) fn wakes(&mut self, segment: Segment) -> u32 {
         let flow = self.flows.get(segment.connection, Flow::default);
         let best = likest(flow.last_sent(MOST_SENT), &segment, 0);
@@ -267,7 +267,7 @@ impl Packets {
 }
 
 impl Sent {
-    /// It came in by that connection, and ended a wait.
+    /// The packet of this segment, which arrived by that connection and ended a wait.
     pub(crate) fn packet(&self, connection: u64) -> Packet {
         Packet {
             connection,
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(of(&packets, place), (Some(10), Some(1)));
         let place = packets.wakes(acknowledges);
         assert_eq!(of(&packets, place), (Some(20), Some(1)));
-        // A part of it, behind the end of the numbers.
+        // A part of the segment, after the sequence numbers wrapped around.
         let part = Segment {
             sequence: 60,
             length: 20,

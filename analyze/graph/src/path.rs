@@ -1,12 +1,11 @@
-//! Critical paths: what a thread did in a window of time, and, while it waited, what whoever it
-//! waited for did.
+//! Critical paths: the activity of a thread in a window of time and, while it waited, that of the
+//! threads that it waited for.
 //!
-//! A wait that another thread ended is replaced by what that thread did in the meantime, within the
-//! window of the wait and never before it; its own waits in that window are replaced in turn.
-//! Windows only shrink on the way, a thread that stands on the way already is not followed again,
-//! and the way has a greatest length: so it ends. After Trace Compass's bounded algorithm and
-//! section 3.3.1 of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level
-//! execution traces" (2016).
+//! A wait that another thread ended is replaced by the activity of that thread within the window of
+//! the wait and never before it; the waits of that thread are replaced in turn. Paths end: windows
+//! only shrink, a thread that waits on the path is not followed again, and the depth is bounded.
+//! After Trace Compass's bounded algorithm and section 3.3.1 of Doray and Dagenais, "Diagnosing
+//! performance variations by comparing multi-level execution traces" (2016).
 
 use serde::Serialize;
 use tracebraid_follow::CpuKey;
@@ -20,66 +19,66 @@ use crate::graph::{Actor, Graph, NO_OBJECT, Occupant, Queue, State};
 /// A part of a critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Segment {
-    /// Its beginning, in nanoseconds from the origin.
+    /// Start in nanoseconds from the origin.
     pub begin: i64,
-    /// Its end: the beginning of the next one.
+    /// End, which is the start of the next segment.
     pub end: i64,
-    /// Whose time it is: its place among [`Path::hops`].
+    /// Index in [`Path::hops`] of the hop whose time it is.
     pub hop: u32,
-    /// What happens.
+    /// Activity of the hop's thread.
     pub kind: SegmentKind,
 }
 
 impl Segment {
-    /// Its duration in nanoseconds.
+    /// Duration in nanoseconds.
     pub fn duration(&self) -> u64 {
         self.begin.abs_diff(self.end)
     }
 }
 
-/// What happens in a part of a critical path.
+/// Activity in a segment of a critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum SegmentKind {
-    /// That is not known.
+    /// Not recorded.
     Unknown,
-    /// The thread runs.
+    /// Runs on that CPU.
     Running(u16),
-    /// Something has interrupted it.
+    /// Interrupted by that interrupt.
     Interrupted(Interrupt),
-    /// It was taken from its CPU, where that one runs.
+    /// Preempted on a CPU that is now occupied by the occupant.
     Preempted(Occupant),
-    /// It was woken, and waits for a CPU, where that one runs.
+    /// Woken, and waits for a CPU that is occupied by the occupant.
     Runnable(Occupant),
-    /// It waits for what is no thread, or for one that cannot be followed.
+    /// Waits for an event that no thread causes, or for a thread that cannot be followed.
     Waiting {
-        /// The call that it waits in.
+        /// Call that contains the wait.
         call: Syscall,
-        /// What the call is about; see [`State::Blocked`].
+        /// Object of the call; see [`State::Blocked`].
         object: u32,
-        /// What ends the wait.
+        /// Cause that ends the wait.
         wake: Wake,
-        /// What the thread waits for, if that is not followed.
+        /// Reason of the wait.
         reason: WaitReason,
     },
-    /// Its work waits in a queue for a thread that does it.
+    /// Queued work, which waits for a thread.
     Queued(Queue),
 }
 
-/// A thread on the way, from when to when the path is its own.
+/// A thread on a path, with the window in which the path may follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Hop {
-    /// The thread.
+    /// The thread in the graph.
     pub actor: ActorId,
-    /// The hop that waits for it; none for the first one.
+    /// The hop that waits for this one; `None` for the first.
     pub parent: Option<u32>,
-    /// In nanoseconds from the origin.
+    /// Start of the window, in nanoseconds from the origin.
     pub begin: i64,
-    /// Where the waiting one goes on.
+    /// End of the window, where the waiting hop continues.
     pub end: i64,
-    /// What the one before waited for.
+    /// The relation to the waiting hop.
     pub link: Link,
-    /// The one before did other things in the meantime, which do not matter: it was only handed
-    /// what this one did.
+    /// True if the waiting hop did unrelated work in the meantime: it only received the result of
+    /// this one.
     pub replaces: bool,
     /// Work that the time of the hop is for.
     pub role: Role,
@@ -98,28 +97,28 @@ pub enum Role {
     Unseen,
 }
 
-/// How a path goes over to another thread.
+/// The relation of a hop to the hop that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Link {
-    /// It begins there.
+    /// The first hop of a path.
     Start,
-    /// That thread wakes the one before, which waits in that call about that object.
+    /// Wakes the waiting thread, which waits in that call for that object.
     Wakes {
-        /// The call.
+        /// The system call.
         call: Syscall,
         /// See [`State::Blocked`].
         object: u32,
     },
-    /// It sends the segment that the one before waits for: its place among the graph's packets.
+    /// Sends the segment that the waiting thread waits for; index in [`Graph::packets`].
     Sends(u32),
-    /// It issues the request that the one before waits for: its place among the graph's.
+    /// Issues the block request that the waiting thread waits for; index in [`Graph::requests`].
     Issues(u32),
-    /// It submits the request to an io_uring that the one before waits for: its place among the
-    /// graph's.
+    /// Submits the io_uring request that the waiting thread waits for; index in
+    /// [`Graph::ring_requests`].
     Submits(u32),
-    /// It queues the work that the one before does.
+    /// Queues the work that the waiting thread does.
     Queues(Queue),
-    /// It makes the one before.
+    /// Creates the waiting thread.
     Makes,
     /// The thread hands the execution to the previous hop's thread without leaving an event.
     Passes,
@@ -132,15 +131,15 @@ pub enum Link {
 /// A critical path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Path {
-    /// Its parts, without gaps from its beginning to its end.
+    /// Segments without gaps, from the start of the path to its end.
     pub segments: Vec<Segment>,
-    /// The threads on the way; the first is the one that was asked for. Each stands behind its
+    /// Threads on the path; the first is the one whose path was requested. Each hop comes after its
     /// parent.
     pub hops: Vec<Hop>,
 }
 
-/// How many threads may wait for each other on the way. No lock or protocol nests that deep; it
-/// bounds the time.
+/// Maximum depth of threads that wait for each other. No lock or protocol nests that deep; the
+/// limit bounds the time.
 const MOST_HOPS: usize = 64;
 
 impl Graph {
@@ -160,7 +159,7 @@ impl Graph {
 }
 
 impl Path {
-    /// True if its parts follow each other from a time to another one, none of them empty.
+    /// True if the segments cover the interval without gaps, and none is empty.
     pub fn tiles(&self, begin: i64, end: i64) -> bool {
         let mut at = begin;
         for segment in &self.segments {
@@ -172,13 +171,13 @@ impl Path {
         at == end
     }
 
-    /// Role of a part's time in the path.
+    /// The role of a segment's time in the path.
     pub fn role(&self, segment: &Segment) -> Role {
         let hop = self.hops.get(segment.hop as usize);
         hop.map_or(Role::Own, |hop| hop.role)
     }
 
-    /// The hop of a segment, and all that wait for it, up to the thread that was asked for.
+    /// A hop and all that wait for it, up to the thread whose path was requested.
     pub fn way(&self, hop: u32) -> impl Iterator<Item = &Hop> {
         let mut next = self.hops.get(hop as usize);
         std::iter::from_fn(move || {
@@ -189,10 +188,10 @@ impl Path {
     }
 }
 
-/// A window of time: from when to when.
+/// A window of time: start and end.
 pub(crate) type Window = (i64, i64);
 
-/// A path that is being made.
+/// A path under construction.
 pub(crate) struct Walk<'g> {
     pub(crate) graph: &'g Graph,
     path: Path,
@@ -209,7 +208,6 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// The path, from one time to another one.
     pub(crate) fn into_path(self, begin: i64, end: i64) -> Path {
         debug_assert!(self.path.tiles(begin, end));
         self.path
@@ -222,7 +220,7 @@ impl Walk<'_> {
         self.path.hops.len() as u32 - 1
     }
 
-    /// The first hop: the thread that the path is asked of.
+    /// Adds the first hop: the thread whose path is requested.
     pub(crate) fn root(&mut self, actor: ActorId, (begin, end): Window) -> u32 {
         self.hop(Hop {
             actor,
@@ -235,7 +233,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A part of the path; nothing if it is empty, and one with the part before if it goes on.
+    /// Appends a segment, unless it is empty; extends the last one if that is equal.
     pub(crate) fn put(&mut self, hop: u32, (begin, end): Window, kind: SegmentKind) {
         if begin >= end {
             return;
@@ -254,12 +252,12 @@ impl Walk<'_> {
         });
     }
 
-    /// True if the path can go over to that thread: not to one that waits, further up on the way.
+    /// True if the path can continue in that thread: not if it waits on this path already.
     pub(crate) fn can_follow(&self, from: u32, to: ActorId, replaces: bool) -> bool {
         let mut waits = !replaces;
         let mut depth = 0;
         for hop in self.path.way(from) {
-            // Nobody is handed something by itself.
+            // A hand-over by a thread to itself is not possible.
             if hop.actor == to && (waits || depth == 0) {
                 return false;
             }
@@ -269,13 +267,13 @@ impl Walk<'_> {
         depth < MOST_HOPS && self.graph.actor(to).is_some()
     }
 
-    /// True if that is what the thread of a hop does.
+    /// True if the cause is the thread of a hop.
     pub(crate) fn is_of(&self, hop: u32, wake: Wake) -> bool {
         let own = self.path.hops.get(hop as usize).map(|hop| hop.actor);
         matches!(wake, Wake::Thread(by) if Some(by) == own)
     }
 
-    /// Goes over to another thread for that window, if it can be followed; false if not.
+    /// Continues in another thread for a window. Returns false if that thread cannot be followed.
     fn goes_over(
         &mut self,
         from: u32,
@@ -303,7 +301,7 @@ impl Walk<'_> {
         true
     }
 
-    /// All activity of a hop's thread in a window, for whatever work.
+    /// Appends all activity of a hop's thread in a window, whichever work it is for.
     pub(crate) fn follow_alone(&mut self, hop: u32, (begin, end): Window) {
         let graph = self.graph;
         let actor = self
@@ -321,7 +319,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Everything that the thread of a hop did in a window.
+    /// Appends the activity of a hop's thread in a window, following its waits and its work.
     pub(crate) fn follow(&mut self, hop: u32, (begin, end): Window) {
         let graph = self.graph;
         let of_hop = self.path.hops.get(hop as usize).copied();
@@ -359,7 +357,7 @@ impl Walk<'_> {
         self.own(hop, actor, (at, end));
     }
 
-    /// What a thread did itself in a window.
+    /// Appends the stretches of a thread in a window.
     fn own(&mut self, hop: u32, actor: &Actor, (begin, end): Window) {
         let first = actor.place(begin).unwrap_or(0);
         let stretches = actor.line.get(first..).unwrap_or_default();
@@ -375,7 +373,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Its work waits for it; that it waits for a CPU itself is told.
+    /// Appends time for which work was queued; times at which the thread itself waits for a CPU
+    /// remain visible.
     fn queued(&mut self, hop: u32, actor: &Actor, (begin, end): Window, kind: SegmentKind) {
         let first = actor.place(begin).unwrap_or(0);
         let stretches = actor.line.get(first..).unwrap_or_default();
@@ -397,7 +396,7 @@ impl Walk<'_> {
         self.put(hop, (at, end), kind);
     }
 
-    /// What the thread of a hop does in a window, in which it does the same all the time.
+    /// Appends a window in which the thread of a hop has one state.
     fn does(&mut self, hop: u32, trace: u32, window: Window, state: State) {
         match state {
             State::Unknown | State::Ended => self.put(hop, window, SegmentKind::Unknown),
@@ -419,7 +418,7 @@ impl Walk<'_> {
         }
     }
 
-    /// It waits for a CPU: by who ran there.
+    /// Appends a wait for a CPU, divided by the occupants of the CPU.
     fn lacks_cpu(
         &mut self,
         hop: u32,
@@ -445,7 +444,7 @@ impl Walk<'_> {
         self.put(hop, (at, end), kind(Occupant::Unknown));
     }
 
-    /// It waits: for another thread, or for something that a thread began, or for what is none.
+    /// Appends a wait: by the thread that caused its end, if there is one and it can be followed.
     fn waits(
         &mut self,
         hop: u32,

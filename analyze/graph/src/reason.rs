@@ -1,4 +1,4 @@
-//! What the time of a path went into.
+//! Reasons and descriptions of the time on a path.
 
 use tracebraid_follow::CpuKey;
 use tracebraid_kernel_model::{Syscall, ring_operation};
@@ -9,7 +9,7 @@ use crate::graph::{Graph, NO_OBJECT, Occupant, State};
 use crate::path::{Link, Path, Role, Segment, SegmentKind};
 
 impl Graph {
-    /// What a part of a path went into.
+    /// The reason of a segment's time.
     pub fn reason(&self, path: &Path, segment: &Segment) -> WaitReason {
         match path.role(segment) {
             Role::Own => self.activity(segment),
@@ -18,7 +18,7 @@ impl Graph {
         }
     }
 
-    /// Activity of the thread of a part, independent of its role in the path.
+    /// Activity of the thread of a segment, independent of its role in the path.
     pub fn activity(&self, segment: &Segment) -> WaitReason {
         match segment.kind {
             SegmentKind::Unknown => WaitReason::Unknown,
@@ -31,15 +31,15 @@ impl Graph {
         }
     }
 
-    /// The machine on which a part of a path happens.
+    /// The machine of a segment.
     pub fn trace_of(&self, path: &Path, segment: &Segment) -> u32 {
         let hop = path.hops.get(segment.hop as usize);
         let actor = hop.and_then(|hop| self.actor(hop.actor));
         actor.map_or(0, |actor| actor.key.trace)
     }
 
-    /// What a wait is for that such a cause ends, where no state of a thread says that: work that
-    /// something queued.
+    /// The reason of a wait with that cause, where no thread state records the reason: for queued
+    /// work.
     pub(crate) fn reason_of_cause(&self, trace: u32, cause: Wake) -> WaitReason {
         match cause {
             Wake::Unknown => WaitReason::Unknown,
@@ -59,8 +59,7 @@ impl Graph {
         }
     }
 
-    /// What a part of a path went into, more exactly: which device, connection, interrupt or
-    /// thread; nothing where there is no more to say.
+    /// Details of a segment: the device, connection, interrupt or thread; else empty.
     pub fn detail(&self, path: &Path, segment: &Segment) -> String {
         match path.role(segment) {
             Role::Own => self.own_detail(path, segment),
@@ -97,7 +96,7 @@ impl Graph {
         }
     }
 
-    /// What a thread's time goes into that is in such a state; nothing once it has ended.
+    /// The reason of time in a state; `None` after the end of the thread.
     pub fn reason_of(&self, state: State) -> Option<WaitReason> {
         Some(match state {
             State::Unknown => WaitReason::Unknown,
@@ -110,9 +109,9 @@ impl Graph {
         })
     }
 
-    /// As [`Graph::detail`], but more exact. `begin` is the beginning of the stretch: for a thread
-    /// without a CPU, the thread that had that CPU then is named, though others may have it later
-    /// in the stretch.
+    /// As [`Graph::detail`], but more exact. `begin` is the start of the stretch: for a thread
+    /// without a CPU, the occupant of that CPU at this time is named, though others may follow
+    /// within the stretch.
     pub fn detail_of(&self, trace: u32, state: State, begin: i64) -> String {
         match state {
             State::Interrupted(_, by) => self.interrupt(trace, by),
@@ -125,15 +124,14 @@ impl Graph {
         }
     }
 
-    /// A wait: what ends it, and the call that it is in.
+    /// A wait as text: its cause and its call.
     fn wait(&self, trace: u32, (call, object): (Syscall, u32), wake: Wake) -> String {
         let parts = [self.wake(trace, wake), self.call(call, object)];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join(", ")
     }
 
-    /// What exactly the time of a part of a path went into, without the call and without a thread:
-    /// a device, a queue, an interrupt; nothing if that is not known.
+    /// The device, queue or interrupt of a segment, without call and thread; else empty.
     pub fn what(&self, path: &Path, segment: &Segment) -> String {
         let trace = self.trace_of(path, segment);
         match segment.kind {
@@ -146,7 +144,7 @@ impl Graph {
         }
     }
 
-    /// What ends a wait, in words.
+    /// The cause of the end of a wait, as text.
     fn wake(&self, trace: u32, wake: Wake) -> String {
         match wake {
             Wake::Unknown | Wake::StillWaiting | Wake::Timer => String::new(),
@@ -164,7 +162,7 @@ impl Graph {
         }
     }
 
-    /// An interrupt, in words.
+    /// An interrupt as text.
     fn interrupt(&self, trace: u32, interrupt: Interrupt) -> String {
         let name = match interrupt {
             Interrupt::Irq(number) => self.irq(trace, number),
@@ -183,11 +181,11 @@ impl Graph {
     fn runnable_behind(&self, by: Occupant) -> String {
         match by {
             Occupant::Idle => "the CPU was idle".to_owned(),
-            by => format!("behind {}", self.occupant(by)),
+            by => format!("the CPU ran {}", self.occupant(by)),
         }
     }
 
-    /// The thread that has a CPU at a time.
+    /// The occupant of a CPU at a time.
     fn occupant_at(&self, trace: u32, cpu: u16, time: i64) -> Occupant {
         let cpu = u32::from(cpu);
         let first = self.occupied(CpuKey { trace, cpu }, time).first();
@@ -196,16 +194,16 @@ impl Graph {
             .map_or(Occupant::Unknown, |first| first.by)
     }
 
-    /// Who has a CPU, in words.
+    /// An occupant as text.
     fn occupant(&self, by: Occupant) -> String {
         match by {
-            Occupant::Unknown => "something unknown".to_owned(),
-            Occupant::Idle => "nobody".to_owned(),
+            Occupant::Unknown => "an unknown thread".to_owned(),
+            Occupant::Idle => "the idle task".to_owned(),
             Occupant::Thread(actor) => self.name(actor),
         }
     }
 
-    /// The call that something waits in, in words; nothing if none is known.
+    /// A call and its object as text; empty if unknown.
     pub fn call(&self, call: Syscall, object: u32) -> String {
         if call == Syscall::OTHER {
             return String::new();
@@ -228,7 +226,7 @@ impl Graph {
         }
     }
 
-    /// How a path goes over to another thread, in words.
+    /// The relation between two hops as text.
     pub fn link(&self, link: Link) -> String {
         match link {
             Link::Start => String::new(),

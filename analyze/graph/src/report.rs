@@ -11,53 +11,53 @@ use crate::summary::Summary;
 use crate::tree::Node;
 use tracebraid_threads::WaitReason;
 
-/// Critical paths.
+/// Critical paths, and the range and hosts that they are about.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathReport {
-    /// What it is about.
+    /// The traces, and the part of them that was analysed.
     #[serde(flatten)]
     pub head: Head,
-    /// The paths.
+    /// The requested paths.
     pub paths: Vec<PathRow>,
 }
 
-/// A critical path.
+/// A critical path with its summary.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathRow {
-    /// Whose.
+    /// The thread whose path it is.
     pub thread: Thread,
-    /// The call that it is of, if it is of one.
+    /// Name of the system call that the path covers, if any.
     pub call: Option<String>,
-    /// Its beginning, in nanoseconds from the origin.
+    /// Start in nanoseconds from the origin.
     pub begin_ns: i64,
-    /// Its end.
+    /// End in nanoseconds from the origin.
     pub end_ns: i64,
-    /// How long it is.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// Where its time went.
+    /// The time of the path by reason, thread, host and competitor.
     #[serde(flatten)]
     pub summary: Summary,
-    /// The threads on the way.
+    /// The threads on the path, as a tree.
     pub tree: Node,
-    /// Its parts in the order of time.
+    /// Segments in the order of time.
     pub segments: Vec<SegmentRow>,
 }
 
-/// A part of a critical path.
+/// A segment of a critical path.
 #[derive(Clone, Debug, Serialize)]
 pub struct SegmentRow {
-    /// Its beginning, in nanoseconds from the origin.
+    /// Start in nanoseconds from the origin.
     pub begin_ns: i64,
-    /// How long it is.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// How many threads wait for the one whose time it is.
+    /// Number of threads that wait for the segment's thread, directly or indirectly.
     pub depth: usize,
     /// The thread whose time it is.
     pub thread: Thread,
-    /// What it went into.
+    /// Reason of the time.
     #[serde(serialize_with = "name")]
     pub reason: WaitReason,
-    /// The same more exactly.
+    /// Details; see [`Graph::detail`].
     pub detail: String,
 }
 
@@ -65,21 +65,21 @@ fn name<S: Serializer>(reason: &WaitReason, serializer: S) -> Result<S::Ok, S::E
     serializer.serialize_str(reason.name())
 }
 
-/// What to find the path of.
+/// A thread and a window whose path is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// The thread.
+    /// The thread in the graph.
     pub actor: ActorId,
-    /// From when, in nanoseconds from the origin.
+    /// Start of the window, in nanoseconds from the origin.
     pub begin: i64,
-    /// Until when.
+    /// End of the window.
     pub end: i64,
-    /// The call that this is, if it is one.
+    /// Name of the system call that the window covers, if any.
     pub call: Option<String>,
 }
 
 impl Graph {
-    /// The critical paths of what is asked for.
+    /// The critical paths of the requested windows.
     pub fn report(&self, asked: &[Asked]) -> PathReport {
         let row = |asked: &Asked| {
             let path = self.path(asked.actor, asked.begin, asked.end);
@@ -124,7 +124,7 @@ impl Graph {
         self.actor(actor).map(Actor::thread).unwrap_or_default()
     }
 
-    /// The longest calls that were asked for, with whoever made them.
+    /// Windows of the longest calls that the options requested.
     pub fn longest(&self) -> Vec<Asked> {
         let calls = self.calls.iter().filter_map(|call| {
             Some(Asked {
@@ -137,7 +137,7 @@ impl Graph {
         calls.collect()
     }
 
-    /// What a thread did in a window, as far as it was there then; nothing if it was not.
+    /// The window of a thread, cut to the time in which the thread existed; `None` if it did not.
     pub fn within(&self, actor: ActorId, window: (i64, i64)) -> Option<Asked> {
         let Actor { key, line, .. } = self.actor(actor)?;
         let ended = line

@@ -1,4 +1,4 @@
-//! Block requests from their making to their end.
+//! Block requests from creation to completion.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{ByCpu, CpuKey, Pairs};
@@ -9,24 +9,24 @@ use crate::graph::Request;
 use crate::graph_step::{Issued, RequestKey};
 use crate::kept::Kept;
 
-/// A request that is under way.
+/// A request in progress.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Open {
     begin: i64,
-    /// When its driver took it last; not yet while it is only in a queue.
+    /// When the driver last took the request; `None` while it is only queued.
     pub(crate) issued: Option<i64>,
     pub(crate) by: Option<ActorId>,
     sectors: u32,
 }
 
 impl Open {
-    /// True if a request with so many sectors is this one, which goes on: who put it into the queue
-    /// counts, not who takes it out.
+    /// True if a request of that size continues this one: the thread that queued the request
+    /// counts, not the one that dequeues it.
     pub(crate) fn is_of(&self, sectors: u32) -> bool {
         self.sectors == sectors && self.by.is_some()
     }
 
-    /// A request goes to a queue or a driver; `open` is under way with its key.
+    /// Queues or issues a request; `open` is the request in progress with the same key.
     pub(crate) fn issued_again(
         open: Option<Open>,
         time: i64,
@@ -46,7 +46,7 @@ impl Open {
         open
     }
 
-    /// It is done; without one, nothing is known of its beginning.
+    /// Completes a request; without `open`, its start is unknown.
     pub(crate) fn done(open: Option<Open>, (trace, device): (u32, Device), time: i64) -> Request {
         let open = open.unwrap_or(Open {
             begin: time,
@@ -56,7 +56,7 @@ impl Open {
         });
         Request {
             begin: open.begin,
-            // Where only the queue was recorded, nothing better is known.
+            // If only the queue was recorded, its time is the best estimate.
             issued: open.issued.unwrap_or(open.begin),
             end: time,
             by: open.by,
@@ -72,13 +72,13 @@ impl Open {
 pub(crate) struct Requests {
     open: Pairs<(u32, RequestKey), Open>,
     pub(crate) done: Kept<Request>,
-    /// By CPU: the one that was completed there last.
+    /// By CPU: index of the request that was last completed there.
     last: ByCpu<Option<u32>>,
     pub(crate) longest: i64,
 }
 
 impl Requests {
-    /// A request goes to a queue or a driver.
+    /// Queues or issues a request.
     pub(crate) fn issues(
         &mut self,
         key: (u32, RequestKey),
@@ -90,7 +90,6 @@ impl Requests {
         self.open.begin(key, open);
     }
 
-    /// A request is done.
     pub(crate) fn completes(&mut self, cpu: CpuKey, key: RequestKey, time: i64) {
         let open = self.open.end((cpu.trace, key));
         let place = self.done.next_place();
@@ -98,51 +97,51 @@ impl Requests {
         *self.last.get(cpu) = Some(place);
     }
 
-    /// Adds one that is done.
+    /// Adds a completed request.
     pub(crate) fn adds(&mut self, request: Request) {
         self.longest = self.longest.max(request.end.saturating_sub(request.begin));
         self.done.push(request);
     }
 
-    /// The request at that place was completed last on a CPU.
+    /// Sets the request that was last completed on a CPU.
     pub(crate) fn is_last(&mut self, cpu: CpuKey, place: Option<u32>) {
         let last = self.last.get(cpu);
         *last = place.or(*last);
     }
 
-    /// One is under way.
+    /// Adds a request in progress.
     pub(crate) fn opens(&mut self, key: (u32, RequestKey), open: Open) {
         self.open.begin(key, open);
     }
 
-    /// Takes out those that are under way.
+    /// Takes the requests in progress.
     pub(crate) fn take_open(&mut self) -> impl Iterator<Item = ((u32, RequestKey), Open)> + use<> {
         let open: Vec<_> = std::mem::take(&mut self.open).into();
         open.into_iter()
     }
 
-    /// True if a request to a device is under way that began before that time.
+    /// True if a request to a device is in progress that began before `until`.
     pub(crate) fn is_used(&self, trace: u32, device: Device, until: i64) -> bool {
         let mut open = self.open.open();
         open.any(|((of, key), open)| *of == trace && key.device == device.0 && open.begin < until)
     }
 
-    /// When those began that are under way.
+    /// Starts of the requests in progress.
     pub(crate) fn begins(&self) -> impl Iterator<Item = i64> {
         self.open.open().map(|(_, open)| open.begin)
     }
 
-    /// Places of those that may yet end waits: the last one of each CPU.
+    /// Indexes of the requests that may still end waits: the last one of each CPU.
     pub(crate) fn last_ones(&self) -> impl Iterator<Item = u32> {
         self.last.iter().filter_map(|(_, last)| *last)
     }
 
-    /// Events were lost: what is under way may have been done.
+    /// Handles lost events: requests in progress may have completed.
     pub(crate) fn lose(&mut self) {
         self.open = Pairs::default();
     }
 
-    /// The request that was completed last on a CPU.
+    /// The request that was last completed on a CPU.
     pub(crate) fn last(&mut self, cpu: CpuKey) -> Option<u32> {
         *self.last.get(cpu)
     }

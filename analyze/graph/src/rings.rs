@@ -1,5 +1,5 @@
-//! Requests of io_uring, from being submitted to their ends: which of them a wait was for, and what
-//! worker threads did.
+//! Requests of io_uring from submission to completion, the waits for them, and the work of worker
+//! threads.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Pairs, ThreadKey};
@@ -12,12 +12,12 @@ use crate::kept::Kept;
 use crate::later::Line;
 use crate::thread_life::ThreadLife;
 
-/// A request that is under way.
+/// A request in progress.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Open {
     ring: i64,
     request: RingRequest,
-    /// When it went to the worker threads, and by whom.
+    /// When the request was queued for the worker threads, and by which thread.
     queued: Option<(i64, ActorId)>,
 }
 
@@ -25,37 +25,37 @@ struct Open {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Rings {
     open: Pairs<(u32, i64), Open>,
-    /// Those that ended waits.
+    /// Requests that ended waits.
     pub(crate) done: Kept<RingRequest>,
     pub(crate) are_used: bool,
 }
 
-/// What is known of a thread and io_uring.
+/// State of a thread that uses an io_uring.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RingLife {
-    /// The ring that it waited for last.
+    /// The ring that the thread waited for last.
     ring: Option<i64>,
-    /// What it completed last, of which ring, and when.
+    /// The last completion by the thread: ring, time and request.
     done: Option<(i64, i64, RingRequest)>,
-    /// The wait of which it is not known for which request it was.
+    /// The last wait whose request is not known yet.
     waits: Option<Wait>,
-    /// Since when it is done with all that it took from a queue.
+    /// Time since which the thread has finished all work that it took from queues.
     free: Option<i64>,
 }
 
-/// A wait for an io_uring that has ended.
+/// A completed wait for an io_uring.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Wait {
     place: usize,
     begin: i64,
-    /// Since when the worker thread that ended it had been done with all before.
+    /// Time since which the worker thread that ended the wait had finished all earlier work.
     free: Option<i64>,
-    /// What ended it, and when, if its place is no more there.
+    /// Cause and end of the wait, if its stretch was dropped.
     dropped: Option<(Wake, i64)>,
 }
 
 impl Wait {
-    /// So many stretches are going to be dropped from the front of the time line.
+    /// Prepares for the removal of the first `count` stretches of the time line.
     fn drop_front(&mut self, line: &[Stretch], count: usize) {
         if let Some(place) = self.place.checked_sub(count) {
             self.place = place;
@@ -78,14 +78,14 @@ impl Rings {
         self.done.push(request)
     }
 
-    /// Events were lost: what is under way may have been done.
+    /// Handles lost events: requests in progress may have completed.
     pub(crate) fn lose(&mut self) {
         self.open = Pairs::default();
     }
 }
 
-/// When a thread turned to what it did last, which was queued then, if it was done with all before
-/// since then.
+/// When a worker thread began its last work, which was queued at `queued`, if it had finished all
+/// earlier work at `free`.
 fn turned(free: Option<i64>, queued: i64) -> i64 {
     free.map_or(queued, |free| free.max(queued))
 }
@@ -104,7 +104,7 @@ fn work(queued: (i64, ActorId), begin: i64) -> Work {
 }
 
 impl GraphMachine {
-    /// Something happens to a request of an io_uring, by that thread.
+    /// Handles an event of an io_uring request.
     pub(crate) fn ring(&mut self, time: i64, thread: ThreadKey, event: RingEvent) {
         self.rings.are_used = true;
         let key = (thread.trace, event.request);
@@ -147,7 +147,7 @@ impl GraphMachine {
         if own.ring.is_some_and(|ring| ring != open.ring) {
             return;
         }
-        // It is told by the thread that waited for it, once that runs again.
+        // The waiting thread reports the completion itself once it runs again.
         own.waits = None;
         let wake = self.was_for(by, wait, open.request);
         if let (Some((Wake::Thread(worker), until)), Some(queued)) = (wake, open.queued)
@@ -157,7 +157,7 @@ impl GraphMachine {
         }
     }
 
-    /// What ended before a time is going to be dropped from all time lines.
+    /// Prepares for the removal of stretches that ended before a time.
     pub(crate) fn ring_waits_drop(&mut self, cut: i64) {
         let GraphMachine { lives, lines, .. } = self;
         for life in lives.values() {
@@ -169,8 +169,8 @@ impl GraphMachine {
         }
     }
 
-    /// A wait of a thread was for that request, if that was under way then; gives what ended the
-    /// wait, and when.
+    /// Attributes a wait to a request, if the request was in progress during the wait. Returns the
+    /// cause and the end of the wait.
     fn was_for(&mut self, actor: ActorId, wait: Wait, request: RingRequest) -> Option<(Wake, i64)> {
         if let Some((wake, end)) = wait.dropped.filter(|dropped| request.submitted < dropped.1) {
             self.rings.remember(request);
@@ -189,8 +189,8 @@ impl GraphMachine {
         Some((*wake, end))
     }
 
-    /// A worker thread has done what was queued, up to then; it had been done with all before since
-    /// the first time.
+    /// Adds work of a worker thread that was queued at `queued` and done at `until`; the thread had
+    /// finished all earlier work at `free`.
     fn has_worked(
         &mut self,
         worker: ActorId,
@@ -209,7 +209,7 @@ impl GraphMachine {
         }
     }
 
-    /// A thread that waits for an io_uring, or perhaps does, is woken by that.
+    /// Handles the wake-up of a thread that waits for an io_uring, or may do so if not `is_sure`.
     pub(crate) fn ring_wakes(&mut self, time: i64, woken: ThreadKey, wake: Wake, is_sure: bool) {
         if !self.rings.are_used {
             return;
@@ -243,7 +243,7 @@ impl GraphMachine {
         let Some(waker) = waker.ring.as_mut() else {
             return;
         };
-        // What it was woken for is done: what the waker does from now on is something else.
+        // The work for the woken thread is done; later activity of the waker is unrelated.
         let free = waker.free;
         if free.is_some() {
             waker.free = Some(time);
@@ -265,7 +265,7 @@ impl GraphMachine {
     }
 }
 
-/// The wait that goes on is for that request.
+/// Sets the request of the current wait.
 fn for_request(line: &mut Actor, place: u32) {
     if let Some(State::Blocked { object, .. }) = line.line.last_mut().map(|last| &mut last.state) {
         *object = place;

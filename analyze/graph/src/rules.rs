@@ -1,5 +1,5 @@
-//! Folding event records into a graph: each CPU alone, and what they must know of each other in the
-//! order of time.
+//! Folds event records into a graph: each CPU alone, then the items of all CPUs in the order of
+//! time.
 
 use std::sync::Arc;
 
@@ -29,14 +29,16 @@ use crate::lacks::lacks;
 use crate::names::{Names, Told};
 use crate::slice::PlayedPart;
 
-/// What is asked for besides a part of the traces.
+/// Requests besides a part of the traces.
 #[derive(Clone, Debug, Default)]
 pub struct GraphOptions {
-    /// System calls of which the longest that begin in the window are found; without patterns,
-    /// none.
+    /// System calls of which the longest that begin in the window are found; without patterns, none
+    /// are.
     pub longest: CallNames,
-    /// How many of them.
+    /// Number of longest calls.
     pub rows: usize,
+    /// Only calls of this thread are among the longest.
+    pub tid: Option<i32>,
 }
 
 impl From<Views> for GraphOptions {
@@ -48,22 +50,22 @@ impl From<Views> for GraphOptions {
     }
 }
 
-/// What the analysis makes of events.
+/// The rules of the analysis.
 ///
-/// Of a [`Selection`] it takes the end of the window, and how much is read behind it, to tell what
-/// ended waits that go on there.
+/// From a [`Selection`] the rules take the end of the window and the time to read past it, which
+/// contains the causes of waits that are in progress at the end.
 #[derive(Debug)]
 pub struct GraphRules {
     pub(crate) selection: Selection,
-    /// Paths begin then or later: what happened before does not matter to them.
+    /// Paths begin at this time or later; earlier states do not affect them.
     pub(crate) from: i64,
-    /// What happens then or later is left out.
+    /// Items at this time or later are ignored.
     until: i64,
     pub(crate) classes: CallClasses,
     chosen: ChosenCalls,
-    /// How many of the longest calls to find.
+    /// Number of longest calls, and the bound on their duration.
     pub(crate) wanted: Wanted,
-    /// Which CPUs were recorded.
+    /// CPUs and times that were recorded.
     pub(crate) recorded: Arc<Recorded>,
 }
 
@@ -81,21 +83,21 @@ pub struct GraphPartial {
     pub(crate) items: Items<GraphItem>,
     pub(crate) names: Names,
     pub(crate) calls: Longest,
-    /// What came of all that was played.
+    /// The state of all items that were played.
     pub(crate) machine: GraphMachine,
-    /// Of which threads slices of time must know that they make calls.
+    /// Threads that slices must know to make calls.
     pub(crate) news: ThreadNews,
     pub(crate) directory: ThreadDirectory,
-    /// What happened before was taken out, in nanoseconds from the origin.
+    /// Earlier items were taken out, in nanoseconds from the origin.
     pub(crate) begin: Option<i64>,
-    /// When something happened to a request of an io_uring first, or before that.
+    /// Time of the first io_uring event, or an earlier time.
     pub(crate) rings: Option<i64>,
-    /// Nothing came before.
+    /// True if the part begins with the trace.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people.
+    /// Index in `people` of the thread that was last switched to.
     #[serde(skip)]
     pub(crate) near: usize,
-    /// The classes of the handlers of interrupts that were met.
+    /// Classes of the interrupt handlers found so far.
     #[serde(skip)]
     handlers: Handlers,
 }
@@ -110,10 +112,13 @@ impl Rules for GraphRules {
         GraphRules {
             classes: CallClasses::default(),
             chosen: options.longest.chosen(),
-            wanted: Wanted::new(match options.longest.0.is_empty() {
-                true => 0,
-                false => options.rows,
-            }),
+            wanted: Wanted::new(
+                match options.longest.0.is_empty() {
+                    true => 0,
+                    false => options.rows,
+                },
+                options.tid,
+            ),
             from: selection.window.from.map_or(i64::MIN, |from| from.0),
             until: selection.read_until().map_or(i64::MAX, |until| until.0),
             selection: selection.clone(),
@@ -162,7 +167,7 @@ impl Rules for GraphRules {
             model, cpu, time, ..
         } = *event;
         let act = match &model.event {
-            // What comes later is not read in every way: it must not matter.
+            // Records after the end are not read in all cases, so they must not have an effect.
             _ if self.is_over(time) => return,
             // Without switches, a thread may leave the CPU unnoticed between two calls.
             Entry(_) | Exit(_) if self.recorded.lacks_switches(cpu.trace) => return,
@@ -296,7 +301,7 @@ impl Rules for GraphRules {
             ..
         } = &mut partial;
         if rings.is_some() {
-            // Playing rings reads time lines.
+            // Playing io_uring items reads time lines.
             machine.catch_up(&self.classes);
         }
         self.play(items, machine, |_| {});
@@ -304,7 +309,7 @@ impl Rules for GraphRules {
     }
 }
 
-/// All have to know what something is called, in the order of time.
+/// Adds a name, which all CPUs need in the order of time.
 #[inline(always)]
 fn tell(partial: &mut GraphPartial, cpu: CpuKey, time: i64, told: Option<Told>) {
     if let Some(told) = told {
@@ -313,13 +318,13 @@ fn tell(partial: &mut GraphPartial, cpu: CpuKey, time: i64, told: Option<Told>) 
 }
 
 impl GraphRules {
-    /// True if such calls are asked for that begin then.
+    /// True if calls of this kind are requested and the call begins in the window.
     #[inline(always)]
     fn asks_for(&self, call: Syscall, begin: i64) -> bool {
         self.wanted.most > 0 && self.chosen.contain(call) && self.selection.window.contains(begin)
     }
 
-    /// Keeps a call among the longest, if it is asked for.
+    /// Keeps a call among the longest, if it is requested.
     #[inline(always)]
     pub(crate) fn keep_call(&self, calls: &mut Longest, call: LongCall) {
         if self.asks_for(call.call, call.begin) {
@@ -342,25 +347,26 @@ impl GraphRules {
         }
     }
 
-    /// Adds what happened before `until` (nanoseconds from the origin) to the graph, and drops what
+    /// Adds a part before `until` (nanoseconds from the origin) to the graph, and drops parts that
     /// no path needs.
     fn compose(&self, machine: &mut GraphMachine, played: PlayedPart, until: i64) {
         let added = played.compose(self, machine, |_| {});
         machine.forget(&self.classes, self.from, (added, until));
     }
 
-    /// True for times behind all that is read.
+    /// True for times after the end of the selection.
     #[inline(always)]
     fn is_over(&self, time: i64) -> bool {
         self.until <= time && self.until < i64::MAX
     }
 
-    /// True if nothing came before.
+    /// True if the part begins with the trace.
     pub(crate) fn is_first(partial: &GraphPartial) -> bool {
         partial.is_first
     }
 
-    /// Plays items on the graph, in the order of time, and tells when there is much activity.
+    /// Plays items on the graph in the order of time, and passes the times of activity to
+    /// `happens`.
     pub(crate) fn play(
         &self,
         items: &mut Items<GraphItem>,
@@ -379,7 +385,7 @@ impl GraphRules {
 }
 
 impl GraphPartial {
-    /// Something happens on a CPU that all have to know.
+    /// Adds an item for all CPUs.
     #[inline(always)]
     pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: GraphItem) {
         let trace = cpu.trace;

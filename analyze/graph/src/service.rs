@@ -1,16 +1,17 @@
-//! Which threads a block device served during a wait.
+//! Divides the time of a block device between the threads that it served during a wait.
 //!
-//! A request is in service from when its driver takes it (`block_rq_issue`) to its completion; while it only lies in a queue
-//! (`block_rq_insert`) the device does nothing for it. Each instant belongs to the requests in service then, in proportion to
-//! their sizes: a device moves bytes, so of one request of 1 MiB and one of 64 KiB the first takes sixteen
-//! times as much of it. This is processor sharing (Kleinrock, "Time-shared systems: a theoretical treatment",
-//! 1967) with weights. For devices that serve one request after the other it is the best estimate that a
-//! trace allows: which of the issued requests such a device works on is not recorded. Instants without a
-//! request in service belong to no thread.
+//! A request is in service from when its driver takes it (`block_rq_issue`) to its completion;
+//! while it is only queued (`block_rq_insert`), the device does not work on it. Each instant
+//! belongs to the requests in service at that instant, in proportion to their sizes: a device moves
+//! bytes, so a request of 1 MiB takes sixteen times the share of a request of 64 KiB. This is
+//! weighted processor sharing (Kleinrock, "Time-shared systems: a theoretical treatment", 1967).
+//! For devices that serve one request after the other it is the best estimate that a trace allows:
+//! which of the issued requests such a device works on is not recorded. Instants without a request
+//! in service belong to no thread.
 //!
-//! The cost is that of sorting the requests: the service that a request of weight 1 gets (`virtual
-//! time`) grows by `dt / total weight`, and each request gets its weight times the growth while it
-//! was in service.
+//! The cost is that of sorting the requests: the service of a request of weight 1 (`virtual time`)
+//! grows by `dt / total weight`, and each request receives its weight times that growth over its
+//! time in service.
 
 use std::collections::BTreeMap;
 
@@ -19,21 +20,21 @@ use tracebraid_kernel_model::Device;
 use crate::cause::ActorId;
 use crate::graph::{Graph, Request};
 
-/// A thread that a device served.
+/// The share of a thread in a device's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// The thread that issued the requests; `None` where that was an interrupt, or is not known.
+    /// The thread that issued the requests; `None` if an interrupt did, or if it is unknown.
     pub by: Option<ActorId>,
-    /// When its first request in service began, in nanoseconds from the origin.
+    /// When the thread's first request entered service, in nanoseconds from the origin.
     pub since: i64,
-    /// Its share of the device, in nanoseconds, rounded down.
+    /// Share of the device's time, in nanoseconds, rounded down.
     pub time: u64,
     /// Number of requests.
     pub requests: u64,
 }
 
-/// Weight of smaller requests, in sectors: one page. Flushes and commands have no sectors, but
-/// occupy the device too.
+/// Minimum weight, in sectors: one page. Flushes and commands have no sectors, but occupy the
+/// device, too.
 const LEAST_SECTORS: u32 = 8;
 
 /// Fraction bits of a nanosecond in which times are counted.
@@ -43,18 +44,18 @@ const FRACTION: u32 = 64;
 /// each request and sector.
 const ROUNDED_OFF: u128 = 1 << 44;
 
-/// A request in a window: when it was in service, and its weight.
+/// A request in a window: its time in service and its weight.
 struct InService {
     begin: i64,
     end: i64,
     weight: u128,
-    /// Its thread's place in the result.
+    /// Index of the thread in the result.
     user: usize,
 }
 
 impl Graph {
-    /// The threads that a device served between two times, in the order in which the first request
-    /// of each was done. The shares add up to at most the time between them.
+    /// The threads that a device served between two times, by the completion of the first request
+    /// of each. The shares add up to at most the length of the interval.
     pub fn served(&self, trace: u32, device: Device, (begin, end): (i64, i64)) -> Vec<Served> {
         let mut users: Vec<Served> = Vec::new();
         let mut places: BTreeMap<Option<ActorId>, usize> = BTreeMap::new();
@@ -99,9 +100,9 @@ fn in_service(request: &Request, (begin, end): (i64, i64)) -> Option<InService> 
     })
 }
 
-/// Adds to each user's share, in fractions of nanoseconds.
+/// Adds to the share of each thread, in fractions of nanoseconds.
 fn share(requests: &[InService], shares: &mut [u128]) {
-    // Ends and beginnings by time; their order at equal times does not matter, since no time lies
+    // Ends and starts by time. Their order at equal times has no effect, since no time passes in
     // between.
     let ends = requests
         .iter()
@@ -173,8 +174,8 @@ mod tests {
 
     #[test]
     fn who_has_more_in_service_has_more_of_the_time() {
-        // 3 MiB of six requests beside 64 KiB, all of them with the driver for as long as the wait
-        // lasts.
+        // 3 MiB of six requests beside 64 KiB; the driver has all requests for the duration of the
+        // wait.
         let mut requests = vec![request(VICTIM, [0, 0, 49_000], 128)];
         requests.extend([(); 6].map(|()| request(SCANNER, [0, 0, 49_000], 1024)));
         assert_eq!(
@@ -185,8 +186,8 @@ mod tests {
 
     #[test]
     fn only_the_time_in_service_counts() {
-        // The scanner's request is there for half a millisecond of a wait of 32 ms; the victim's
-        // own lies in the queue for 10 ms.
+        // The scanner's request is in service for half a millisecond of a wait of 32 ms; the
+        // victim's own is queued for 10 ms.
         let requests = vec![
             request(VICTIM, [0, 10_000_000, 32_000_000], 128),
             request(SCANNER, [-5_000_000, -5_000_000, 500_000], 1024),

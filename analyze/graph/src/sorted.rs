@@ -1,8 +1,8 @@
-//! Few values by key, which are looked up much more often than they are added.
+//! A sorted list for few values that are looked up much more often than added.
 
 use serde::{Deserialize, Serialize};
 
-/// Values in the order of their keys.
+/// Values sorted by key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sorted<K, V>(Vec<(K, V)>);
 
@@ -13,7 +13,7 @@ impl<K, V> Default for Sorted<K, V> {
 }
 
 impl<K: Ord + Copy, V> Sorted<K, V> {
-    /// Adds a value, unless the key has one; gives it if it was added.
+    /// Adds a value, unless the key has one. Returns the value if it was added.
     pub(crate) fn add(&mut self, key: K, value: impl FnOnce() -> Option<V>) -> Option<&V> {
         let at = self.0.binary_search_by_key(&key, |of| of.0).err()?;
         self.0.insert(at, (key, value()?));
@@ -26,7 +26,7 @@ impl<K: Ord + Copy, V> Sorted<K, V> {
         }
     }
 
-    /// Of what [`Sorted::into_entries`] gave.
+    /// Takes a list as [`Sorted::into_entries`] returns it.
     pub(crate) fn from_entries(entries: Vec<(K, V)>) -> Self {
         Sorted(entries)
     }

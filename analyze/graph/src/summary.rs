@@ -1,4 +1,4 @@
-//! Where the time of a path went, added up.
+//! Sums over the segments of a path.
 
 use std::collections::BTreeMap;
 
@@ -10,58 +10,58 @@ use crate::graph::{Graph, Occupant};
 use crate::path::{Path, Role, Segment, SegmentKind};
 use tracebraid_threads::WaitReason;
 
-/// Where the time of a path went. Durations are nanoseconds; the greatest come first.
+/// Sums of a path's time, the largest first. Durations are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// By reason and what exactly.
+    /// By reason and detail.
     pub reasons: Vec<ReasonSum>,
-    /// By the thread whose time it was.
+    /// By the thread of the segments.
     pub threads: Vec<ThreadSum>,
-    /// By machine: its index, and how long.
+    /// By machine: its index and the duration.
     pub hosts: Vec<(u32, u64)>,
     /// Threads that the devices served while the path waited for these devices.
     pub competitors: Vec<Competitor>,
 }
 
-/// The time of a reason.
+/// The time of a reason and detail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReasonSum {
-    /// The reason.
+    /// Reason of the time.
     pub reason: WaitReason,
-    /// Which device, connection, or thread; see [`Graph::detail`].
+    /// Device, connection or thread; see [`Graph::detail`].
     pub detail: String,
-    /// How long.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// In how many parts.
+    /// Number of segments.
     pub parts: u64,
 }
 
-/// The time of a thread.
+/// The time of a thread on the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ThreadSum {
-    /// The thread.
+    /// The thread as reports show it.
     pub thread: Thread,
-    /// How long.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// How long of that it ran.
+    /// Part of the duration in which the thread ran.
     pub running_ns: u64,
 }
 
-/// Somebody who used a device while the path waited for it.
+/// A user of a device while the path waited for the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Competitor {
-    /// The device.
+    /// Name of the device.
     pub device: String,
-    /// The thread that issued the requests; none where that was an interrupt.
+    /// The thread that issued the requests; `None` if an interrupt did.
     pub thread: Option<Thread>,
-    /// Time for which the device served it: see [`Graph::served`].
+    /// Share of the device's time; see [`Graph::served`].
     pub duration_ns: u64,
-    /// Number of its requests in service.
+    /// Number of requests in service.
     pub requests: u64,
 }
 
 impl Graph {
-    /// Adds up where the time of a path went.
+    /// The sums of a path.
     pub fn summary(&self, path: &Path) -> Summary {
         let mut reasons: BTreeMap<(WaitReason, String), (u64, u64)> = BTreeMap::new();
         let mut threads: BTreeMap<ActorId, (u64, u64)> = BTreeMap::new();
@@ -109,7 +109,7 @@ impl Graph {
         }
     }
 
-    /// What distinguishes sums of a reason: not the CPU.
+    /// The detail by which segments are summed: without the CPU.
     pub(crate) fn summed_detail(&self, path: &Path, segment: &Segment) -> String {
         match (segment.kind, path.role(segment)) {
             (SegmentKind::Running(_), Role::Own) => String::new(),
@@ -118,7 +118,7 @@ impl Graph {
         }
     }
 
-    /// Who used the devices that a path waited for, while it did.
+    /// Users of the devices that a path waited for, during these waits.
     fn competitors(&self, path: &Path) -> Vec<Competitor> {
         let mut sums: BTreeMap<(u32, u32, Option<ActorId>), (u64, u64)> = BTreeMap::new();
         let own = path
@@ -160,7 +160,7 @@ impl Graph {
         greatest(sums.map(row), |sum| sum.duration_ns)
     }
 
-    /// The thread that has the CPU that a part of a path waits for.
+    /// The thread that has the CPU for which a segment waits.
     pub fn in_the_way(&self, segment: &Segment) -> Option<ActorId> {
         match segment.kind {
             SegmentKind::Preempted(Occupant::Thread(by))
@@ -170,7 +170,7 @@ impl Graph {
     }
 }
 
-/// The greatest first; of one size in their order.
+/// Sorts by size, descending; equal sizes keep their order.
 fn greatest<T>(sums: impl Iterator<Item = T>, size: impl Fn(&T) -> u64) -> Vec<T> {
     let mut sums: Vec<T> = sums.collect();
     sums.sort_by_key(|sum| std::cmp::Reverse(size(sum)));

@@ -1,4 +1,4 @@
-//! A thread, and what of its time line follows from what it does.
+//! State of a thread, and the changes of its time line that follow from it.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, Interrupt, Losses, WakeTells};
@@ -11,18 +11,18 @@ use crate::cause::Wake;
 use crate::graph::{Actor, NO_OBJECT, State};
 use crate::rings::RingLife;
 
-/// What is known of a thread besides its time line.
+/// State of a thread besides its time line.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ThreadLife {
-    /// Its place among the actors.
+    /// Index of the thread in the graph.
     pub(crate) actor: Option<u32>,
     pub(crate) cell: ThreadCell<Wake>,
-    /// What is known of it and io_uring, if anything.
+    /// State of io_uring use, if any.
     pub(crate) ring: Option<Box<RingLife>>,
 }
 
-/// What ended a wait for that reason, as far as that is known: a segment or a request says more
-/// than the context of the wake-up.
+/// The reason of a wait with that cause: a segment or a request is more specific than the context
+/// of the wake-up.
 fn reason(reason: WaitReason, wake: Wake) -> WaitReason {
     match wake {
         Wake::Packet(_) => WaitReason::Network,
@@ -32,7 +32,7 @@ fn reason(reason: WaitReason, wake: Wake) -> WaitReason {
 }
 
 impl ThreadLife {
-    /// It leaves its CPU: if it waits, in that call, about that object.
+    /// The thread leaves its CPU; if it waits, in that call and for that object.
     pub(crate) fn leaves(
         &mut self,
         line: &mut impl TimeLine,
@@ -57,7 +57,7 @@ impl ThreadLife {
         line.comes(at, &stretch);
     }
 
-    /// It is woken, as the first CPU recorded; it is to run on the second one.
+    /// The thread is woken on the first CPU and shall run on the second.
     pub(crate) fn wakes(
         &mut self,
         line: &mut impl TimeLine,
@@ -73,7 +73,7 @@ impl ThreadLife {
         }
     }
 
-    /// If it waits and nothing was lost, nothing has ended that.
+    /// Marks the current wait as still in progress at the end, unless events were lost.
     pub(crate) fn still_waits(&self, line: &mut Actor, losses: &Losses, cpu: CpuKey) {
         if let Some(State::Blocked {
             call,
@@ -94,7 +94,7 @@ impl ThreadLife {
         }
     }
 
-    /// It was interrupted on its CPU, from then up to now.
+    /// The thread was interrupted on its CPU, from `by.0` up to now.
     pub(crate) fn was_interrupted(
         &self,
         line: &mut impl TimeLine,
@@ -107,7 +107,7 @@ impl ThreadLife {
         }
     }
 
-    /// The call that it is in and its argument, if that is known.
+    /// The current call and its argument, if known.
     pub(crate) fn call(&self) -> (Syscall, i64) {
         let open = self.cell.call();
         open.map_or((Syscall::OTHER, i64::from(NO_OBJECT)), |open| {
@@ -116,21 +116,21 @@ impl ThreadLife {
     }
 }
 
-/// A time line, or what a part of a trace adds to one.
+/// A time line, or the part of one in a slice of the trace.
 pub(crate) trait TimeLine {
-    /// What the thread does, if that is known.
+    /// The current state, if known.
     fn now(&self) -> Option<State>;
 
-    /// What it does turns out to be something else.
+    /// Replaces the current state.
     fn is(&mut self, state: State);
 
-    /// It does something else from that time on.
+    /// Begins a state.
     fn begins(&mut self, time: i64, state: State);
 
-    /// What seemed to be a wait has ended, and was that.
+    /// Ends an apparent wait with its actual state.
     fn has_waited(&mut self, past: Past<Wake>);
 
-    /// An entry or exit of a call shows that it runs there; true if that is new.
+    /// A call shows that the thread runs on a CPU. Returns true if that was not known.
     #[inline]
     fn is_seen_running(&mut self, (cpu, time): (CpuKey, i64), stretch: &PastStretch<Wake>) -> bool {
         let is_new = !matches!(stretch.past, Past::Running);
@@ -141,7 +141,7 @@ pub(crate) trait TimeLine {
         is_new
     }
 
-    /// It leaves its CPU; if it waits, in that call, about that object.
+    /// The thread leaves its CPU; if it waits, in that call and for that object.
     #[inline]
     fn leaves(
         &mut self,
@@ -156,7 +156,7 @@ pub(crate) trait TimeLine {
         self.begins(time, State::left(cpu, left, of_call));
     }
 
-    /// It comes to a CPU.
+    /// The thread comes to a CPU.
     #[inline]
     fn comes(&mut self, (cpu, time): (CpuKey, i64), stretch: &PastStretch<Wake>) {
         let place = ThreadState::number(cpu.cpu);
@@ -168,7 +168,7 @@ pub(crate) trait TimeLine {
         self.begins(time, State::Running(place));
     }
 
-    /// It is woken, and is to run on that CPU.
+    /// The thread is woken and shall run on that CPU.
     #[inline]
     fn is_woken(&mut self, time: i64, target: u16, effect: &WakeEffect<Wake>) {
         match *effect {
@@ -182,14 +182,14 @@ pub(crate) trait TimeLine {
         }
     }
 
-    /// It is no more, whatever was seen of its end.
+    /// Ends the thread, whether or not its end was recorded.
     fn ends(&mut self, time: i64) {
         if self.now().is_some_and(|now| now != State::Ended) {
             self.begins(time, State::Ended);
         }
     }
 
-    /// It runs on a CPU, and was interrupted from then up to now.
+    /// The thread runs on a CPU and was interrupted, from `begin` up to now.
     #[inline]
     fn was_interrupted(&mut self, (cpu, time): (CpuKey, i64), (begin, by): (i64, Interrupt)) {
         let place = ThreadState::number(cpu.cpu);
@@ -202,7 +202,7 @@ pub(crate) trait TimeLine {
 }
 
 impl State {
-    /// What it turns out to have been once it has ended as what seemed to be a wait.
+    /// The actual state of an apparent wait that has ended.
     pub(crate) fn after_wait(self, past: Past<Wake>) -> Option<State> {
         let State::Blocked {
             call,
@@ -225,7 +225,7 @@ impl State {
         })
     }
 
-    /// What a thread does that leaves its CPU; if it waits, in that call, about that object.
+    /// The state of a thread that leaves its CPU; if it waits, in that call and for that object.
     pub(crate) fn left(cpu: CpuKey, left: LeftAs, (call, object): (Syscall, u32)) -> State {
         match left {
             LeftAs::Runnable => State::Preempted(ThreadState::number(cpu.cpu)),

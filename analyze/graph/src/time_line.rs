@@ -1,4 +1,4 @@
-//! A time line that is being made.
+//! Changes of a time line.
 
 use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::Comm;
@@ -18,7 +18,7 @@ impl Actor {
         }
     }
 
-    /// It has that name from now on.
+    /// Sets the name from a time on.
     #[inline]
     pub(crate) fn is_called(&mut self, time: i64, name: Comm) {
         if self.called != name && name != Comm::default() {
@@ -28,7 +28,7 @@ impl Actor {
         }
     }
 
-    /// True if it has waited since that time.
+    /// True if the thread has waited since a time.
     pub(crate) fn has_waited_since(&self, time: i64) -> bool {
         let waits = |stretch: &Stretch| matches!(stretch.state, State::Blocked { .. });
         let since = self.line.iter().rev();
@@ -36,8 +36,9 @@ impl Actor {
         since.any(waits) || self.waited.is_some_and(|waited| waited > time)
     }
 
-    /// Drops what ended before a time, but for [`Growing::KEPT_BEFORE`]; gives how many stretches
-    /// that were. When it is known first, and when it waited last, stays known.
+    /// Drops stretches that ended before a time, except for the last [`Growing::KEPT_BEFORE`].
+    /// Returns the number of dropped stretches. The start of the time line and of the last wait are
+    /// kept.
     pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
         let count = self
             .place(cut)
@@ -53,7 +54,7 @@ impl Actor {
                 .map(|stretch| stretch.begin)
                 .or(self.waited);
         }
-        // Of works only the last one may matter to what comes.
+        // Only the last of the earlier works can affect later paths.
         let works = self.works.partition_point(|work| work.begin < cut);
         self.works
             .drain(..works.min(self.works.len().saturating_sub(1)));
@@ -65,7 +66,7 @@ impl Actor {
         count
     }
 
-    /// It turns to work.
+    /// Begins work.
     pub(crate) fn works(&mut self, work: Work) {
         if self.works.last().is_none_or(|last| last.begin < work.begin) {
             self.works.push(work);
@@ -86,7 +87,7 @@ impl TimeLine for Actor {
         }
     }
 
-    // What lasted no time is left out, and what goes on is one stretch.
+    // Drops empty stretches and joins equal ones.
     #[inline]
     fn begins(&mut self, time: i64, state: State) {
         let mut begin = time;

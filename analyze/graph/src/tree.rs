@@ -1,4 +1,4 @@
-//! A path as a tree: what a thread did, what it waited for, and what that one waited for.
+//! A path as a tree of the threads on it and their waits.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,34 +9,35 @@ use crate::graph::Graph;
 use crate::path::{Hop, Link, Path};
 use tracebraid_threads::WaitReason;
 
-/// A thread on the way of a path, with all that it waited for. Threads that were waited for in the
-/// same way several times stand there once. Durations are nanoseconds.
+/// A thread on a path with its waits. Equal waits for the same thread share a node. Durations are
+/// nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// The thread, and what was waited for, in words; see [`Graph::link`].
+    /// Name of the thread; see [`Graph::name`].
     pub name: String,
-    /// What the thread before waited in, in words; nothing for the first one.
+    /// The relation to the waiting thread, as text; empty for the first thread. See
+    /// [`Graph::link`].
     pub link: String,
-    /// Time of the path from this one on.
+    /// Time of the path in this node and its waits.
     pub duration_ns: u64,
-    /// How often it was waited for.
+    /// Number of waits.
     pub times: u64,
-    /// Its own time: the greatest first.
+    /// The thread's own time, the largest part first.
     pub parts: Vec<Part>,
-    /// What it waited for: the longest first.
+    /// Waits, the longest first.
     pub waits: Vec<Node>,
 }
 
-/// Time of a thread that went into one thing.
+/// Time of a thread for one reason and detail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// What.
+    /// Reason of the time.
     pub reason: WaitReason,
-    /// Exactly; see [`Graph::detail`].
+    /// Details; see [`Graph::detail`].
     pub detail: String,
-    /// How long.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// How often.
+    /// Number of segments.
     pub times: u64,
 }
 
@@ -207,8 +208,8 @@ impl TreeBuilder<'_> {
 }
 
 impl Node {
-    /// The stacks of the tree with the time that ends in each: threads and what they waited in,
-    /// from the thread that was asked for on; at last what the time went into.
+    /// The stacks of the tree with the time that ends in each: threads and relations from the
+    /// requested thread on, and the reason as the last frame.
     pub fn stacks(&self) -> Vec<(Vec<String>, u64)> {
         let mut stacks = Vec::new();
         self.add_stacks(&mut Vec::new(), &mut stacks);

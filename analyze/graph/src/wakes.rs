@@ -10,10 +10,10 @@ use crate::cause::Wake;
 use crate::graph_machine::GraphMachine;
 use crate::graph_step::WakeOrigin;
 
-/// The call that a thread waits in, as far as the cause of its wake-up depends on it.
+/// The call that contains a wait, as far as the cause of the wake-up depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingCall {
-    /// It is in a call that is known.
+    /// True if the call is known.
     pub(crate) is_known: bool,
     /// When the wait began, in nanoseconds from the origin.
     pub(crate) since: i64,
@@ -88,7 +88,7 @@ impl GraphMachine {
         waits
     }
 
-    /// The thread that wakes another one, if one does.
+    /// The thread that wakes another, if any.
     #[inline]
     pub(crate) fn waking(&mut self, trace: u32, origin: WakeOrigin) -> Option<WakingThread> {
         let waking = match origin.by() {

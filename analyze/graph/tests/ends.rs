@@ -1,4 +1,4 @@
-//! Waits that go on where the window ends, or the trace does.
+//! Waits that are in progress at the end of the window or of the trace.
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_engine::Options;
@@ -50,7 +50,7 @@ fn what_is_read_behind_the_window_tells_what_ended_waits() {
     let within = script().graph(&selection(end, 50));
     let still = (begin, end, 10, "still-waiting", "read fd 3".to_owned());
     assert_eq!(last(&within, end), still);
-    // The range that was asked for stays what it was.
+    // The reported window remains the requested one.
     assert_eq!(behind.head, within.head);
 }
 
@@ -59,7 +59,7 @@ fn whoever_waits_at_the_end_still_does() {
     let graph = script().graph(&Selection::default());
     let still = (1700, 1900, 10, "still-waiting", "read fd 4".to_owned());
     assert_eq!(last(&graph, 1900), still);
-    // Behind that nothing is known.
+    // The state is unknown after the end of the trace.
     let unknown = (1900, 2000, 10, "unknown", String::new());
     assert_eq!(last(&graph, 2000), unknown);
 }
@@ -73,7 +73,7 @@ fn whoever_waits_where_events_were_lost_perhaps_does_not() {
     assert_eq!(reason, "unknown");
 }
 
-/// Paths from a time on are the same whether what came before is remembered or not.
+/// Paths from a time on are the same whether or not earlier parts of the graph were dropped.
 #[test]
 fn what_came_before_the_window_does_not_matter() {
     for name in ["kernel-ust-requests", "kernel-mix-small"] {
@@ -118,7 +118,7 @@ fn what_came_before_the_window_does_not_matter() {
             }
         }
         assert!(segments > 10_000, "{segments}");
-        // Before that nothing is known.
+        // Earlier states are unknown.
         let path = later.path(ActorId(0), begin, from + 1);
         assert_eq!(
             (path.segments[0].end, path.segments[0].kind),
@@ -140,7 +140,7 @@ fn described(graph: &Graph, path: Path) -> Vec<(i64, ActorId, WaitReason, String
     path.segments.iter().map(part).collect()
 }
 
-/// Two recordings, of which the one that begins later ends minutes before the other.
+/// Two recordings; the one that begins later ends minutes before the other.
 #[test]
 fn nothing_is_known_behind_the_end_of_a_machines_trace() {
     let unpacked = tracebraid_testkit::recorded::unpacked;
@@ -156,12 +156,12 @@ fn nothing_is_known_behind_the_end_of_a_machines_trace() {
     let mut paths = 0;
     for (id, actor) in graph.ids().filter(|(_, actor)| actor.key.trace == trace) {
         let Some(within) = graph.within(id, (i64::MIN, i64::MAX)) else {
-            // It was only named, or the last event record of all is its first one.
+            // The thread was only named, or its first event record is the last of all.
             assert!(actor.begin().is_none_or(|begin| begin == end), "{actor:?}");
             continue;
         };
         assert!(within.end <= end, "{actor:?}");
-        // Whoever asks for more is told that it is not known.
+        // Time past the end of the trace is unknown.
         let path = graph.path(id, within.begin, graph.known_until);
         let last = path.segments.last().expect("a path has parts");
         let reason = graph.reason(&path, last);

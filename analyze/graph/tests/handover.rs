@@ -1,4 +1,4 @@
-//! Executions that begin in one thread and end in another, on graphs by hand.
+//! Executions that begin in one thread and end in another, on hand-written graphs.
 
 use tracebraid_follow::ThreadKey;
 use tracebraid_graph::{
@@ -39,7 +39,7 @@ fn until(by: ActorId) -> State {
 
 const TIMER: Wake = Wake::Timer;
 
-/// Activities of threads 10, 11 and so on, with their beginnings.
+/// A graph of threads 10, 11 and so on, given their states with start times.
 fn graph(lines: &[&[(i64, State)]]) -> Graph {
     let actor = |(tid, line): (i32, &&[(i64, State)])| Actor {
         key: ThreadKey { trace: 0, tid },
@@ -68,7 +68,7 @@ const PASSED: Passed = Passed {
     is_sure: true,
 };
 
-/// End, thread and state of each part.
+/// End, thread and reason of each segment.
 fn parts(graph: &Graph, passed: Passed) -> Vec<(i64, i32, &'static str)> {
     let path = graph.passed_path(&passed);
     assert!(path.tiles(passed.begin, passed.end), "{path:?}");
@@ -101,14 +101,14 @@ fn a_thread_that_waits_is_woken() {
             (200, 11, "running")
         ]
     );
-    // The result is the same as without knowing the first thread.
+    // The result is the same as without the first thread.
     assert_eq!(graph.passed_path(&PASSED), graph.path(LAST, 100, 200));
 }
 
 #[test]
 fn what_the_last_thread_did_before_is_of_others() {
     // The last thread serves another execution, which waits for a timer, waits for another thread,
-    // and is woken then.
+    // and is then woken.
     let line = [
         (0, RUNS),
         (90, waits(Syscall::OTHER, TIMER)),
@@ -136,7 +136,7 @@ fn what_the_last_thread_did_before_is_of_others() {
 
 #[test]
 fn a_thread_that_has_more_to_do_is_queued_for() {
-    // The first thread waits for the next one from 120 on.
+    // The first thread waits for the next execution from 120 on.
     let first = [(0, RUNS), (120, waits(Syscall::OTHER, TIMER)), (300, RUNS)];
     let last = [
         (0, RUNS),
@@ -173,7 +173,7 @@ fn a_thread_that_has_more_to_do_is_queued_for() {
         .iter()
         .filter(|sum| sum.reason.name() == "queued");
     assert_eq!(queued.map(|sum| sum.duration_ns).sum::<u64>(), 40);
-    // The last thread turns to the next execution before it waits.
+    // The last thread begins the next execution before it waits.
     let passed = Passed {
         next: Some(110),
         ..passed
@@ -183,8 +183,8 @@ fn a_thread_that_has_more_to_do_is_queued_for() {
 
 #[test]
 fn a_lock_of_the_queue_is_no_hand_over() {
-    // Both contend: while the last thread still serves another one, and once the first one has gone
-    // on to the next.
+    // Both threads contend: while the last thread still serves another execution, and once the
+    // first has continued with the next.
     let last = [
         (0, RUNS),
         (105, until(FIRST)),
@@ -232,7 +232,7 @@ fn a_thread_that_serves_several_at_once_may_end_others_meanwhile() {
         (200, 11, "running"),
     ];
     assert_eq!(found(call("epoll_wait")), expected);
-    // At a futex it serves one after the other.
+    // In a futex call it serves one execution after the other.
     let expected = [
         (150, 10, "running"),
         (180, 11, "timer"),
@@ -286,7 +286,7 @@ fn messages_hand_it_over() {
 
 #[test]
 fn what_is_not_seen_is_said_to_be_so() {
-    // The last thread waits for a timer, and looks into the queue then.
+    // The last thread waits for a timer, then looks into the queue.
     let first = [(0, RUNS), (110, waits(Syscall::OTHER, TIMER))];
     let last = [
         (0, RUNS),
@@ -304,7 +304,7 @@ fn what_is_not_seen_is_said_to_be_so() {
         (200, 11, "running"),
     ];
     assert_eq!(parts(&graph, PASSED), expected);
-    // A thread not known to serve executions may do anything until it no longer waits.
+    // A thread not known to serve executions may do unrelated work until it no longer waits.
     let unknown = Passed {
         was_free: false,
         ..PASSED
@@ -316,7 +316,7 @@ fn what_is_not_seen_is_said_to_be_so() {
         rest.iter().all(|part| part.2 == "unknown-hand-over") && rest.last().unwrap().0 == 190,
         "{found:?}"
     );
-    // If the first thread is uncertain, the path is that of the last one.
+    // If the first thread is uncertain, the path is that of the last thread.
     let unsure = Passed {
         is_sure: false,
         ..PASSED

@@ -1,4 +1,4 @@
-//! Paths that go from one machine to another one and back.
+//! Paths that go from one machine to another and back.
 
 use tracebraid_clocks::{Machines, Matches, PacketAnalysis, Synchronization};
 use tracebraid_ctf::clock::Timestamp;
@@ -9,11 +9,11 @@ use tracebraid_graph::{Actor, Graph, Link, Path, Segment, WaitReason};
 
 use crate::support::traces;
 
-/// Lets the traces have the time of the server, as their packets tell.
+/// Applies the server's time to all traces, from their packets.
 fn synchronize(set: &mut TraceSet) -> Synchronization {
     let analysis = PacketAnalysis::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    let packets = outcome.expect("nobody cancels").report;
+    let packets = outcome.expect("not cancelled").report;
     let machines = Machines::of(set);
     let matches = Matches::of(&packets, &machines);
     let found =
@@ -23,7 +23,7 @@ fn synchronize(set: &mut TraceSet) -> Synchronization {
     found
 }
 
-/// The names of the threads of a path and how it came to them.
+/// The threads of a path, with host and link.
 fn names<'g>(graph: &'g Graph, path: &Path) -> Vec<(u32, &'g str, Link)> {
     let hops = path.hops.iter().filter_map(|hop| {
         let actor = graph.actor(hop.actor)?;
@@ -75,7 +75,7 @@ fn paths_cross_to_the_server_and_back() {
             .expect("it was answered");
         let end = received(answer);
         let earlier = answers.iter().map(received).filter(|&time| time < end);
-        // From when the server had turned to it, and the client had the answer before, which the
+        // From when the server began the request and the client had the previous answer, which the
         // network may delay.
         let begin = earlier.fold(of_server + time(&request[1]), i64::max);
         let done = of_server + time(&request[2]);
@@ -94,7 +94,7 @@ fn paths_cross_to_the_server_and_back() {
         assert!(is_crossed, "request {id}: {:?}", path.hops);
         let is_back = path.segments.last().is_some_and(|last| last.hop == 0);
         assert!(is_back, "request {id}: {:?}", path.segments.last());
-        // The client does things of its own, too.
+        // The client has activity of its own, too.
         let own = |segment: &&Segment| {
             segment.hop == 0 && graph.reason(&path, segment) != WaitReason::Network
         };
@@ -108,10 +108,10 @@ fn paths_cross_to_the_server_and_back() {
             .find(|of| of.0 as usize == server)
             .map_or(0, |of| of.1) as f64;
         let expected = (done - begin - own) as f64;
-        // The network between emulated machines takes some milliseconds at times, in which the
-        // server does other things.
+        // The network between the emulated machines takes some milliseconds at times, in which the
+        // server is active for other requests.
         told += u32::from(found >= 0.95 * expected);
-        // Besides, the server sends the answer, which takes it some milliseconds at times.
+        // In addition, sending the answer takes the server some milliseconds at times.
         let whole = (end - begin) as f64;
         within += u32::from(found <= 1.05 * (done - begin) as f64 + 2_000_000.0 && found < whole);
     }

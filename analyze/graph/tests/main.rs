@@ -1,5 +1,5 @@
-//! The graph and its paths: against recordings whose causes are known, and against what must always
-//! hold.
+//! Tests of the graph and its paths: on recordings with known causes, and of properties of random
+//! graphs.
 
 mod ends;
 mod handover;

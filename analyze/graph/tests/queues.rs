@@ -1,4 +1,4 @@
-//! Work that waits in queues, and requests of io_uring: events by hand.
+//! Work that waits in queues, and requests of io_uring: hand-written events.
 
 use tracebraid_engine::Options;
 use tracebraid_follow::Selection;
@@ -55,7 +55,7 @@ fn worker_is_busy(of_other: bool) -> Script {
     script.switch(1, 1450, (30, WAITS), 50);
     executes(&mut script, 1, 1500, 901);
     script.wakes(1, 1600, 10);
-    // By which others wait for work: nobody queues it.
+    // The work of a flush, which no event queues.
     executes(&mut script, 1, 1610, 902);
     script.switch(0, 1700, (20, WAITS), 10);
     script.wakes(1, 1710, 20);
@@ -74,17 +74,17 @@ fn work_is_of_who_queues_it() {
         part(1400, 1450, 50, "preempted", "by ? (30)"),
         part(1450, 1500, 50, "work-queue", "events"),
         part(1500, 1600, 50, "running", "CPU 1"),
-        part(1600, 1700, 10, "runnable", "behind ? (20)"),
+        part(1600, 1700, 10, "runnable", "the CPU ran ? (20)"),
     ];
     assert_eq!(script.path(10, (1000, 1700)), expected);
-    // What the worker is asked for itself is its own time, as before.
+    // The time of the worker until then is its own on a path of the worker itself.
     let own = script.path(50, (1010, 1600));
     assert!(
         own.iter()
             .all(|part| part.2 == 50 && part.3 != "work-queue"),
         "{own:?}"
     );
-    // Work that nobody queued goes with that before it.
+    // Work without a recorded queueing belongs to the preceding work.
     let flushed = script.path(20, (1700, 1710));
     assert_eq!(flushed, [part(1700, 1710, 50, "running", "CPU 1")]);
 }
@@ -163,8 +163,8 @@ fn waits(script: &mut Script, cpu: u32, time: u64) {
 }
 
 /// The thread 10 waits for an io_uring from 1100 on. 20 submits a request at 1200, which goes to
-/// the worker 60 at 1210; that does another one until 1300. If `is_late`, 10 itself tells that the
-/// request is done.
+/// the worker 60 at 1210, which executes another request until 1300. If `is_late`, 10 itself
+/// records the completion.
 fn worker_of_ring(is_late: bool) -> Script {
     let mut script = Script::default();
     script.switch(0, 1000, (0, 0), 20);
@@ -203,13 +203,13 @@ fn requests_of_rings_are_of_who_submits_them() {
             part(1300, 1350, 60, "running", "CPU 1"),
         ];
         assert_eq!(found[..3], expected, "{is_late}");
-        let request = graph.ring_requests.first().expect("a wait was for it");
+        let request = graph.ring_requests.first().expect("one waited-for request");
         assert_eq!(
             (graph.ring_requests.len(), request.submitted),
             (1, 1200),
             "{is_late}"
         );
-        // The wait says what it was for.
+        // The link names the operation of the request.
         let (actor, _) = graph.with_tid(10).next().expect("the thread is there");
         let path = graph.path(actor, 1100, 1600);
         let links: Vec<String> = path.hops.iter().map(|hop| graph.link(hop.link)).collect();
@@ -243,8 +243,7 @@ fn before_a_request_of_another_thread_there_is_that_thread() {
     assert_eq!(script.path(10, (1100, 1500)), expected);
 }
 
-/// A wait that the program tells of: what it was for, whose, from when to when by the trace's
-/// clock.
+/// Waits recorded by the program itself: kind, thread, and interval by the trace's clock.
 fn told() -> (Graph, Vec<(String, i32, (i64, i64))>) {
     let directory = tracebraid_testkit::recorded::unpacked("perf-queues").join("perf-queues");
     let set = traces::open(&[directory.join("trace")]);
@@ -252,7 +251,7 @@ fn told() -> (Graph, Vec<(String, i32, (i64, i64))>) {
         let number = |at: usize| row[at].parse::<i64>().expect("a number");
         (row[0].clone(), number(1) as i32, (number(2), number(3)))
     };
-    // That file has no head.
+    // The file has no header row.
     let text = std::fs::read_to_string(directory.join("truth.csv")).expect("it is there");
     let rows = text
         .lines()
@@ -264,8 +263,8 @@ fn told() -> (Graph, Vec<(String, i32, (i64, i64))>) {
     )
 }
 
-/// Nearly all of each wait was the time of one thread, which did something and then, by the
-/// kernel's work for it, ended the wait; the way to it says how.
+/// Nearly all of each wait was the time of one thread, whose action ended the wait through kernel
+/// work; the links describe the relation.
 #[test]
 fn recorded_waits_go_through_queues_and_rings() {
     let (graph, waits) = told();
@@ -275,7 +274,7 @@ fn recorded_waits_go_through_queues_and_rings() {
             "pty" => ("writer", &["read fd", "work in events_unbound, queued by"]),
             "async" => ("feeder", &["io_uring_enter openat, woken by", "woken by"]),
             "timeout" => ("submitter", &["io_uring_enter timeout, woken by"]),
-            other => panic!("nothing is known of {other}"),
+            other => panic!("unknown kind {other}"),
         };
         let (actor, _) = graph.with_tid(*tid).next().expect("the thread is there");
         let path = graph.path(actor, *begin, *end);
@@ -315,7 +314,7 @@ fn recorded_waits_go_through_queues_and_rings() {
             println!("{what} {begin}: {share:.3} of {of}, unknown {unknown:.3}, {way:?}");
         }
     }
-    // Before the first switch of the writer nothing is known of it.
+    // The state of the writer is unknown before its first switch.
     assert_eq!(waits.len(), 30);
     assert!(found >= 29, "{found}");
 }

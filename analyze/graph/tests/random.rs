@@ -1,4 +1,4 @@
-//! Paths through random graphs: whatever the graph is, they have no gaps.
+//! Paths through random graphs: they have no gaps.
 
 use proptest::prelude::*;
 use tracebraid_follow::{CpuKey, ThreadKey};
@@ -13,7 +13,7 @@ const ACTORS: u32 = 7;
 const CPUS: u16 = 3;
 
 fn actor_id() -> impl Strategy<Value = ActorId> {
-    // One that is none.
+    // Includes an id without a thread.
     (0..=ACTORS).prop_map(ActorId)
 }
 
@@ -31,7 +31,7 @@ fn wake() -> impl Strategy<Value = Wake> {
 fn state() -> impl Strategy<Value = State> {
     let cpu = 0..CPUS + 1;
     prop_oneof![
-        // As after losses.
+        // Occurs after losses.
         1 => Just(State::Unknown),
         3 => cpu.clone().prop_map(State::Running),
         1 => cpu.clone().prop_map(|cpu| State::Interrupted(cpu, Interrupt::Irq(7))),
@@ -148,7 +148,7 @@ prop_compose! {
     }
 }
 
-/// What must hold of every path.
+/// Properties of every path.
 fn holds(graph: &Graph, path: &Path, (begin, end): (i64, i64)) -> Result<(), TestCaseError> {
     prop_assert!(path.tiles(begin, end), "{:?}", path.segments);
     for hop in &path.hops {
@@ -196,8 +196,8 @@ fn holds(graph: &Graph, path: &Path, (begin, end): (i64, i64)) -> Result<(), Tes
     Ok(())
 }
 
-/// Nanoseconds for which the disk served a thread: each belongs to the requests in service, by
-/// their sizes.
+/// Nanoseconds for which the disk served a thread: each instant belongs to the requests in service,
+/// in proportion to their sizes.
 fn served(graph: &Graph, by: Option<ActorId>, (begin, end): (i64, i64)) -> f64 {
     let weight = |request: &Request| f64::from(request.sectors.max(8));
     let share = |time: i64| {
@@ -260,7 +260,8 @@ proptest! {
         };
         let path = graph.passed_path(&passed);
         holds(&graph, &path, window)?;
-        // Work for others counts as waiting: it is never part of the times of concurrent activity.
+        // Work for other executions counts as waiting: it is not part of the activity of the
+        // execution.
         for segment in &path.segments {
             let reason = graph.reason(&path, segment);
             let expected = match path.role(segment) {

@@ -1,4 +1,4 @@
-//! Slow requests whose causes were injected: their critical paths name them.
+//! Slow requests with injected causes: their critical paths name these causes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,20 +11,20 @@ use tracebraid_graph::{Actor, Competitor, Graph, Path as CriticalPath, Segment, 
 use crate::support::traces;
 use crate::support::user::user_events;
 
-/// A request, in nanoseconds from the origin.
+/// A request. Times are nanoseconds from the origin.
 struct Request {
     id: u64,
     begin: i64,
     end: i64,
     cause: String,
     tid: i32,
-    /// How long it computed, waited for the lock, and wrote, by its own clock.
+    /// Time of computing, of waiting for the lock and of writing, by the program's own clock.
     compute: i64,
     locked: i64,
     stored: i64,
 }
 
-/// When and how a cause acted.
+/// The interval in which a thread injected a cause.
 struct Injection {
     tid: i32,
     begin: i64,
@@ -35,7 +35,7 @@ struct Recording {
     graph: Graph,
     requests: Vec<Request>,
     injections: BTreeMap<u64, Injection>,
-    /// By request: when the backend was at work on it, as its own tracepoints tell.
+    /// By request: the interval in which the backend served it, from its own tracepoints.
     backend: BTreeMap<u64, (i64, i64)>,
 }
 
@@ -77,7 +77,7 @@ static RECORDING: LazyLock<Recording> = LazyLock::new(|| {
     }
 });
 
-/// When the backend was at work on requests.
+/// Intervals in which the backend served requests.
 fn backend(ust: &Path) -> BTreeMap<u64, (i64, i64)> {
     let set = traces::open(&[ust.to_owned()]);
     let mut found: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
@@ -109,8 +109,8 @@ impl Recording {
 }
 
 impl Recording {
-    /// Nanoseconds of a path within a window, of those parts that `is` chooses by their thread and
-    /// what happens.
+    /// Nanoseconds of a path within a window, of the segments that `is` selects by thread and
+    /// activity.
     fn sum(
         &self,
         path: &CriticalPath,
@@ -128,7 +128,7 @@ impl Recording {
         path.segments.iter().filter(of).map(clipped).sum()
     }
 
-    /// What is found of a cause and what is to be found, in nanoseconds.
+    /// Found and expected time of a cause, in nanoseconds.
     fn found(&self, request: &Request) -> (f64, f64) {
         let path = self.path(request);
         let own = (request.begin, request.end);
@@ -182,12 +182,12 @@ impl Recording {
                 };
                 (self.sum(&path, own, disk), request.stored as f64)
             }
-            (cause, _) => panic!("request {}: nothing is known of {cause}", request.id),
+            (cause, _) => panic!("request {}: unknown cause {cause}", request.id),
         }
     }
 }
 
-/// The time that is in both windows.
+/// The intersection of two windows.
 fn both(one: (i64, i64), other: (i64, i64)) -> (i64, i64) {
     let begin = one.0.max(other.0);
     (begin, one.1.min(other.1).max(begin))
@@ -197,7 +197,8 @@ fn length(window: (i64, i64)) -> f64 {
     (window.1 - window.0) as f64
 }
 
-/// The path's own time may be cut, as a request's figures are, by when its thread reads the clock.
+/// Relative error: the times of a request, by the clock that its thread reads, do not match those
+/// of the path exactly.
 const TOLERANCE: f64 = 0.02;
 
 #[test]
@@ -218,7 +219,7 @@ fn paths_name_what_made_requests_slow() {
         let error = (found - expected).abs() / expected;
         assert!(
             error <= TOLERANCE,
-            "request {id} was slow by {cause} for {expected} ns, of which {found} ns are found"
+            "request {id}: the path contains {found} ns of {expected} ns of {cause}"
         );
         *causes.entry(cause).or_default() += 1;
     }
@@ -257,7 +258,7 @@ fn who_else_used_the_disk_is_told() {
     }
 }
 
-/// A thread of which a path could not tell what it did.
+/// True for the reasons of waits whose cause a path could not determine.
 fn is_unresolved(reason: WaitReason) -> bool {
     matches!(
         reason,

@@ -1,9 +1,9 @@
 //! Brings a history up to date with a trace that has grown.
 //!
-//! New packets may belong to times that the history covers already: CPUs give their packets at
-//! different times. So the history is cut where a slice begins before everything new ([`cut`]);
-//! what is before stays as it is, and tells what attributes are there ([`crate::resume`]); packets
-//! that reach behind that are read, and all later ones, as in a build.
+//! New packets may belong to times that the history covers already: CPUs write their packets at
+//! different times. So the history is cut at the start of a slice that precedes all new packets
+//! ([`cut`]). The part up to there stays and yields the values of attributes ([`crate::resume`]);
+//! packets that reach past the cut, and all later ones, are read as in a build.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,52 +29,52 @@ use crate::user::{Definition, DefinitionError};
 /// Result of appending.
 #[derive(Clone, Debug)]
 pub struct Appended {
-    /// The history now.
+    /// The history after appending.
     pub built: Built,
-    /// New packets: 0 if there was nothing to append, and the file is as it was.
+    /// Number of new packets: 0 if the trace has not grown; the file is then unchanged.
     pub packets: u64,
     /// Bytes of the packets that were read.
     pub read: u64,
 }
 
-/// Why nothing was appended. The history is as it was.
+/// Errors of appending. The history is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// The history or the trace cannot be read, or the history not be written.
+    /// The history or the trace cannot be read, or the history cannot be written.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The trace is not one that the history's has grown to.
-    #[error("{}: is a history of another trace: {what}; tracebraid history build makes one of this trace", path.display())]
+    /// The history is not of an earlier state of this trace.
+    #[error("{}: is a history of another trace: {what}; build a new one with `tracebraid history build`", path.display())]
     Other {
         /// The history.
         path: PathBuf,
         /// The difference.
         what: String,
     },
-    /// It holds what an analysis says that this program does not understand.
+    /// The history contains an analysis whose definition this version cannot read.
     #[error(
-        "{}: keeps what the analysis {name} says, which this program does not understand: {error}; \
-         tracebraid history build --analysis reads the whole trace with a definition of now",
+        "{}: contains the analysis {name}, whose definition this version cannot read: {error}; rebuild \
+         it with `tracebraid history build --analysis FILE`",
         path.display()
     )]
     Analysis {
-        /// The history.
+        /// Path of the history.
         path: PathBuf,
         /// Name of the analysis.
         name: String,
-        /// The error in its definition.
+        /// Error in the stored definition.
         error: DefinitionError,
     },
-    /// It does not say how far the trace was read.
-    #[error("{}: was written by a program that could not append: build it again", path.display())]
+    /// The history does not record how far the trace was read.
+    #[error("{}: does not record how far the trace was read, so it cannot be appended to; rebuild it with `tracebraid history build`", path.display())]
     Old {
-        /// The history.
+        /// Path of the history.
         path: PathBuf,
     },
-    /// Somebody else appends to it.
-    #[error("{}: something is being appended to it already", path.display())]
+    /// Another process is appending to the history.
+    #[error("{}: another process is appending to this history; try again once it has finished", path.display())]
     Busy {
-        /// The history.
+        /// Path of the history.
         path: PathBuf,
     },
 }
@@ -85,13 +85,13 @@ impl From<HistoryError> for AppendError {
     }
 }
 
-/// Appends to a history what its trace set has grown by, which `paths` tells where it is now.
-/// Whoever reads the history meanwhile sees what it was or what it will be; if this fails or is
-/// interrupted, it is what it was.
+/// Appends the growth of a trace set to its history; `paths` are its present paths. Concurrent
+/// readers see the old or the new state; if appending fails or is interrupted, the old state
+/// remains.
 ///
 /// # Errors
-/// When the history or the trace cannot be read, the history is not of that trace, cannot be gone on with, or cannot be
-/// written, somebody else is appending to it, or `control` was told to cancel.
+/// If the history or the trace cannot be read, the history is of another trace, cannot be continued
+/// or written, another process is appending to it, or `control` cancels.
 pub fn append(
     set: &TraceSet,
     paths: &[PathBuf],
@@ -108,7 +108,7 @@ pub fn append(
         what,
     })?;
     let Some(growth) = growth else {
-        // Nobody would look at the rest then.
+        // Nothing else reads the blocks in this case, so verify them here.
         let mut blocks = index.blocks.iter();
         blocks.try_for_each(|place| source.block(place).map(drop))?;
         return Ok(nothing(source, index, paths)?);
@@ -124,8 +124,8 @@ pub fn append(
     let slices = Slices::of(set, &recorded);
     let times = checkpoint::times(&slices);
     let ground = Ground::of(set, &recorded, asked, &times)?;
-    // If other CPUs turn out to be missing, other values are unknown from the beginning on: read
-    // everything.
+    // If other CPUs turn out to be missing, other values are unknown from the start on, so the
+    // whole trace must be read.
     let is_known = begins(&index.meta.not_recorded) == begins(&ground.not_recorded());
     let cut = is_known.then(|| cut(set, &slices, &index, (growth, &ground)));
     let cut = seeded(&source, &ground, &index, cut.flatten());
@@ -184,7 +184,7 @@ fn ends(missing: &[NotRecorded]) -> BTreeSet<((u32, u32), i64)> {
     ended.collect()
 }
 
-/// The options with which it was built, if it can be appended to at all.
+/// The options of the build, if the history can be appended to at all.
 fn asked(file: &Path, meta: &Meta) -> Result<Asked, AppendError> {
     let path = || file.to_owned();
     if meta.streams.is_empty() {
@@ -203,8 +203,8 @@ fn asked(file: &Path, meta: &Meta) -> Result<Asked, AppendError> {
     })
 }
 
-/// The time to go on from, with what was known then. Nothing, if that cannot be told: then all is
-/// read.
+/// The time to continue from, with the state at that time. `None` if the state cannot be restored:
+/// then the whole trace is read.
 fn seeded(
     source: &Source,
     ground: &Ground,
@@ -221,7 +221,7 @@ fn seeded(
     Some((cut, knowledge))
 }
 
-/// Nothing is new, but perhaps where the traces are.
+/// Handles a trace without new packets; the paths of the traces may have changed.
 fn nothing(
     mut source: Source,
     mut index: Index,
@@ -244,9 +244,9 @@ fn nothing(
     })
 }
 
-/// From when on the history is made anew: where a slice begins, before which nothing is new, and no
-/// block reaches; where an analysis follows the trace, where it is kept what that knew. `None`: all
-/// of it.
+/// The time from which the history is rebuilt: the start of a slice that precedes all new packets
+/// and that no block spans; if there is a user analysis, the time of a checkpoint. `None` to
+/// rebuild the whole history.
 fn cut(
     set: &TraceSet,
     slices: &Slices,
@@ -280,8 +280,9 @@ fn cut(
     }
 }
 
-/// Where packets begin earlier than those before end, times are held: all of these have to be read.
-/// Gives the beginning of such a packet, if that is before a time that those before it reach.
+/// Packets that begin earlier than the end of a preceding packet have held times, so all such
+/// packets must be read. Returns the start of such a packet, if it precedes a time that the
+/// preceding packets reach.
 fn held(set: &TraceSet, cut: i64) -> Option<i64> {
     let of_trace = set.traces.iter().flat_map(|trace| {
         trace.streams.iter().filter_map(move |stream| {
@@ -297,7 +298,7 @@ fn held(set: &TraceSet, cut: i64) -> Option<i64> {
     of_trace.min().filter(|&begin| begin < cut)
 }
 
-/// Only one at a time may append.
+/// An exclusive lock: only one process may append at a time.
 struct Lock(#[expect(dead_code, reason = "it is held as long as it is open")] std::fs::File);
 
 impl Lock {
@@ -319,7 +320,7 @@ impl Lock {
             Err(Errno::WOULDBLOCK) => return Err(busy()),
             Err(error) => return Err(io(error.into()).into()),
         }
-        // Whoever had it may have put another file in its place.
+        // The previous owner may have replaced the file.
         let now = std::fs::metadata(path).map_err(io)?;
         let own = file.metadata().map_err(io)?;
         let number = |meta: &std::fs::Metadata| {

@@ -1,4 +1,4 @@
-//! From what shards know of a block to its bytes.
+//! Assembles the bytes of a block from the parts of all shards.
 
 use crate::block::{self, BlockSpan, Content};
 use crate::run::Run;
@@ -6,30 +6,31 @@ use crate::shard::{Runs, Snapshot};
 use crate::snapshots::Weight;
 use crate::texts::SliceTexts;
 
-/// What is to become a block.
+/// The parts of a block.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     pub(crate) place: BlockSpan,
-    /// Of a block of all changes: its texts, and what it counts for.
+    /// The texts and the weight of a block of all changes; `None` for coarse blocks.
     pub(crate) fine: Option<(SliceTexts, Weight)>,
-    /// Of each shard; none if it has none.
+    /// By shard; `None` for a block without a snapshot.
     pub(crate) snapshots: Option<Vec<Snapshot>>,
-    /// Of each shard.
+    /// By shard.
     pub(crate) runs: Vec<Runs>,
 }
 
-/// A block as it is written.
+/// The bytes of a block.
 #[derive(Debug)]
 pub(crate) struct Assembled {
     pub(crate) place: BlockSpan,
     pub(crate) bytes: Vec<u8>,
     pub(crate) has_snapshot: bool,
-    /// Of a block of all changes: how many texts the file has behind it, and what it counts for.
+    /// Number of texts in the file after this block, and the block's weight; `None` for coarse
+    /// blocks.
     pub(crate) fine: Option<(usize, Weight)>,
 }
 
 impl Assembly {
-    /// Puts it together; none if it is coarse, and there is nothing in it.
+    /// Assembles the block; `None` for a coarse block without content.
     pub(crate) fn run(self) -> Option<Assembled> {
         let snapshot = self.snapshots.map(|parts| {
             let mut snapshot = parts.concat();
@@ -45,8 +46,8 @@ impl Assembly {
             snapshot,
             runs: in_order(self.runs),
         };
-        // A block of all changes is there in any case, as it was counted before it was known what
-        // changes.
+        // A block of all changes is always written, since it was counted before its changes were
+        // known.
         let is_empty =
             content.runs.is_empty() && content.snapshot.as_ref().is_none_or(Vec::is_empty);
         if is_empty && self.fine.is_none() {
@@ -61,8 +62,8 @@ impl Assembly {
     }
 }
 
-/// The runs of all shards in the order of attributes. Runs are large: their places are sorted, and
-/// each is moved once.
+/// The runs of all shards in the order of attributes. Runs are large, so their indexes are sorted
+/// and each run is moved once.
 fn in_order(mut parts: Vec<Runs>) -> Runs {
     let mut places = Vec::with_capacity(parts.iter().map(Vec::len).sum());
     for (part, runs) in parts.iter().enumerate() {

@@ -1,20 +1,19 @@
-//! Attributes: what has a value at each time.
+//! Attributes: the quantities that have a value at each time.
 //!
-//! An attribute is a number of 64 bits, so that sorting by it sorts by what it tells, then by
-//! machine, then by thread or the like: the [`AttributeKind`] in the highest 8 bits, the machine
-//! (index of the trace) in 16, the thread, CPU, or device in 40; of a descriptor the process in 22
-//! of these and its number in 18. As text it is a path, `HOST/thread/TID/state`, where HOST is left
-//! out if there is one machine only.
+//! An attribute is a number of 64 bits that sorts by kind, then by machine, then by subject: the
+//! [`AttributeKind`] in the highest 8 bits, the machine (index of the trace) in 16, and the thread,
+//! CPU or device in 40; a descriptor has its process in 22 of these and its number in 18. As text
+//! it is a path, `HOST/thread/TID/state`, where HOST is omitted if there is only one machine.
 
 use std::fmt;
 
-/// What of something an attribute tells.
+/// The property of a subject that an attribute describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum AttributeKind {
-    /// What a CPU does: idle, user, system, irq, softirq. Not kept: it follows from others.
+    /// Activity of a CPU: idle, user, system, irq, softirq. Not stored: it follows from others.
     CpuState = 0,
-    /// Thread that runs on a CPU; 0 is the idle one.
+    /// Thread that runs on a CPU; 0 is the idle thread.
     CpuThread = 1,
     /// Number of the hard interrupt whose handler runs on a CPU.
     CpuIrq = 2,
@@ -22,49 +21,49 @@ pub enum AttributeKind {
     CpuSoftirq = 3,
     /// Frequency of a CPU in kHz.
     CpuFrequency = 4,
-    /// How deep a CPU sleeps, as its driver numbers that.
+    /// Idle state of a CPU, as numbered by its driver.
     CpuSleep = 5,
-    /// What a thread does: a [`crate::ThreadState`].
+    /// State of a thread: a [`crate::ThreadState`].
     ThreadState = 16,
-    /// CPU that a thread runs on, or is to run on.
+    /// CPU on which a thread runs or shall run.
     ThreadCpu = 17,
-    /// System call that a thread is in, by name.
+    /// Name of the system call that a thread is in.
     ThreadSyscall = 18,
-    /// Priority of a thread, in the scale of the kernel.
+    /// Priority of a thread, in the kernel's scale.
     ThreadPriority = 19,
     /// Name of a thread.
     ThreadName = 20,
     /// Process of a thread.
     ThreadProcess = 21,
-    /// Process, or thread, that made a thread.
+    /// Process or thread that created a thread.
     ThreadParent = 22,
-    /// Bytes that a thread's calls have read.
+    /// Bytes that the calls of a thread have read.
     ThreadRead = 23,
-    /// Bytes that they have written.
+    /// Bytes that the calls of a thread have written.
     ThreadWritten = 24,
-    /// Requests that a device has and has not done.
+    /// Requests that a device has not completed.
     DiskDepth = 32,
-    /// Requests that a device has done since the trace began.
+    /// Requests that a device has completed since the trace began.
     DiskRequests = 33,
     /// Bytes that a device has read since the trace began.
     DiskRead = 34,
     /// Bytes that a device has written since the trace began.
     DiskWritten = 35,
-    /// What a descriptor is called: its path, if it has one.
+    /// Name of a descriptor: its path, if it has one.
     FileName = 40,
-    /// What it refers to: a file, a socket, ...
+    /// Type of the file that a descriptor refers to: regular file, socket, …
     FileKind = 41,
-    /// Bytes that were read from it since it was opened.
+    /// Bytes read from a descriptor since it was opened.
     FileRead = 42,
-    /// Bytes that were written to it since it was opened.
+    /// Bytes written to a descriptor since it was opened.
     FileWritten = 43,
-    /// Calls that used it since it was opened.
+    /// Calls that used a descriptor since it was opened.
     FileCalls = 44,
-    /// What an analysis that a user defined says; its path stands in the file.
+    /// An attribute of a user analysis; its path is stored in the file.
     Custom = 48,
 }
 
-/// Kinds that are kept, by number.
+/// Stored kinds by number.
 const KINDS: [Option<AttributeKind>; 64] = {
     let mut kinds = [None; 64];
     let mut at = 0;
@@ -75,23 +74,23 @@ const KINDS: [Option<AttributeKind>; 64] = {
     kinds
 };
 
-/// How values of a kind are kept and shown.
+/// The form in which the values of a kind are stored and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A number.
     Number,
     /// A text.
     Text,
-    /// A number that changes are added to.
+    /// A number; changes are stored as increments.
     Counter,
     /// A [`crate::ThreadState`].
     State,
-    /// A number or a text, as each change says.
+    /// A number or a text, by change.
     Any,
 }
 
 impl Form {
-    /// The text that a code stands for, counted from 1; `None` if it stands for something else.
+    /// The text that a code stands for, counted from 1; `None` for other values.
     #[inline(always)]
     pub(crate) fn text_of(self, code: u64) -> Option<u64> {
         match self {
@@ -101,7 +100,7 @@ impl Form {
         }
     }
 
-    /// The code of a text, counted from 1; 0 for none.
+    /// The code of a text, counted from 1; 0 for no text.
     #[inline(always)]
     pub(crate) fn code_of_text(self, text: u64) -> u64 {
         match self {
@@ -111,7 +110,7 @@ impl Form {
     }
 }
 
-/// What an attribute is of.
+/// The subject of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A CPU.
@@ -122,12 +121,12 @@ pub enum Subject {
     Disk,
     /// A descriptor of a process.
     File,
-    /// What a user says.
+    /// Defined by a user analysis.
     Custom,
 }
 
 impl AttributeKind {
-    /// All that are kept, in the order of attributes.
+    /// All stored kinds, in the order of attributes.
     pub const KEPT: [AttributeKind; 24] = [
         AttributeKind::CpuThread,
         AttributeKind::CpuIrq,
@@ -155,7 +154,7 @@ impl AttributeKind {
         AttributeKind::Custom,
     ];
 
-    /// All, with those that follow from others.
+    /// All kinds, including those that follow from others.
     pub fn all() -> impl Iterator<Item = AttributeKind> {
         [AttributeKind::CpuState]
             .into_iter()
@@ -166,7 +165,7 @@ impl AttributeKind {
         KINDS.get(usize::from(number)).copied().flatten()
     }
 
-    /// What it is of.
+    /// Subject of the attributes of this kind.
     pub fn subject(self) -> Subject {
         match self as u8 {
             0..16 => Subject::Cpu,
@@ -177,7 +176,7 @@ impl AttributeKind {
         }
     }
 
-    /// Its name in paths.
+    /// Name in paths.
     pub fn name(self) -> &'static str {
         match self {
             AttributeKind::CpuState => "state",
@@ -206,9 +205,9 @@ impl AttributeKind {
         }
     }
 
-    /// Whether its numbers measure or count something, so that an average of them means something:
-    /// not so those that only name something, as a thread, an interrupt or a priority. What a user
-    /// defines is taken to measure.
+    /// Whether the numbers measure or count, so that their average is meaningful. Numbers that
+    /// identify, such as a thread, an interrupt or a priority, do not. Attributes of user analyses
+    /// are assumed to measure.
     pub fn is_quantity(self) -> bool {
         match self {
             AttributeKind::CpuThread | AttributeKind::CpuIrq | AttributeKind::CpuSleep => false,
@@ -221,7 +220,7 @@ impl AttributeKind {
         }
     }
 
-    /// How its values are kept.
+    /// Form of the values of this kind.
     pub fn form(self) -> Form {
         match self {
             AttributeKind::CpuState
@@ -240,7 +239,7 @@ impl AttributeKind {
 }
 
 impl Subject {
-    /// All.
+    /// All subjects.
     pub const ALL: [Subject; 5] = [
         Subject::Cpu,
         Subject::Thread,
@@ -249,7 +248,7 @@ impl Subject {
         Subject::Custom,
     ];
 
-    /// Its name in paths.
+    /// Name in paths.
     pub fn name(self) -> &'static str {
         match self {
             Subject::Cpu => "cpu",
@@ -261,24 +260,25 @@ impl Subject {
     }
 }
 
-/// An attribute.
+/// A property of a subject on a machine, as 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attribute(u64);
 
 const HOST_BITS: u32 = 16;
 const ID_BITS: u32 = 40;
-/// Of a descriptor its number; there are fewer processes than 2^22.
+/// Bits of a descriptor's number; the process has the other 22, since there are fewer processes
+/// than 2^22.
 const FD_BITS: u32 = 18;
 
 impl Attribute {
-    /// That of a thread, CPU or device of a machine. Machines are told apart up to 65535.
+    /// The attribute of a thread, CPU or device of a machine. Machines are distinct up to 65535.
     #[inline(always)]
     pub fn new(kind: AttributeKind, host: u32, id: u32) -> Attribute {
         let host = u64::from(host & 0xffff);
         Attribute((kind as u64) << (HOST_BITS + ID_BITS) | host << ID_BITS | u64::from(id))
     }
 
-    /// That of a descriptor of a process; `None` for numbers that are out of all measure.
+    /// The attribute of a descriptor of a process; `None` for numbers out of range.
     pub fn of_file(kind: AttributeKind, host: u32, process: i32, fd: i32) -> Option<Attribute> {
         let (process, fd) = (u64::try_from(process).ok()?, u64::try_from(fd).ok()?);
         let is_small = process < 1 << (ID_BITS - FD_BITS) && fd < 1 << FD_BITS;
@@ -286,19 +286,19 @@ impl Attribute {
         is_small.then_some(Attribute(nothing.0 | process << FD_BITS | fd))
     }
 
-    /// Process and number of the descriptor that it is of.
+    /// Process and number of the descriptor of the attribute.
     pub fn descriptor(self) -> (u32, u32) {
         let id = self.0 & ((1 << ID_BITS) - 1);
         ((id >> FD_BITS) as u32, (id & ((1 << FD_BITS) - 1)) as u32)
     }
 
-    /// As it is kept.
+    /// The 64 bits that files contain.
     #[inline(always)]
     pub fn bits(self) -> u64 {
         self.0
     }
 
-    /// Whether values of what is kept so may be texts.
+    /// Whether values of the attribute with these bits may be texts.
     #[inline(always)]
     pub(crate) fn may_be_text(bits: u64) -> bool {
         const TEXTS: u64 = 1 << AttributeKind::CpuSoftirq as u64
@@ -310,7 +310,7 @@ impl Attribute {
         TEXTS >> (bits >> (HOST_BITS + ID_BITS) & 63) & 1 == 1
     }
 
-    /// The form of what is kept so, if values may be texts.
+    /// The form of the attribute with these bits, if its values may be texts.
     #[inline(always)]
     pub(crate) fn text_form(bits: u64) -> Option<Form> {
         const CUSTOM: u64 = AttributeKind::Custom as u64;
@@ -320,7 +320,7 @@ impl Attribute {
         })
     }
 
-    /// From what is kept; `None` if no attribute is kept so.
+    /// The attribute with these bits; `None` if they are invalid.
     pub fn of_bits(bits: u64) -> Option<Attribute> {
         let attribute = Attribute(bits);
         let is_small = bits & ((1 << ID_BITS) - 1) <= u64::from(u32::MAX);
@@ -328,7 +328,7 @@ impl Attribute {
         (is_small || kind.subject() == Subject::File).then_some(attribute)
     }
 
-    /// What it tells.
+    /// The property that the attribute describes.
     pub fn kind(self) -> AttributeKind {
         AttributeKind::of_number((self.0 >> (HOST_BITS + ID_BITS)) as u8)
             .unwrap_or(AttributeKind::CpuState)
@@ -339,19 +339,19 @@ impl Attribute {
         (self.0 >> ID_BITS) as u32 & 0xffff
     }
 
-    /// The thread, CPU or device; those of descriptors are told by [`Attribute::descriptor`].
+    /// The thread, CPU or device; for descriptors see [`Attribute::descriptor`].
     pub fn id(self) -> u32 {
         self.0 as u32
     }
 
     /// The path without the machine: `thread/42/state`, `cpu/3/irq`, `disk/8,0/depth`,
-    /// `file/42:3/read`. Those of users' analyses have the paths that these give them: see
+    /// `file/42:3/read`. User analyses define the paths of their attributes: see
     /// [`crate::History::path`].
     pub fn path(self) -> Path {
         Path(self)
     }
 
-    /// The attribute with that path, of a machine.
+    /// The attribute with that path on a machine.
     pub fn parse(path: &str, host: u32) -> Option<Attribute> {
         let mut parts = path.split('/');
         let (subject, id, name) = (parts.next()?, parts.next()?, parts.next()?);
@@ -384,7 +384,7 @@ fn parse_id(subject: Subject, text: &str) -> Option<u32> {
     }
 }
 
-/// An attribute as text.
+/// An attribute's path, to be displayed.
 #[derive(Clone, Copy, Debug)]
 pub struct Path(Attribute);
 

@@ -1,18 +1,20 @@
 //! A block: the changes of all attributes in a slice of time, as bytes.
 //!
 //! ```text
-//! head       48 bytes: magic, level, flags, 2 zeros, begin, end, grid, length of the body (all i64 or u64), CRC-32 of all but
-//!            itself, 4 zeros; little-endian
-//! texts      count, then for each text of this block its number among those of the file; codes of texts in runs count these
-//! snapshot   if flag 1 is set: count, then (attribute less the one before, code) of all that are not null when it begins
-//! directory  count, then for each run: attribute less the one before, time of the first change from the beginning in grids,
-//!            its code, changes that follow; if some do, the code of the last and the bytes that they take; of counters the
-//!            code when the block begins
+//! head       48 bytes, little-endian: magic, level, flags, 2 zeros; start, end, grid and length of
+//!            the body (i64 or u64 each); CRC-32 of the preceding bytes and the body, 4 zeros
+//! texts      count; for each text of this block its number in the file (codes of texts in runs are
+//!            indexes into this list, from 1)
+//! snapshot   if flag 1 is set: count; for each attribute with a value at the start of the block:
+//!            attribute minus the previous one, code
+//! directory  count; for each run: attribute minus the previous one, time of the first change since
+//!            the start in grids, its code, number of further changes; if there are any, the code of
+//!            the last one and their size in bytes; for counters the code at the start of the block
 //! runs       see [`crate::run`]; times in grids
 //! ```
-//! If flag 2 is set, all behind the head is packed (see [`crate::packing`]). Numbers of the body
-//! are of variable length (LEB128). In a coarse block (level 1 and above) the grid is some
-//! nanoseconds, and codes of texts are those of the file.
+//! If flag 2 is set, the rest after the head is packed (see [`crate::packing`]). Numbers of the
+//! body are of variable length (LEB128). In a coarse block (level 1 and above) the grid is greater
+//! than 1 ns, and codes of texts are those of the file.
 
 use crate::attribute::{Attribute, Form};
 use crate::packing;
@@ -24,32 +26,32 @@ pub(crate) const HEAD: usize = 48;
 const MAGIC: [u8; 4] = *b"TBhb";
 const HAS_SNAPSHOT: u8 = 1;
 const IS_PACKED: u8 = 2;
-/// Bytes for each run, below which a body is packed.
+/// Mean number of bytes of a run, below which a body is packed.
 const LONG_RUNS: usize = 64;
 
-/// Which block it is.
+/// The level and the interval of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockSpan {
-    /// 0: all changes; above: what values are at the multiples of a grid.
+    /// 0: all changes; above: values at the multiples of a grid.
     pub(crate) level: u8,
-    /// Nanoseconds that times are counted in.
+    /// Unit of times in nanoseconds.
     pub(crate) grid: i64,
-    /// From when ...
+    /// Start in nanoseconds from the origin, inclusive.
     pub(crate) begin: i64,
-    /// ... until before when.
+    /// End in nanoseconds from the origin, exclusive.
     pub(crate) end: i64,
 }
 
-/// What goes into a block.
+/// The content of a block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
     pub(crate) texts: Vec<u64>,
     pub(crate) snapshot: Option<Vec<(Attribute, u64)>>,
-    /// With the code of each at the beginning. In grids.
+    /// Runs with times in grids, each with the code of its attribute at the start of the block.
     pub(crate) runs: Vec<(Attribute, Run, u64)>,
 }
 
-/// Makes the bytes of a block.
+/// The bytes of a block.
 pub(crate) fn write(place: BlockSpan, content: &Content) -> Vec<u8> {
     let mut bytes = vec![0; HEAD];
     varint::put(&mut bytes, content.texts.len() as u64);
@@ -133,32 +135,32 @@ pub(crate) struct Block {
     bytes: Vec<u8>,
 }
 
-/// A run's place in a block. Codes of texts are those of the file.
+/// The position of a run in a block. Codes of texts are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) attribute: Attribute,
     /// In nanoseconds.
     pub(crate) first: Change,
     pub(crate) last: u64,
-    /// Of a counter: at the beginning.
+    /// Of a counter: its code at the start of the block.
     base: u64,
     begin: usize,
     end: usize,
 }
 
-/// Why bytes are no block.
+/// Reasons why bytes are not a valid block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BlockError {
     #[error("no block begins here")]
     NoBlock,
-    #[error("its check sum is wrong")]
+    #[error("the block's checksum is wrong")]
     Sum,
-    #[error("its content makes no sense")]
+    #[error("the block's content is invalid")]
     Content,
 }
 
 impl Block {
-    /// Reads a block. Whatever the bytes are, it takes no more memory than some times theirs.
+    /// Parses a block. For any bytes, the memory used is bounded by a multiple of their length.
     pub(crate) fn parse(bytes: Vec<u8>) -> Result<Block, BlockError> {
         let place = place(&bytes).ok_or(BlockError::NoBlock)?;
         let found = bytes
@@ -190,8 +192,7 @@ impl Block {
         })
     }
 
-    /// From a body behind a head that says what a sound one would: for fuzzing, which finds no
-    /// check sums.
+    /// Parses a body after a valid head, for fuzzing, which cannot find checksums.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn of_body(body: &[u8], flags: u8) -> Result<Block, BlockError> {
         let mut bytes = vec![0; HEAD];
@@ -206,7 +207,7 @@ impl Block {
         Block::parse(bytes)
     }
 
-    /// The run of an attribute, if it has one here.
+    /// The run of an attribute, if the block contains one.
     pub(crate) fn entry(&self, attribute: Attribute) -> Option<&Entry> {
         let at = self
             .directory
@@ -228,7 +229,7 @@ impl Block {
     }
 }
 
-/// The code in the file's terms of one in a block's.
+/// Converts a code of the block to a code of the file.
 #[inline]
 fn resolve(form: Form, code: u64, texts: &[u64], base: u64) -> u64 {
     if let Some(text) = form.text_of(code).filter(|_| !texts.is_empty()) {
@@ -241,7 +242,7 @@ fn resolve(form: Form, code: u64, texts: &[u64], base: u64) -> u64 {
     }
 }
 
-/// The code of a counter's value from that at a beginning and what was added since.
+/// The code of a counter's value, from its base and the sum of increments since.
 pub(crate) fn sum_of(base: u64, more: u64) -> u64 {
     match (varint::number(base), varint::number(more)) {
         (base, Some(more)) => varint::code(base.unwrap_or(0).saturating_add(more)),
@@ -306,7 +307,7 @@ impl<'b> Parts<'b> {
     }
 }
 
-/// Counted things; each takes a byte at least.
+/// A counted list; each element takes at least one byte.
 fn list<'b, T>(
     numbers: &mut Numbers<'b>,
     mut next: impl FnMut(&mut Numbers<'b>) -> Option<T>,
@@ -318,7 +319,7 @@ fn list<'b, T>(
     (0..count).map(|_| next(numbers)).collect()
 }
 
-/// Attributes stand in order, none twice.
+/// Attributes are ascending and distinct.
 fn next_attribute(numbers: &mut Numbers<'_>, before: &mut u64) -> Option<Attribute> {
     let step = numbers.next()?;
     *before = before.checked_add(step).filter(|_| step > 0)?;
@@ -453,7 +454,7 @@ mod tests {
             let mut bytes = write(PLACE, &content());
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
-            // The last four bytes of the head are not looked at.
+            // The last four bytes of the head are not checked.
             prop_assert!((44..48).contains(&at) || Block::parse(bytes).is_err());
         }
 

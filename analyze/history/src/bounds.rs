@@ -9,7 +9,7 @@ use crate::build::analysis;
 use crate::ground::Asked;
 use crate::user::Definition;
 
-/// Sizes when all slices have been handed on.
+/// Sizes after all slices have been passed on.
 #[derive(Debug)]
 struct Sizes {
     /// Bytes of the state of all merged chunks.

@@ -1,7 +1,7 @@
 //! Builds a history of a trace set, in parallel.
 //!
 //! Chunks of each CPU are folded into changes of attributes by slice of time ([`crate::kernel`]).
-//! Slices that are complete go on to the file in jobs beside the fold ([`crate::pipeline`]).
+//! Complete slices are written to the file by jobs during the fold ([`crate::pipeline`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ use crate::writer::Writer;
 pub struct Built {
     /// Traces, range and analysis of the history.
     pub meta: Meta,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Damage that was met on the way.
+    /// Damage found in the traces.
     pub damage: Vec<Damage>,
-    /// Probable mistakes in the definition of an analysis, for people.
+    /// Probable mistakes in the definition of an analysis, as messages.
     pub doubts: Vec<String>,
 }
 
@@ -39,7 +39,8 @@ pub struct Built {
 /// it to a file.
 ///
 /// # Errors
-/// If the file cannot be written, `control` cancels, or no event changes an attribute. Then there is no file.
+/// If the file cannot be written, `control` cancels, or no event changes an attribute. No file is
+/// left then.
 pub fn build(
     set: &TraceSet,
     paths: &[PathBuf],
@@ -92,8 +93,8 @@ pub(crate) fn analysis(
 }
 
 impl HistoryAnalysis {
-    /// Reads the traces and completes the file; `meta` says what is known besides, and how often
-    /// events were lost before.
+    /// Reads the traces and completes the file; `meta` contains the other metadata, and the number
+    /// of losses in the kept part.
     pub(crate) fn run(
         self,
         set: &TraceSet,
@@ -111,14 +112,14 @@ impl HistoryAnalysis {
         if machine.left_out > 0 {
             let left_out = machine.left_out;
             doubts.push(format!(
-                "there are too many attributes: {left_out} changes of others are left out"
+                "too many attributes: {left_out} changes of further attributes were dropped"
             ));
         }
         doubts.extend(self.ground.input.head().note());
         if self.ground.lacks_calls() {
             doubts.push(
-                "no system calls were recorded: threads that are at work in the kernel look as if they ran their programs \
-                 (cpu/N/state)"
+                "no system calls were recorded, so cpu/N/state cannot show whether a thread runs in the kernel; \
+                 enable system calls"
                     .to_owned(),
             );
         }
@@ -140,13 +141,14 @@ impl HistoryAnalysis {
     }
 }
 
-/// Says that a path of a user's analysis is that of something else, which has it first.
+/// A warning if a path of a user analysis is the path of a built-in attribute, which takes
+/// precedence.
 fn shadows(custom: &[String]) -> Option<String> {
     let is_known = |path: &&String| {
         Attribute::parse(path, 0).is_some_and(|known| known.kind() != AttributeKind::Custom)
     };
     let path = custom.iter().find(is_known)?;
     Some(format!(
-        "`{path}`: this attribute is there without the analysis too, and both are shown: give it another path"
+        "`{path}`: this attribute already exists without the analysis, so both are shown; choose another path"
     ))
 }

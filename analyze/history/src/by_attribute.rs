@@ -1,17 +1,17 @@
-//! Maps from attributes: fast, in no order.
+//! Hash maps with attributes as keys.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::attribute::Attribute;
 
-/// A map from attributes.
+/// A hash map with attributes as keys.
 pub(crate) type ByAttribute<V> = HashMap<Attribute, V, BuildHasherDefault<BitsHasher>>;
 
-/// Odd, and half of its bits are set at random: 2^64 divided by the golden ratio.
+/// 2^64 divided by the golden ratio: odd, and about half of its bits are set without a pattern.
 pub(crate) const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Attributes differ in few bits: these are spread.
+/// Attributes differ in few bits; the hash spreads them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BitsHasher(u64);
 

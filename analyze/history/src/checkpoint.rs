@@ -1,7 +1,6 @@
-//! What only following all event records tells, where a slice begins: what an analysis that a user
-//! defined has on its stacks, since when what was so, which spans are open, what descriptors are
-//! and which calls are open. The values of attributes alone do not tell it, so it is kept at some
-//! times from which one can go on.
+//! The part of the state at the start of a slice that values of attributes do not contain: stacks,
+//! start times of values and open segments of a user analysis, descriptors, and open calls. It is
+//! stored at some times, from which an append can continue.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,24 +8,24 @@ use crate::files;
 use crate::slices::Slices;
 use crate::user::{Follows, UserMachine};
 
-/// How far the times are from the end, in slices: so many times the one before.
+/// Ratio of the distances from the end of the trace, in slices, of successive checkpoints.
 const STEP: usize = 4;
-/// How many of them a build keeps, at most.
+/// Maximum number of checkpoints of a build.
 const MOST: u32 = 4;
-/// In all there may be so many in a file.
+/// Maximum number of checkpoints in a file.
 const MOST_KEPT: usize = 12;
-/// They take no more than that part of what the blocks take, or this.
+/// Checkpoints take at most one `SHARE`th of the size of the blocks, or `FEW_BYTES`.
 const SHARE: u64 = 2;
 const FEW_BYTES: u64 = 1 << 20;
 
-/// What is known where a slice begins, as it is kept.
+/// The stored state at the start of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
     pub(crate) time: i64,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Where a checkpoint is in the file.
+/// The position of a checkpoint in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CheckpointRef {
     pub(crate) time: i64,
@@ -36,10 +35,10 @@ pub(crate) struct CheckpointRef {
     pub(crate) sum: u32,
 }
 
-/// What a checkpoint holds.
+/// The content of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// The program that wrote it: another one may follow event records otherwise.
+    /// The version that wrote it; other versions may evaluate event records differently.
     program: String,
     follows: Follows,
     machine: UserMachine,
@@ -47,12 +46,12 @@ pub(crate) struct State {
     files: Option<files::Kept>,
 }
 
-/// What is known besides the values of attributes where reading begins.
+/// The state at the start of reading, besides the values of attributes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Knowledge {
-    /// What an analysis that a user defined knows.
+    /// State of a user analysis.
     pub(crate) machine: UserMachine,
-    /// What is known of descriptors, if they are followed.
+    /// State of descriptors, if they are followed.
     pub(crate) files: Option<files::Kept>,
 }
 
@@ -67,7 +66,7 @@ struct Kept<'s> {
 
 const PROGRAM: &str = concat!("tracebraid ", env!("CARGO_PKG_VERSION"));
 
-/// Keeps what is known at a time. Gives nothing if it cannot be kept.
+/// Stores the state at a time; `None` if it cannot be serialized.
 pub(crate) fn keep(
     time: i64,
     follows: Follows,
@@ -84,8 +83,7 @@ pub(crate) fn keep(
     Some(Checkpoint { time, bytes })
 }
 
-/// What is kept, if one can go on from there: with what is known of descriptors, if they are
-/// followed.
+/// Reads a stored state, if an append can continue from it; with descriptors, if they are followed.
 pub(crate) fn parse(bytes: &[u8], follows: Follows, follows_files: bool) -> Option<Knowledge> {
     let State {
         program,
@@ -98,8 +96,7 @@ pub(crate) fn parse(bytes: &[u8], follows: Follows, follows_files: bool) -> Opti
     (fits && files_fit).then_some(Knowledge { machine, files })
 }
 
-/// The times at which checkpoints are made: beginnings of slices, more of them towards the end,
-/// where a trace grows.
+/// Times of checkpoints: starts of slices, denser towards the end, where a trace grows.
 pub(crate) fn times(slices: &Slices) -> Vec<i64> {
     let distances = (0..MOST).map(|power| STEP.pow(power));
     let mut times: Vec<i64> = distances
@@ -111,8 +108,8 @@ pub(crate) fn times(slices: &Slices) -> Vec<i64> {
     times
 }
 
-/// Which of the checkpoints, by their lengths in the order of time, are worth their room beside so
-/// many bytes of blocks: the latest.
+/// Number of checkpoints worth their space beside `blocks` bytes of blocks, of those with these
+/// lengths in the order of time: the latest ones.
 pub(crate) fn worth_keeping(lengths: &[u64], blocks: u64) -> usize {
     let room = (blocks / SHARE).max(FEW_BYTES);
     let mut sum: u64 = 0;
@@ -132,7 +129,7 @@ pub(crate) fn worth_keeping(lengths: &[u64], blocks: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// Whatever the bytes are, no bound is passed later.
+    /// No bytes can exceed a bound later.
     #[test]
     fn what_cannot_have_been_kept_is_refused() {
         let follows = Follows::default();
@@ -164,7 +161,7 @@ mod tests {
         }
     }
 
-    /// The same of what is known of descriptors.
+    /// The same for the state of descriptors.
     #[test]
     fn descriptors_that_cannot_have_been_kept_are_refused() {
         let follows = Follows::default();

@@ -1,16 +1,16 @@
-//! Conditions on what attributes are: an operator and a value.
+//! Conditions on values of attributes: an operator and a value.
 
 use std::cmp::Ordering;
 
 use crate::{Attribute, AttributeKind, Form, History, ThreadState, Value};
 
-/// What stands for no value.
+/// Stands for no value.
 const NOTHING: &str = "-";
 
-/// What CPUs do.
+/// Values of `cpu/N/state`.
 const CPU_STATES: [&str; 5] = ["idle", "user", "system", "irq", "softirq"];
 
-/// A condition on what an attribute is: an operator and a value.
+/// A condition on the value of an attribute: an operator and a value.
 #[derive(Debug)]
 pub struct Condition {
     operator: Operator,
@@ -36,7 +36,7 @@ const OPERATORS: [(&str, Operator); 6] = [
     (">", Operator::More),
 ];
 
-/// What values of attributes can be.
+/// The possible values of attributes.
 enum Values {
     Numbers,
     Of(Vec<&'static str>),
@@ -55,7 +55,7 @@ impl Values {
         }
     }
 
-    /// What a condition on them may be.
+    /// The valid conditions on these values, as text.
     fn allowed(&self) -> String {
         match self {
             Values::Numbers => {
@@ -67,7 +67,7 @@ impl Values {
             ),
             Values::Texts => {
                 format!(
-                    "== or != and a text, or {NOTHING} (no value); less and more are for numbers"
+                    "== or != and a text, or {NOTHING} (no value); <, <=, > and >= compare numbers"
                 )
             }
             Values::Any => "==, != and a value, or <, <=, >, >= and a number".to_owned(),
@@ -76,14 +76,14 @@ impl Values {
 }
 
 impl Condition {
-    /// `== running`, `!= -`, `> 4`.
+    /// Parses a condition such as `== running`, `!= -` or `> 4`.
     ///
     /// # Errors
-    /// When it is none, or could never hold, whatever it is about.
+    /// If the text is not a condition, or cannot hold for any attribute.
     pub fn parse(text: &str) -> Result<Condition, String> {
         let refused = || {
             format!(
-                "a condition is ==, !=, <, <=, > or >= and a value, as '== running', '> 4' or '!= {NOTHING}'"
+                "a condition is an operator (==, !=, <, <=, > or >=) and a value, such as '== running', '> 4' or '!= {NOTHING}'"
             )
         };
         let found = OPERATORS
@@ -102,7 +102,7 @@ impl Condition {
             value: quoted.unwrap_or(value).to_owned(),
         };
         match condition.is_order() && condition.number().is_none() {
-            true => Err("less and more are for numbers".to_owned()),
+            true => Err("<, <=, > and >= compare numbers".to_owned()),
             false => Ok(condition),
         }
     }
@@ -115,7 +115,8 @@ impl Condition {
         self.value.parse().ok()
     }
 
-    /// Whether it holds. What is not known is neither less nor more than anything.
+    /// Whether the condition holds for a value. An unknown value is neither less nor greater than
+    /// any other.
     pub fn holds(&self, value: &Value) -> bool {
         let is_it = || match (value, self.number()) {
             (Value::Number(number), Some(asked)) => *number == asked,
@@ -135,10 +136,10 @@ impl Condition {
         }
     }
 
-    /// Refuses what makes no sense for any of these attributes.
+    /// Refuses a condition that cannot hold for any of the attributes.
     ///
     /// # Errors
-    /// When it does not: the first of the attributes, and what a condition on it may be.
+    /// The first of the attributes, and the valid conditions on it.
     pub fn check(&self, attributes: &[Attribute]) -> Result<(), (Attribute, String)> {
         let makes_sense = |attribute: &Attribute| self.suits(&Values::of(attribute.kind()));
         match attributes
@@ -160,7 +161,7 @@ impl Condition {
         }
     }
 
-    /// The value, if no attribute at all is ever called so.
+    /// The value of the condition, if no text in the history equals it.
     pub fn unknown_value(&self, history: &History, attributes: &[Attribute]) -> Option<&str> {
         let is_text = |attribute: &Attribute| {
             matches!(Values::of(attribute.kind()), Values::Texts | Values::Any)

@@ -1,4 +1,4 @@
-//! Attributes that are not kept but follow from others: the state of a CPU.
+//! Attributes that are not stored but follow from others: the state of a CPU.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,22 +11,22 @@ use crate::kernel::UNKNOWN;
 use crate::query::Since;
 use crate::value::Value;
 
-/// The process that all kernel threads are children of.
+/// The process that is the parent of all kernel threads (kthreadd).
 const KTHREADD: i64 = 2;
 
-/// Nanoseconds that are looked at first for the next change.
+/// Nanoseconds that the first step of a search covers; later steps are longer.
 const FIRST_SPAN: i64 = 1_000_000;
 
-/// What the state of a CPU follows from.
+/// The values that determine the state of a CPU.
 #[derive(Clone, Debug, Default)]
 struct Parts {
     thread: Value,
     irq: Value,
     softirq: Value,
-    /// Of the thread that runs.
+    /// System call of the running thread.
     syscall: Value,
     parent: Value,
-    /// System calls were not recorded.
+    /// True if system calls were not recorded.
     lacks_calls: bool,
 }
 
@@ -68,7 +68,7 @@ impl Parts {
     }
 }
 
-/// Something that the state of a CPU follows from becomes something else.
+/// A change of one of these values.
 enum Part {
     Thread(Value),
     Irq(Value),
@@ -77,12 +77,12 @@ enum Part {
     Parent(Value),
 }
 
-/// The attribute of the same CPU.
+/// Another attribute of the same CPU.
 fn of_cpu(state: Attribute, kind: AttributeKind) -> Attribute {
     Attribute::new(kind, state.host(), state.id())
 }
 
-/// An attribute of the thread that runs on that CPU, if one does.
+/// An attribute of the thread that runs on the CPU, if any.
 fn of_thread(state: Attribute, thread: &Value, kind: AttributeKind) -> Option<Attribute> {
     match thread {
         Value::Number(tid) if *tid != 0 => Some(Attribute::new(kind, state.host(), *tid as u32)),
@@ -114,7 +114,7 @@ impl History {
         self.meta().without_calls.contains(&state.host())
     }
 
-    /// Its changes: see [`History::changes`].
+    /// Changes of the state of a CPU; see [`History::changes`].
     pub(crate) fn cpu_state_changes(
         &self,
         state: Attribute,
@@ -158,8 +158,8 @@ impl History {
         cpus.map(|&(host, cpu)| Attribute::new(AttributeKind::CpuState, host, cpu))
     }
 
-    /// Tells the changes after `from` and before `to`, until `tell` gives false: in stretches that
-    /// become longer.
+    /// Passes the changes after `from` and before `to` to `tell` until it returns false. Reads
+    /// intervals of increasing length.
     pub(crate) fn each_cpu_state(
         &self,
         state: Attribute,
@@ -197,7 +197,7 @@ impl History {
             if let Some(last) = changes.into_iter().skip(1).last() {
                 return Ok(Some(last));
             }
-            // A change at the beginning itself is the last one of what comes before.
+            // A change at the start of an interval is the last one of the preceding interval.
             (end, span) = (
                 begin.saturating_add(i64::from(begin > first)),
                 span.saturating_mul(2),
@@ -209,7 +209,7 @@ impl History {
         Ok(None)
     }
 
-    /// The states at times, which are in order, as a level shows what they follow from.
+    /// The states at ascending times, with the resolution of a level.
     pub(crate) fn cpu_state_row(
         &self,
         level: &Level,
@@ -256,7 +256,7 @@ impl History {
         Ok(states)
     }
 
-    /// Puts the parts together.
+    /// Computes the states from the changes of the values that determine them.
     fn sweep(&self, state: Attribute, steps: Vec<(i64, Part)>) -> Vec<Since> {
         let mut parts = Parts {
             lacks_calls: self.lacks_calls(state),

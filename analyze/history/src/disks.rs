@@ -1,5 +1,5 @@
-//! Block devices: how many requests each has. They are issued on one CPU and done on another, so
-//! all CPUs' are played in the order of time.
+//! Requests in progress and completed by block device. Requests are issued on one CPU and completed
+//! on another, so the events of all CPUs are played in the order of time.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::block::{Block, BlockStep, RequestStep};
@@ -11,7 +11,7 @@ use crate::slices::Slices;
 
 const SECTOR: i64 = 512;
 
-/// Something happens to a request with data.
+/// An event of a request with data.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     device: Device,
@@ -28,12 +28,12 @@ enum Deed {
 }
 
 impl Request {
-    /// Whether such events tell of it.
+    /// Whether an event is one of a request.
     pub(crate) fn is_of(block: &Block) -> bool {
         deed(block).is_some()
     }
 
-    /// What an event tells; `None` for flushes and commands, which have no data.
+    /// Reads an event; `None` for flushes and commands, which have no data.
     pub(crate) fn new(block: &Block, body: &mut Body<'_, '_>) -> Option<Request> {
         let sectors = block.sectors.as_ref()?.get(body)?;
         let is_write = |rwbs: tracebraid_kernel_model::Rwbs| rwbs.is_write();
@@ -59,12 +59,12 @@ fn deed(block: &Block) -> Option<Deed> {
     }
 }
 
-/// How many requests each device has, by machine. There are few devices.
+/// Number of requests in progress by machine and device. There are few devices.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Disks(Vec<((u32, Device), u64)>);
 
 impl Disks {
-    /// Something happens.
+    /// Applies an event.
     pub(crate) fn play(
         &mut self,
         slices: &Slices,
@@ -78,7 +78,7 @@ impl Disks {
         let depth = self.depth((host, device));
         *depth = match request.deed {
             Deed::Issue => *depth + 1,
-            // Those that began before the trace are not known.
+            // Requests that began before the trace are unknown.
             Deed::Complete | Deed::Requeue => depth.saturating_sub(1),
         };
         let depth = i64::try_from(*depth).unwrap_or(i64::MAX);
@@ -99,7 +99,7 @@ impl Disks {
         }
     }
 
-    /// A device has so many requests.
+    /// Sets the number of requests in progress of a device.
     pub(crate) fn know(&mut self, host: u32, device: u32, depth: i64) {
         *self.depth((host, Device(device))) = u64::try_from(depth).unwrap_or(0);
     }

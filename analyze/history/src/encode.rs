@@ -1,9 +1,9 @@
-//! From the changes of a slice, as events of each CPU tell them, to runs of each attribute.
+//! Encodes the changes of a slice, by CPU, as runs, by attribute.
 //!
-//! What came before the slice is not known here, so slices are encoded side by side: the first
-//! change of an attribute is kept even if it may change nothing, sums begin at 0, and a wake-up
-//! that comes first is kept as such. The shard that the attribute belongs to settles that, slice
-//! after slice ([`crate::shard`]).
+//! The state before the slice is unknown here, so slices are encoded in parallel: the first change
+//! of an attribute is kept even if it may change nothing, sums begin at 0, and a wake-up that comes
+//! first is kept as such. The attribute's shard resolves these cases later, in the order of slices
+//! ([`crate::shard`]).
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -16,8 +16,8 @@ use crate::run::{Change, Run};
 use crate::value::ThreadState;
 use crate::varint::{self, NULL};
 
-/// Shards that attributes are divided into: more than that can work on one file at a time, as
-/// slices are encoded and blocks made beside them.
+/// Number of shards of attributes. It only needs to cover the threads that settle at a time: the
+/// others encode slices and assemble blocks.
 pub(crate) const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 4;
 
@@ -27,29 +27,29 @@ pub(crate) fn shard_of(attribute: u64) -> usize {
     (attribute.wrapping_mul(SPREAD) >> (u64::BITS - SHARD_BITS)) as usize
 }
 
-/// Changes of one slice, of all CPUs.
+/// Changes of a slice, of all CPUs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Encoded {
-    /// In order; codes of texts count from 1 in that order.
+    /// Sorted; codes of texts count from 1 in this order.
     pub(crate) texts: Vec<String>,
     /// By shard.
     pub(crate) parts: Vec<Part>,
-    /// How often events were lost.
+    /// Number of losses of events.
     pub(crate) losses: u64,
-    /// The first and the latest change.
+    /// Times of the first and the last change.
     pub(crate) extent: Option<(i64, i64)>,
 }
 
 /// The changes of the attributes of a shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Part {
-    /// In the order of attributes; with each where its part of `coarse` ends.
+    /// In the order of attributes, each with the end of its part of `coarse`.
     pub(crate) runs: Vec<(Attribute, Run, usize)>,
-    /// Changes in the grid: see [`crate::levels`].
+    /// Changes on the finest grid; see [`crate::levels`].
     pub(crate) coarse: Vec<Change>,
 }
 
-/// Encodes the pieces of a slice: those of each CPU in its order, CPU after CPU; in grids of `grid`
+/// Encodes the pieces of a slice, by CPU and in the order of each CPU, for a grid of `grid`
 /// nanoseconds.
 pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
     let texts = unite_texts(&mut pieces);
@@ -63,7 +63,8 @@ pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
     let mut room = Room::default();
     for (attribute, range) in groups.sorted() {
         let changes = &mut groups.changes[range];
-        // Of one time the last CPU's counts; on one CPU the last.
+        // Of changes at the same time, the last CPU's takes precedence; on one CPU, the last
+        // change.
         if !changes.is_sorted_by_key(|change| change.0) {
             changes.sort_by_key(|change| change.0);
         }
@@ -86,14 +87,14 @@ pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
     encoded
 }
 
-/// Where one attribute after the other is folded: memory that is taken once.
+/// Memory that is reused for all attributes.
 #[derive(Debug, Default)]
 struct Room {
     bytes: Vec<u8>,
     coarse: Vec<Change>,
 }
 
-/// Makes one list of all texts, in their order, and lets changes refer to that.
+/// Merges the texts into one sorted list, and renumbers them in the changes.
 fn unite_texts(pieces: &mut [Piece]) -> Vec<String> {
     let mut texts: Vec<String> = pieces
         .iter()
@@ -124,13 +125,14 @@ fn unite_texts(pieces: &mut [Piece]) -> Vec<String> {
 
 /// Changes by attribute.
 struct Groups {
-    /// Attributes, and where in `changes` theirs end.
+    /// Attributes, each with the end of its changes in `changes`.
     ends: Vec<(u64, usize)>,
     changes: Vec<(i64, u64)>,
 }
 
 impl Groups {
-    /// Two passes over the changes: how many each attribute has, then each to its place.
+    /// Two passes over the changes: counts the changes of each attribute, then moves them to their
+    /// positions.
     fn new(pieces: &[Piece]) -> Groups {
         let total = pieces.iter().map(|piece| piece.changes.len()).sum();
         let mut index = Index::default();
@@ -157,7 +159,7 @@ impl Groups {
         }
     }
 
-    /// Attributes in their order, and where their changes are.
+    /// Attributes, ascending, each with the range of its changes.
     fn sorted(&self) -> Vec<(u64, Range<usize>)> {
         let begins = [0].into_iter().chain(self.ends.iter().map(|entry| entry.1));
         let ranges = self.ends.iter().zip(begins);
@@ -169,8 +171,8 @@ impl Groups {
     }
 }
 
-/// Numbers attributes in the order in which they are met. Few change often: these are found without
-/// the map.
+/// Numbers attributes in the order of first occurrence. A cache finds the few attributes that
+/// change often without the map.
 struct Index {
     counts: Vec<(u64, usize)>,
     map: HashMap<u64, u32, BuildHasherDefault<BitsHasher>>,
@@ -185,7 +187,7 @@ impl Default for Index {
         Index {
             counts: Vec::new(),
             map: HashMap::default(),
-            // No attribute that is kept is 0.
+            // No stored attribute is 0.
             near: [(0, 0); NEAR],
         }
     }
@@ -216,12 +218,12 @@ struct Folding<'r> {
     room: &'r mut Room,
     run: Option<Run>,
     time: i64,
-    /// Of a counter.
+    /// Sum of increments of a counter.
     sum: i64,
 }
 
 impl<'r> Folding<'r> {
-    /// In that room, which is empty.
+    /// Begins a run in `room`, which is empty.
     fn new(form: Form, grid: i64, room: &'r mut Room) -> Self {
         Folding {
             form,
@@ -261,7 +263,7 @@ impl<'r> Folding<'r> {
         put_coarse(&mut self.room.coarse, self.grid, time, last);
     }
 
-    /// The run, with no more memory than it needs; what it was made in is there for the next one.
+    /// The run, with exactly the memory it needs; the buffer returns to `room`.
     fn into_run(self) -> Option<Run> {
         let mut run = self.run?;
         let bytes = run.bytes.as_slice().into();
@@ -271,27 +273,27 @@ impl<'r> Folding<'r> {
     }
 }
 
-/// What a change leads to behind a value, both by code; `None` if it changes nothing.
+/// The code after a change of the value `before`; `None` if the change has no effect.
 fn after(before: u64, code: u64) -> Option<u64> {
     if code != WAKE {
         return (code != before).then_some(code);
     }
-    // If the wake-up before did nothing, nor does this one.
+    // If the preceding wake-up had no effect, this one has none either.
     let state = varint::number(before).and_then(ThreadState::of_number);
     let wakes = before != WAKE && state.is_none_or(ThreadState::is_waiting);
     wakes.then(|| varint::code(ThreadState::Woken as i64))
 }
 
-/// What a wake-up leads to, by codes, where nothing stood before it in its slice.
+/// The code after a wake-up that is the first change in its slice; `None` if it has no effect.
 pub(crate) fn woken(before: u64) -> Option<u64> {
     after(before, WAKE)
 }
 
-/// Adds a change to one of a grid: what a value is at each multiple of it.
+/// Adds a change to a grid: the last change before a multiple of the grid determines its value.
 #[inline]
 pub(crate) fn put_coarse(coarse: &mut Vec<(i64, u64)>, grid: i64, time: i64, code: u64) {
     match coarse.last_mut() {
-        // It shows there, too.
+        // Both changes apply at the same multiple.
         Some(last) if time <= last.0 => last.1 = code,
         _ => coarse.push((ceil(time, grid), code)),
     }

@@ -1,16 +1,16 @@
-//! The file of a history: a head, blocks one behind the other, and an index that the head points
-//! to.
+//! The file of a history: a head, consecutive blocks, and an index to which the head points.
 //!
 //! ```text
-//! head    64 bytes: "TBHISTRY", version (u32), 4 zeros, where the index begins and its length (u64 each), CRC-32 of the index,
-//!         CRC-32 of the 36 bytes before; zeros; little-endian
-//! origin  what it was built from (see [`crate::origin`])
-//! blocks  see [`crate::block`]
-//! checkpoints  JSON: what an analysis that a user defined knew at some times, for appending (see [`crate::checkpoint`])
-//! index   JSON: what the history is of, its texts, and its blocks
+//! head         64 bytes, little-endian: "TBHISTRY", version (u32), 4 zeros, offset and length of
+//!              the index (u64 each), CRC-32 of the index, CRC-32 of the preceding 36 bytes, zeros
+//! origin       source of the history (see [`crate::origin`])
+//! blocks       see [`crate::block`]
+//! checkpoints  JSON: state of a user analysis at some times, for appending (see
+//!              [`crate::checkpoint`])
+//! index        JSON: metadata, texts and blocks
 //! ```
-//! To append, blocks and a new index are written behind the old index, and then the head: whoever
-//! reads meanwhile sees the old state or the new one.
+//! An append writes blocks and a new index after the old index, and then the head: concurrent
+//! readers see the old or the new state.
 
 use std::fs::File;
 use std::io;
@@ -31,63 +31,63 @@ use crate::snapshots::Weight;
 
 pub(crate) const HEAD: u64 = 64;
 const MAGIC: [u8; 8] = *b"TBHISTRY";
-/// Files of other versions are refused: they are quickly built again.
+/// Files of other versions are refused, since they can quickly be rebuilt.
 pub const VERSION: u32 = 4;
 
-/// What a history is of.
+/// Traces, range and contents of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
-    /// The program that wrote it.
+    /// Name and version of the program that wrote the file.
     pub program: String,
-    /// Paths of the traces, as they were given.
+    /// Paths of the traces, as given.
     pub paths: Vec<PathBuf>,
-    /// By trace: the machine's name, if the trace is one of a kernel.
+    /// By trace: name of the machine, for kernel traces.
     pub hosts: Vec<Option<String>>,
     /// CPUs: index of the trace, and number.
     pub cpus: Vec<(u32, u32)>,
     /// Time of the first event, in nanoseconds from the origin.
     pub begin: i64,
-    /// Time of the last one.
+    /// Time of the last event, in nanoseconds from the origin.
     pub end: i64,
-    /// By trace: time of its last event, behind which nothing is known of its machine, however long
-    /// others go on.
+    /// By trace: time of its last event, after which the machine's values are unknown, even if
+    /// other traces continue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<Option<i64>>,
-    /// Traces of kernels in which no system calls were recorded, by index: whether a program's
-    /// thread is in one is unknown.
+    /// Indexes of kernel traces without system calls: whether a thread of a program is in a call is
+    /// unknown there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_calls: Vec<u32>,
-    /// CPUs that were not recorded, or not from the beginning. Values that are unknown for that
-    /// reason are unknown at all times.
+    /// CPUs that were not recorded, or only for a part of the time. Values that depend on them are
+    /// unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<NotRecorded>,
     /// Bytes of the packets that were read.
     pub bytes: u64,
-    /// How often events were lost, which makes unknown what they would have told.
+    /// Number of losses of events. Values that lost events may have changed are unknown.
     pub losses: u64,
-    /// The analysis that a user defined.
+    /// The user analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<Analysis>,
-    /// Whether it tells what descriptors are.
+    /// Whether the history contains descriptors.
     #[serde(default, skip_serializing_if = "is_not")]
     pub files: bool,
-    /// Paths of its attributes, by number.
+    /// Paths of the analysis' attributes, by number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub custom: Vec<String>,
-    /// The streams that were read, and how far: what is behind that can be appended.
+    /// The streams, and how far they were read: later packets can be appended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamMark>,
 }
 
 impl Meta {
-    /// Whether a trace set is what the history was built from: the same packets, at the same times.
+    /// Whether a trace set is the source of the history: the same packets at the same times.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The difference, as a message.
     pub fn check(&self, set: &TraceSet) -> Result<(), String> {
         match marks::growth(&self.streams, set)? {
             None => Ok(()),
-            Some(_) => Err("it has other packets now".to_owned()),
+            Some(_) => Err("the trace has new packets".to_owned()),
         }
     }
 }
@@ -96,16 +96,16 @@ fn is_not(what: &bool) -> bool {
     !what
 }
 
-/// An analysis that a user defined.
+/// A user analysis.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// Its name.
+    /// Name of the analysis.
     pub name: String,
-    /// Its definition.
+    /// Source text of the definition.
     pub text: String,
 }
 
-/// A block's place in the file.
+/// The position of a block in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BlockRef {
     pub(crate) level: u8,
@@ -115,75 +115,75 @@ pub(crate) struct BlockRef {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) has_snapshot: bool,
-    /// Of a block of all changes: what it counts for where snapshots are placed.
+    /// Of a block of all changes: its weight for the placement of snapshots.
     #[serde(default, skip_serializing_if = "Weight::is_nothing")]
     pub(crate) weight: Weight,
-    /// Of all changes: how many texts there are behind it.
+    /// Of a block of all changes: number of texts in the file after the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) texts: Option<usize>,
 }
 
-/// Where everything is.
+/// The index of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Index {
     pub(crate) meta: Meta,
     pub(crate) texts: Vec<String>,
-    /// In the order in which they were written: by level those of each in the order of time.
+    /// In the order of writing, which is the order of time within each level.
     pub(crate) blocks: Vec<BlockRef>,
-    /// Slices in which events were lost: when each begins, and how often.
+    /// Slices in which events were lost: start and number of losses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) losses: Vec<(i64, u64)>,
-    /// What an analysis that a user defined knew at some times, in their order.
+    /// Checkpoints in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) checkpoints: Vec<CheckpointRef>,
 }
 
-/// Why a history cannot be read, or not be written.
+/// Errors of reading or writing a history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// The file cannot be read or written.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// It is neither a file nor a directory.
-    #[error("{}: this is {what}: histories are read from files", path.display())]
+    /// The path is neither a file nor a directory.
+    #[error("{}: is {what}; name a history file", path.display())]
     Special {
-        /// Where it is.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// Type of the file, such as "a pipe".
         what: &'static str,
     },
-    /// It is something else.
-    #[error("{}: is no history; tracebraid history build makes one of a trace", path.display())]
+    /// The file is not a history.
+    #[error("{}: is not a history; build one from a trace with `tracebraid history build`", path.display())]
     NoHistory {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// It is of another version of the program.
-    #[error("{}: is a history of version {version}, this program reads version {VERSION}: build it again", path.display())]
+    /// The file has another format version.
+    #[error("{}: is a history of version {version}, but this program reads version {VERSION}; rebuild it with `tracebraid history build`", path.display())]
     Version {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its version.
+        /// Version of the file.
         version: u32,
     },
-    /// It is damaged.
-    #[error("{}: is damaged at byte {offset}: {what}; build it again", path.display())]
+    /// The file is damaged.
+    #[error("{}: is damaged at byte {offset}: {what}; rebuild it with `tracebraid history build`", path.display())]
     Damaged {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where what is damaged begins.
+        /// Offset of the damage in bytes.
         offset: u64,
-        /// What is wrong.
+        /// Description of the damage.
         what: String,
     },
 }
 
-/// Makes the bytes of a head.
+/// The bytes of a head.
 pub(crate) fn head(index_offset: u64, index: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; HEAD as usize];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -200,21 +200,21 @@ fn half(head: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]))
 }
 
-/// Whether a head's check sum is right.
+/// Whether the checksum of a head is correct.
 fn is_whole(head: &[u8]) -> bool {
     half(head, 36) == crc32fast::hash(&head[..36])
 }
 
-/// A file that is read.
+/// A file that is being read.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) path: PathBuf,
     file: File,
-    /// Where its index ends: what is behind that belongs to nothing.
+    /// End of the index; later bytes are unused.
     pub(crate) end: u64,
 }
 
-/// A head that is being written may be read in parts: it is read so often, with some time between.
+/// Number of attempts to read a head, which may be partly written, and the time between them.
 const HEAD_READS: u32 = 3;
 const BETWEEN_READS: Duration = Duration::from_millis(2);
 
@@ -232,7 +232,7 @@ impl Source {
         Source::of(path, file)
     }
 
-    /// Reads the index of a file that is open.
+    /// Reads the index of an open file.
     pub(crate) fn of(path: &Path, file: File) -> Result<(Source, Index), HistoryError> {
         let path = path.to_owned();
         let mut source = Source {
@@ -284,16 +284,16 @@ impl Source {
             .checked_add(size)
             .is_some_and(|end| offset >= HEAD && end <= length);
         if !is_whole(head) {
-            return Err(self.damaged(0, "the head's check sum is wrong"));
+            return Err(self.damaged(0, "the head's checksum is wrong"));
         }
         if !is_within {
-            let what = format!("the file has been cut: it is to have its index at byte {offset}");
+            let what = format!("the file is truncated: its index should begin at byte {offset}");
             return Err(self.damaged(length, &what));
         }
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
         self.read_at(offset, &mut bytes)?;
         if half(32) != crc32fast::hash(&bytes) {
-            return Err(self.damaged(offset, "the index's check sum is wrong"));
+            return Err(self.damaged(offset, "the index's checksum is wrong"));
         }
         let index: Index = serde_json::from_slice(&bytes)
             .map_err(|error| self.damaged(offset, &error.to_string()))?;
@@ -310,14 +310,11 @@ impl Source {
         if let Some(kept) = index.checkpoints.iter().find(is_behind) {
             return Err(self.damaged(
                 kept.offset,
-                "the index tells of a checkpoint that cannot be there",
+                "the index refers to a checkpoint outside the data",
             ));
         }
         match index.blocks.iter().find(is_sound) {
-            Some(block) => Err(self.damaged(
-                block.offset,
-                "the index tells of a block that cannot be there",
-            )),
+            Some(block) => Err(self.damaged(block.offset, "the index contains an invalid block")),
             None => {
                 self.end = offset.saturating_add(size);
                 Ok(index)
@@ -342,8 +339,7 @@ impl Source {
         }
     }
 
-    /// Writes another index behind all that is there: who reads meanwhile sees the old one or this
-    /// one.
+    /// Writes a new index after all existing data: concurrent readers see the old or the new one.
     pub(crate) fn put_index(&mut self, index: &Index) -> Result<(), HistoryError> {
         let put = || {
             let file = File::options().write(true).open(&self.path)?;
@@ -362,9 +358,9 @@ impl Source {
         Ok(())
     }
 
-    /// Whether what it was built from can be read.
+    /// Checks that the origin section can be read.
     pub(crate) fn check_origin(&self) -> Result<(), HistoryError> {
-        let wrong = || self.damaged(HEAD, "what it was built from cannot be read");
+        let wrong = || self.damaged(HEAD, "the origin section cannot be read");
         origin::text(&self.file).map(drop).ok_or_else(wrong)
     }
 
@@ -379,16 +375,16 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Reads a checkpoint.
+    /// Reads a checkpoint and verifies its checksum.
     pub(crate) fn checkpoint(&self, place: &CheckpointRef) -> Result<Vec<u8>, HistoryError> {
         let bytes = self.bytes_at(place.offset, place.length)?;
         match crc32fast::hash(&bytes) == place.sum {
             true => Ok(bytes),
-            false => Err(self.damaged(place.offset, "a checkpoint's check sum is wrong")),
+            false => Err(self.damaged(place.offset, "a checkpoint's checksum is wrong")),
         }
     }
 
-    /// Reads a block.
+    /// Reads a block and verifies that it is the one in the index.
     pub(crate) fn block(&self, place: &BlockRef) -> Result<Block, HistoryError> {
         let block = Block::parse(self.bytes(place)?)
             .map_err(|error| self.damaged(place.offset, &error.to_string()))?;
@@ -402,7 +398,7 @@ impl Source {
             true => Ok(block),
             false => Err(self.damaged(
                 place.offset,
-                "the block is not the one that the index tells of",
+                "the block differs from its entry in the index",
             )),
         }
     }

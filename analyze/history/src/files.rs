@@ -1,5 +1,5 @@
-//! Descriptors of processes: what each is, and what was read and written. What calls do to
-//! descriptors is known in the order of time only; the report on files follows them.
+//! Descriptors of processes: the file that each refers to, and the bytes read and written. The
+//! effect of calls on descriptors depends on the order of time; [`tracebraid_files`] follows them.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use crate::piece::Pieces;
 use crate::slices::Slices;
 use crate::varint::{self, NULL};
 
-/// How descriptors are followed.
+/// Follows descriptors.
 #[derive(Debug)]
 pub(crate) struct Files(FileFollower);
 
-/// What is known after some chunks.
+/// State after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
     seen: FollowedFiles,
-    /// What is known of descriptors, as far as calls have been played.
+    /// Use of descriptors, as far as calls have been played.
     known: Known,
     threads: Threads,
-    /// What that changes.
+    /// Changes of attributes by the calls played so far.
     pub(crate) pieces: Pieces,
 }
 
-/// What is known at a time, to go on from there.
+/// The state at a time, from which an append can continue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Kept {
     seen: FilesKept,
@@ -37,7 +37,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Whether it can have been kept.
+    /// Whether the state is consistent.
     pub(crate) fn is_sound(&self) -> bool {
         let calls = self.known.iter().map(|(_, used)| used.calls);
         self.seen.is_sound() && calls.max().unwrap_or(0) < u64::MAX / 2
@@ -48,11 +48,11 @@ impl Kept {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Known(BTreeMap<(u32, i32, i32), Used>);
 
-/// By trace and thread: what it has read and written.
+/// By trace and thread: bytes read and written.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Threads(BTreeMap<(u32, i32), (u64, u64)>);
 
-/// What is known of a descriptor.
+/// Use of a descriptor.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Used {
     is_named: bool,
@@ -62,13 +62,12 @@ struct Used {
 }
 
 impl Files {
-    /// At these times it may be asked what is known.
+    /// `times`: when [`Files::keep`] may be called.
     pub(crate) fn new(times: &[i64]) -> Files {
         Files(FileFollower::new(times.to_vec()))
     }
 
-    /// What is known at such a time, when everything before it has been played, and nothing from
-    /// there on.
+    /// The state at one of these times, after all earlier calls were played and none later.
     pub(crate) fn keep(partial: &mut Partial, time: i64) -> Kept {
         Kept {
             seen: partial.seen.keep(time),
@@ -87,12 +86,12 @@ impl Files {
         }
     }
 
-    /// Events that tell of descriptors.
+    /// Whether an event affects descriptors.
     pub(crate) fn wants(&self, event: &KernelEvent) -> bool {
         self.0.wants(event)
     }
 
-    /// Before the first chunk, behind what is known.
+    /// The state before the first chunk, after the kept state.
     pub(crate) fn behind(&self, kept: Option<&Kept>) -> Partial {
         let Some(kept) = kept.cloned() else {
             return Partial {
@@ -108,12 +107,12 @@ impl Files {
         }
     }
 
-    /// A packet begins; events may have been lost before it.
+    /// Begins a packet; events may have been lost before it.
     pub(crate) fn packet(&self, partial: &mut Partial, packet: &Packet) {
         self.0.packet(&mut partial.seen, packet);
     }
 
-    /// An event.
+    /// Takes an event.
     #[inline(never)]
     pub(crate) fn event(&self, partial: &mut Partial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         if self.wants(&event.model.event) {
@@ -121,12 +120,12 @@ impl Files {
         }
     }
 
-    /// Adds what later chunks tell.
+    /// Adds later chunks.
     pub(crate) fn merge(&self, earlier: &mut Partial, later: Partial) {
         self.0.merge(&mut earlier.seen, later.seen);
     }
 
-    /// Plays what is before a time; without one, everything.
+    /// Plays the calls before a time, or all.
     pub(crate) fn play(&self, partial: &mut Partial, slices: &Slices, until: Option<i64>) {
         let Partial {
             seen,
@@ -157,7 +156,7 @@ impl Files {
     }
 }
 
-/// Where changes are added, at a time.
+/// The destination of changes at a time.
 struct To<'p> {
     slices: &'p Slices,
     pieces: &'p mut Pieces,
@@ -196,7 +195,7 @@ impl To<'_> {
 }
 
 impl Threads {
-    /// A call of a thread has ended.
+    /// Adds the bytes of a completed call of a thread.
     fn moved(&mut self, to: &mut To<'_>, thread: (u32, i32), read: u64, written: u64) {
         let sums = self.0.entry(thread).or_default();
         for (kind, sum, more) in [
@@ -210,7 +209,7 @@ impl Threads {
         }
     }
 
-    /// Whoever had the number is gone.
+    /// Resets the sums of a thread id that is reused.
     fn born(&mut self, to: &mut To<'_>, thread: (u32, i32)) {
         let sums = self.0.remove(&thread).unwrap_or_default();
         for (kind, sum) in [
@@ -229,7 +228,8 @@ fn key(descriptor: Descriptor) -> (u32, i32, i32) {
 }
 
 impl Known {
-    /// A descriptor is that from now on. If it was not known before, it is what was used until now.
+    /// The descriptor refers to a file from now on. Its sums start anew, unless its file was
+    /// unknown before or is the same.
     fn is(
         &mut self,
         to: &mut To<'_>,
@@ -248,7 +248,7 @@ impl Known {
         to.text(AttributeKind::FileKind, key, kind.name());
     }
 
-    /// A call has ended that used it.
+    /// Adds a completed call that used the descriptor.
     fn used(&mut self, to: &mut To<'_>, descriptor: Descriptor, read: u64, written: u64) {
         let key = key(descriptor);
         let used = self.0.entry(key).or_default();
@@ -265,7 +265,7 @@ impl Known {
         }
     }
 
-    /// Those of a process from the first up to the last are closed.
+    /// Closes the descriptors of a process from `first` to `last`.
     fn closed(&mut self, to: &mut To<'_>, first: Descriptor, last: i32) {
         let (trace, process, fd) = key(first);
         if fd > last {
@@ -286,7 +286,7 @@ impl Known {
     }
 }
 
-/// What is not there need not go.
+/// Unsets the attributes that have a value.
 fn unset_numbers(to: &mut To<'_>, key: (u32, i32, i32), used: &Used) {
     for (kind, number) in [
         (AttributeKind::FileCalls, used.calls),

@@ -1,12 +1,12 @@
-//! Has what was written go to the disk while more is made, so that there is little left to wait for
-//! in the end.
+//! Flushes written data to the disk while more is produced, so that little remains to be flushed at
+//! the end.
 
 use std::fs::File;
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Bytes from which on it is worth asking the disk.
+/// Minimum number of new bytes for which the disk is asked to flush.
 const WORTH: u64 = 8 << 20;
 
 /// A thread that waits for the disk.
@@ -14,21 +14,21 @@ const WORTH: u64 = 8 << 20;
 pub(crate) struct Flusher {
     ask: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Where the file ended when the disk was asked last.
+    /// End of the file at the last flush request.
     asked: u64,
 }
 
 impl Flusher {
-    /// For a file that is empty, or holds so many bytes.
+    /// For a file of `end` bytes.
     ///
     /// # Errors
-    /// When the operating system refuses.
+    /// If the operating system refuses a duplicate of the handle or a thread.
     pub(crate) fn new(file: &File, end: u64) -> io::Result<Flusher> {
         let file = file.try_clone()?;
         let (ask, asked) = sync_channel(1);
         let thread = std::thread::Builder::new().spawn(move || {
             for () in asked {
-                // What cannot be written is told when all of it has to be.
+                // Errors are reported by the final flush.
                 let _ = file.sync_data();
             }
         })?;
@@ -39,12 +39,12 @@ impl Flusher {
         })
     }
 
-    /// The file ends there now.
+    /// The file now ends at that offset.
     pub(crate) fn wrote(&mut self, end: u64) {
         if end.saturating_sub(self.asked) < WORTH {
             return;
         }
-        // If the disk has not answered yet, the next time will do.
+        // If the previous flush is still in progress, a later call requests the next.
         if let Some(ask) = &self.ask
             && ask.try_send(()).is_ok()
         {

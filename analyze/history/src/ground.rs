@@ -14,12 +14,12 @@ use crate::kernel::wants;
 use crate::levels::{self, Levels};
 use crate::user::{self, Definition, Follows, Plan};
 
-/// Contents besides the states of CPUs, threads and disks.
+/// Optional contents, besides the states of CPUs, threads and disks.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// Attributes of an analysis that a user defined.
+    /// Attributes of a user analysis.
     pub definition: Option<Definition>,
-    /// Descriptors of processes, and bytes that are read and written.
+    /// Descriptors of processes, and the bytes read and written.
     pub files: bool,
 }
 
@@ -32,13 +32,14 @@ pub enum BuildError {
     /// The fold was cancelled.
     #[error(transparent)]
     Fold(#[from] FoldError),
-    /// The definition of an analysis asks for too much.
+    /// The definition of an analysis exceeds a limit.
     #[error("{0}")]
     Definition(String),
     /// No event changes an attribute.
     #[error(
-        "no events that tell anything: a history needs kernel events of threads, CPUs or disks (sched_switch best of all; \
-         wake-ups, system calls, interrupts, requests to disks), tracebraid's probes, or an analysis of the events that there are"
+        "no event of the trace changes an attribute: a history needs kernel events of threads, CPUs or disks (above all \
+         sched_switch; also wake-ups, system calls, interrupts, block requests), tracebraid's probes, or an analysis \
+         of other events (--analysis)"
     )]
     Nothing,
 }
@@ -47,9 +48,9 @@ pub enum BuildError {
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) input: Input,
-    /// The plan of an analysis that a user defined.
+    /// The plan of a user analysis.
     pub(crate) plan: Option<Plan>,
-    /// How descriptors are followed, if that is asked for.
+    /// Follows descriptors, if requested.
     pub(crate) files: Option<Files>,
     begin: i64,
     end: i64,
@@ -109,7 +110,7 @@ impl Ground {
         self.files.is_some()
     }
 
-    /// Facts that an analysis of a user depends on.
+    /// Properties of the traces on which the state of a user analysis depends.
     pub(crate) fn follows(&self) -> Follows {
         self.plan.as_ref().map(Plan::follows).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A history that is read: its blocks, as they are asked for.
+//! A history for queries, which reads blocks on demand.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,21 +10,20 @@ use crate::file::{BlockRef, HistoryError, Meta, Source};
 use crate::value::{ThreadState, Value};
 use crate::varint::{self, NULL};
 
-/// A history. Blocks are read, and their check sums looked at, when a query needs them; those that
-/// were used last are kept.
+/// A history. Blocks are read and verified when a query needs them; the last used ones are cached.
 #[derive(Debug)]
 pub struct History {
     source: Source,
     meta: Meta,
     texts: Vec<Arc<str>>,
-    /// Numbers of what users define, by path.
+    /// Numbers of attributes of user analyses, by path.
     custom: HashMap<String, u32>,
-    /// By level: its blocks in the order of time.
+    /// By level: blocks in the order of time.
     levels: Vec<Level>,
     kept: Mutex<Kept>,
 }
 
-/// A level: all changes, or what values are at the multiples of a grid.
+/// A level: all changes, or values at the multiples of a grid.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     pub(crate) number: u8,
@@ -32,21 +31,22 @@ pub(crate) struct Level {
     pub(crate) blocks: Vec<BlockRef>,
 }
 
-/// Blocks that were used last, by offset, and when.
+/// Cached blocks by offset, each with the time of its last use.
 #[derive(Debug, Default)]
 struct Kept {
     blocks: HashMap<u64, (u64, Arc<Block>)>,
     clock: u64,
 }
 
-/// So many blocks are kept: some megabytes.
+/// Maximum number of cached blocks, which take some megabytes.
 const MOST_KEPT: usize = 96;
 
 impl History {
     /// Opens a history.
     ///
     /// # Errors
-    /// When the file cannot be read, is none, is of another version, or its head or index is damaged.
+    /// If the file cannot be read, is not a history or of another version, or its head or index is
+    /// damaged.
     pub fn open(path: &Path) -> Result<History, HistoryError> {
         let (source, index) = Source::open(path)?;
         let mut levels: Vec<Level> = Vec::new();
@@ -61,7 +61,7 @@ impl History {
                 .last()
                 .is_some_and(|last| last.begin > block.begin || last.grid != block.grid)
             {
-                return Err(source.damaged(block.offset, "its blocks are not in the order of time"));
+                return Err(source.damaged(block.offset, "the blocks are not in the order of time"));
             }
             (level.number, level.grid) = (block.level, block.grid);
             level.blocks.push(block);
@@ -79,7 +79,7 @@ impl History {
         })
     }
 
-    /// What it is of.
+    /// Traces, range and contents of the history.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -93,7 +93,7 @@ impl History {
         }
     }
 
-    /// The attribute with that path, of a machine; what users define belongs to none.
+    /// The attribute with a path on a machine; attributes of user analyses belong to no machine.
     pub fn find(&self, path: &str, host: u32) -> Option<Attribute> {
         let own = self.custom.get(path).copied();
         own.map(|number| Attribute::new(AttributeKind::Custom, 0, number))
@@ -102,13 +102,12 @@ impl History {
             })
     }
 
-    /// Whether some value of an attribute that is kept is that text, or was of one that an append
-    /// has cut off.
+    /// Whether any stored attribute has, or before an append had, that text as a value.
     pub fn has_text(&self, text: &str) -> bool {
         self.texts.iter().any(|known| **known == *text)
     }
 
-    /// How many blocks of all changes there are, and how many coarse ones.
+    /// Number of blocks of all changes, and of coarse blocks.
     pub fn blocks(&self) -> (usize, usize) {
         let fine = self.level(0).map_or(0, |level| level.blocks.len());
         let all: usize = self.levels.iter().map(|level| level.blocks.len()).sum();
@@ -119,8 +118,8 @@ impl History {
         self.levels.get(number)
     }
 
-    /// The coarse level that shows steps of so many nanoseconds best; all changes, if none is fine
-    /// enough.
+    /// The coarsest level whose grid is at most `step` nanoseconds; all changes if every grid is
+    /// wider.
     pub(crate) fn level_for(&self, step: i64) -> Option<&Level> {
         let fits = |level: &&Level| level.number == 0 || level.grid <= step;
         self.levels
@@ -129,7 +128,7 @@ impl History {
             .find(|level| !level.blocks.is_empty() && fits(level))
     }
 
-    /// Reads a block, or takes one that was kept.
+    /// Reads a block, or returns a cached one.
     pub(crate) fn block(&self, place: &BlockRef) -> Result<Arc<Block>, HistoryError> {
         let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(block) = lock().get(place.offset) {
@@ -140,7 +139,7 @@ impl History {
         Ok(block)
     }
 
-    /// The value with that code.
+    /// The value that a code stands for.
     pub(crate) fn value_of(&self, attribute: Attribute, code: u64) -> Value {
         if code == NULL {
             return Value::Null;
@@ -164,10 +163,10 @@ impl History {
         }
     }
 
-    /// Reads everything, to see whether it is whole.
+    /// Reads the whole file and verifies it.
     ///
     /// # Errors
-    /// At the first place that is damaged.
+    /// The first damage found.
     pub fn verify(&self) -> Result<(), HistoryError> {
         self.source.check_origin()?;
         let blocks = self.levels.iter().flat_map(|level| &level.blocks);
@@ -178,7 +177,7 @@ impl History {
 }
 
 impl Level {
-    /// The block that a time is in, or the last one before it.
+    /// Index of the block that contains a time, or of the last one before it.
     pub(crate) fn find(&self, time: i64) -> Option<usize> {
         self.blocks
             .partition_point(|block| block.begin <= time)

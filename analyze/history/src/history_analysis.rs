@@ -1,4 +1,4 @@
-//! The analysis whose report is a file: chunks become slices, which are written when they are
+//! The analysis whose report is a file: chunks become slices, which are written once they are
 //! complete.
 
 use std::collections::{BTreeMap, HashSet};
@@ -23,13 +23,13 @@ use crate::slices::Slices;
 use crate::user::{self, Plan, UserMachine};
 use crate::writer::Writer;
 
-/// The analysis whose report is a file.
+/// The analysis that builds a history file.
 #[derive(Debug)]
 pub(crate) struct HistoryAnalysis {
     pub(crate) ground: Ground,
-    /// Values of attributes where reading begins.
+    /// Values of attributes at the start of reading.
     pub(crate) known: BTreeMap<Attribute, u64>,
-    /// The rest of the state there.
+    /// The rest of the state at that time.
     pub(crate) knowledge: Knowledge,
     pub(crate) output: Output,
 }
@@ -46,15 +46,15 @@ pub(crate) struct Partial {
     pub(crate) files: files::Partial,
 }
 
-/// Facts that are complete at the end only.
+/// Facts that are complete only at the end.
 pub(crate) struct Told {
-    /// How often events were lost.
+    /// Number of losses of events.
     pub(crate) losses: u64,
     pub(crate) machine: UserMachine,
 }
 
 impl HistoryAnalysis {
-    /// Passes on the slices before a time; all of them without one.
+    /// Passes on the slices before a time, or all.
     fn hand_on(&self, partial: &mut Partial, until: Option<i64>) {
         if self.ground.plan.is_some() || self.ground.files.is_some() {
             self.play_and_keep(partial, until);
@@ -68,7 +68,7 @@ impl HistoryAnalysis {
             .hand_on((&self.output.slices, recorded), until, more, to);
     }
 
-    /// Jobs that can be done now.
+    /// Jobs that can run now.
     fn jobs(&self) -> Vec<Slice<'_, Partial>> {
         let jobs = self.output.pipeline().take_jobs();
         jobs.into_iter().map(|job| self.slice(job)).collect()
@@ -81,7 +81,7 @@ impl HistoryAnalysis {
         })
     }
 
-    /// Plays the slices before a time, and keeps the state at the checkpoints among them.
+    /// Plays the slices before a time, and stores the state at the checkpoints among them.
     fn play_and_keep(&self, partial: &mut Partial, until: Option<i64>) {
         let times = self
             .output
@@ -113,7 +113,7 @@ impl HistoryAnalysis {
         }
     }
 
-    /// A packet of a CPU begins; events may have been lost before it.
+    /// Begins a packet of a CPU; events may have been lost before it.
     fn of_kernel(&self, partial: &mut Partial, packet: &Packet) {
         partial.kernel.packet(&self.output.slices, packet);
         if let Some(files) = &self.ground.files {
@@ -181,7 +181,7 @@ impl Analysis for HistoryAnalysis {
     #[inline(always)]
     fn event(&self, partial: &mut Partial, record: &mut Record<'_>) {
         let slices = &self.output.slices;
-        // A switch belongs to the thread that it takes from the CPU.
+        // A switch belongs to the thread that leaves the CPU.
         if let Some(plan) = &self.ground.plan {
             partial.user.event(plan, record);
         }
@@ -200,7 +200,7 @@ impl Analysis for HistoryAnalysis {
             }
             if let Some(files) = &self.ground.files {
                 files.event(&mut partial.files, event, body);
-                // Some of the events matter for descriptors only.
+                // Some events affect descriptors only.
                 if !wants(&event.model.event) {
                     return;
                 }
@@ -229,7 +229,7 @@ impl Analysis for HistoryAnalysis {
         partial: &mut Partial,
         watermark: Timestamp,
     ) -> Vec<Slice<'a, Partial>> {
-        // After the last chunk nothing is left.
+        // No slice remains after the last chunk.
         let until = Some(watermark.0).filter(|&until| until < i64::MAX);
         self.hand_on(partial, until);
         self.jobs()
@@ -249,7 +249,7 @@ impl Analysis for HistoryAnalysis {
     }
 }
 
-/// From complete slices to the file.
+/// Writes complete slices to the file.
 #[derive(Debug)]
 pub(crate) struct Output {
     slices: Slices,
@@ -261,7 +261,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Times at which the state is kept.
+    /// `times`: when the state is stored.
     pub(crate) fn new(
         slices: Slices,
         times: Vec<i64>,
@@ -280,7 +280,7 @@ impl Output {
         lock(&self.pipeline)
     }
 
-    /// Does what is left, on this thread.
+    /// Runs the remaining jobs on this thread.
     fn complete(&self) {
         loop {
             let jobs = self.pipeline().take_jobs();

@@ -1,7 +1,7 @@
-//! From kernel events to changes of attributes.
+//! Translates kernel events into changes of attributes.
 //!
-//! An event sets attributes to values that it tells by itself, or with the thread that runs on its
-//! CPU, which the CPU's own switches tell. So no CPU needs to know of others, but for requests of
+//! An event sets attributes to values that the event contains, or of the thread that runs on its
+//! CPU, which the CPU's own switches show. So no CPU depends on others, except for requests to
 //! block devices ([`crate::disks`]).
 
 use std::collections::BTreeMap;
@@ -24,40 +24,40 @@ use crate::slices::Slices;
 use crate::value::ThreadState;
 use crate::varint::{self, NULL};
 
-/// What is known after some chunks.
+/// State after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
     lanes: Lanes,
     pieces: ByCpu<Pieces>,
     requests: Items<Request>,
     disks: Disks,
-    /// What the disks' requests change.
+    /// Changes of attributes of disks.
     of_disks: Pieces,
     ends: Ends,
     pub(crate) losses: u64,
-    /// Nothing came before.
+    /// True if the part begins with the trace.
     is_first: bool,
-    /// Slices before that one have been handed on.
+    /// Earlier slices have been passed on.
     handed_on: usize,
 }
 
-/// What is known of a CPU: the thread that runs there.
+/// State of a CPU: the thread that runs there.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Active {
     tid: Option<i32>,
 }
 
-/// What whoever runs there does.
+/// An action of the running thread.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum KernelStep {
     Enter(Syscall),
     Exit,
     Named(Comm),
-    /// Events were lost: what it does from now on is not known.
+    /// Events were lost: the state of the thread is unknown from now on.
     Lost,
 }
 
-/// Events that tell of attributes.
+/// Events that change attributes.
 pub(crate) fn wants(event: &KernelEvent) -> bool {
     use KernelEvent::*;
     match event {
@@ -72,7 +72,7 @@ pub(crate) fn wants(event: &KernelEvent) -> bool {
     }
 }
 
-/// A CPU at a time: what is known of it, and where changes are added.
+/// A CPU at a time, with the destination of changes.
 struct At<'p> {
     slices: &'p Slices,
     lanes: &'p mut Lanes,
@@ -89,7 +89,7 @@ const UNKNOWN_NUMBER: u16 = 0x100;
 
 type Lanes = ByCpu<Lane<Active, KernelStep>>;
 
-/// Steps of a chunk that waited for those before it.
+/// Joins a chunk whose first steps depend on earlier chunks.
 struct Joining<'p> {
     lanes: &'p mut Lanes,
     is_first: bool,
@@ -123,7 +123,7 @@ impl Joining<'_> {
 }
 
 impl Partial {
-    /// Before a chunk: the first, or another one.
+    /// The state before a chunk.
     pub(crate) fn new(is_first: bool) -> Partial {
         Partial {
             is_first,
@@ -131,7 +131,7 @@ impl Partial {
         }
     }
 
-    /// Before the first chunk that is read, behind what a history knows already.
+    /// The state before the first chunk that is read, after the kept part of a history.
     pub(crate) fn behind(values: &BTreeMap<Attribute, u64>) -> Partial {
         let mut partial = Partial::new(true);
         for (attribute, code) in values {
@@ -157,7 +157,7 @@ impl Partial {
         partial
     }
 
-    /// Something happens on a CPU.
+    /// The state of a CPU at the time of an event.
     #[inline(always)]
     fn at<'p>(&'p mut self, slices: &'p Slices, cpu: CpuKey, time: i64) -> At<'p> {
         let time = self.pieces.get(cpu).see(time);
@@ -172,9 +172,10 @@ impl Partial {
         }
     }
 
-    /// A packet begins; events may have been lost before it.
+    /// Begins a packet; events may have been lost before it.
     pub(crate) fn packet(&mut self, slices: &Slices, packet: &Packet) {
-        // Where a chunk may begin, so that it does not matter where one does.
+        // A chunk may begin at any packet, so names are repeated at each: the file must not depend
+        // on chunks.
         self.pieces.get(packet.cpu).forget_names();
         if !packet.lost_before {
             return;
@@ -196,7 +197,7 @@ impl Partial {
         }
     }
 
-    /// An event.
+    /// Applies an event.
     #[inline(always)]
     pub(crate) fn event(
         &mut self,
@@ -236,7 +237,7 @@ impl Partial {
         }
     }
 
-    /// Adds what later chunks tell.
+    /// Adds later chunks.
     pub(crate) fn merge(&mut self, slices: &Slices, later: Partial) {
         let latest = |(cpu, pieces): &(CpuKey, Pieces)| (*cpu, Latest(pieces.latest()));
         let mut joining = Joining {
@@ -259,12 +260,12 @@ impl Partial {
         self.losses += later.losses;
     }
 
-    /// A chunk ends: what only adding changes needs is dropped.
+    /// Ends a chunk: drops the state that only adding changes needs.
     pub(crate) fn end(&mut self) {
         self.pieces.iter_mut().for_each(|(_, pieces)| pieces.end());
     }
 
-    /// Hands on the slices before a time, with more of them; all, if no time is given.
+    /// Passes on the slices before a time, or all, with the changes in `more`.
     pub(crate) fn hand_on(
         &mut self,
         (slices, recorded): (&Slices, &Recorded),
@@ -300,7 +301,7 @@ impl Partial {
         self.handed_on = self.handed_on.max(ready);
     }
 
-    /// Adds the changes at ends of CPUs. Each end is the beginning of a slice.
+    /// Adds the changes at ends of CPUs. Each end is the start of a slice.
     fn end_cpus(
         &mut self,
         slices: &Slices,
@@ -359,14 +360,14 @@ impl At<'_> {
         pieces.name(self.slices, self.time, self.cpu.trace, tid, name);
     }
 
-    /// Another thread runs there from now on.
+    /// Another thread runs on the CPU from now on.
     fn goes_over(&mut self, tid: Option<i32>) {
         self.lanes
             .get(self.cpu)
             .goes_over(self.time, Active { tid });
     }
 
-    /// That thread, or whoever runs there, does something.
+    /// Applies a step of that thread, or of the running thread.
     #[inline(always)]
     fn by(&mut self, tid: Option<i32>, step: KernelStep) {
         match tid {
@@ -375,7 +376,7 @@ impl At<'_> {
         }
     }
 
-    /// Whoever runs there does something.
+    /// Applies a step of the running thread.
     #[inline(always)]
     fn step(&mut self, step: KernelStep) {
         let is_first = self.is_first;
@@ -392,7 +393,7 @@ impl At<'_> {
 
     #[inline(always)]
     fn done(&mut self, tid: i32, step: KernelStep) {
-        // Idle threads are as many as CPUs, and have one number.
+        // There is an idle thread on each CPU, all with id 0.
         if tid == 0 {
             return;
         }
@@ -410,7 +411,7 @@ impl At<'_> {
             }
             KernelStep::Exit => self.set_thread(AttributeKind::ThreadSyscall, tid, NULL),
             KernelStep::Named(name) => {
-                // It may have waited until now, and then nothing before it is known here.
+                // The step may have waited until now; the names before it are then unknown here.
                 self.pieces.get(self.cpu).forget_name(tid);
                 self.name(tid, name);
                 self.pieces.get(self.cpu).forget_name(tid);
@@ -507,7 +508,7 @@ impl At<'_> {
         let is_ready = wakeup.step != WakeStep::Waking;
         let tells = recorded.wake((self.cpu, self.time), || self.time, is_ready, target);
         match wakeup.step {
-            // The thread may run on a CPU that was not recorded, or be taken there.
+            // The thread may run, or start to run, on a CPU that was not recorded.
             _ if !tells.is_whole() => self.set_thread(AttributeKind::ThreadState, tid, NULL),
             WakeStep::WakeupNew => self.set_state(tid, ThreadState::Woken),
             _ => self.set_thread(AttributeKind::ThreadState, tid, WAKE),
@@ -593,8 +594,8 @@ impl At<'_> {
         }
     }
 
-    /// Of the CPU that an event names: there its attributes are set by its own events alone, so
-    /// they are told apart by kind.
+    /// Sets an attribute of the CPU that an event names. Only events of that kind set it, so other
+    /// events of the CPU do not interfere.
     fn of_cpu(&mut self, kind: AttributeKind, cpu: Option<i64>, value: Option<i64>) {
         if let Some(cpu) = cpu.and_then(|cpu| u32::try_from(cpu).ok()) {
             self.set(
@@ -604,7 +605,7 @@ impl At<'_> {
         }
     }
 
-    /// A thread is made, whoever had its number before.
+    /// A thread is created; its id may have been used before.
     fn fork(&mut self, recorded: &Recorded, fork: &Fork, body: &mut Body<'_, '_>) {
         let Some(child) = fork.child_tid.get(body).filter(|&child| child != 0) else {
             return;
@@ -631,7 +632,8 @@ impl At<'_> {
         );
     }
 
-    /// It has another name, and, if it was not the process's first thread, that one's number.
+    /// A thread executes a program: its name changes, and, unless it was the first thread of its
+    /// process, its id becomes that of the first.
     fn exec(&mut self, exec: &Exec, body: &mut Body<'_, '_>) {
         let path = exec.path.as_ref().and_then(|path| path.bytes(body));
         let name = path.map(Comm::of_program);
@@ -648,13 +650,13 @@ impl At<'_> {
             self.goes_over(Some(tid));
         }
         if let Some(name) = name {
-            // It may not be known yet whose it is.
+            // The running thread may not be known yet.
             self.pieces.get(self.cpu).forget_names();
             self.by(tid, KernelStep::Named(name));
         }
     }
 
-    /// Nothing more is told of a thread.
+    /// Unsets all attributes of a thread.
     fn gone(&mut self, tid: i32) {
         for kind in AttributeKind::KEPT
             .into_iter()
@@ -670,7 +672,7 @@ fn get(field: Option<&IntField>, body: &mut Body<'_, '_>) -> Option<i64> {
     field.and_then(|field| field.get(body))
 }
 
-/// What a thread does that has left its CPU.
+/// State of a thread that has left its CPU.
 fn left(state: TaskState) -> ThreadState {
     match state {
         TaskState::Runnable | TaskState::Preempted => ThreadState::Preempted,

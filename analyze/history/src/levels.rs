@@ -1,9 +1,8 @@
-//! Coarse levels: what attributes are at the multiples of a grid, for those who look at long times
-//! at once.
+//! Coarse levels: values of attributes at the multiples of a grid, for queries over long intervals.
 //!
-//! A change at a time shows at the first multiple of the grid at or after it; of several that show
-//! at one multiple, the last. Each level's grid is [`FACTOR`] times as wide as that of the one
-//! below, of whose changes its own are made.
+//! A change takes effect at the first multiple of the grid at or after its time; of several changes
+//! for one multiple, the last takes precedence. The grid of each level is [`FACTOR`] times as wide
+//! as that of the level below, from whose changes the level is made.
 
 use crate::attribute::Attribute;
 use crate::block::BlockSpan;
@@ -12,17 +11,18 @@ use crate::encode::{ceil, put_coarse};
 use crate::run::Run;
 use crate::varint::NULL;
 
-/// How much wider each grid is.
+/// Ratio of the grids of successive levels.
 const FACTOR: i64 = 8;
-/// Multiples of a grid that a block holds.
+/// Number of multiples of a grid in a block.
 const CELLS: i64 = 4096;
-/// No level has fewer multiples than that in the trace: screens show about as many.
+/// Minimum number of multiples of a grid in the trace: about the width of a screen.
 const FEWEST: i64 = 1024;
 const MOST_LEVELS: usize = 12;
 /// Bytes of a trace for each multiple of the finest grid.
 const CELL_BYTES: u64 = 16 << 10;
 
-/// The finest grid that suits a trace of so many nanoseconds and bytes: a power of two.
+/// The finest grid for a trace of that duration in nanoseconds and that size in bytes: a power of
+/// two.
 pub(crate) fn finest(duration: u64, bytes: u64) -> i64 {
     let cells = (bytes / CELL_BYTES).max(1);
     let grid = (duration / cells).clamp(1 << 10, 1 << 50);
@@ -38,21 +38,21 @@ pub(crate) struct Levels {
 #[derive(Clone, Debug)]
 struct Level {
     grid: i64,
-    /// Changes that wait for their block to be complete.
+    /// Changes of blocks that are not complete yet.
     pending: ByAttribute<Vec<(i64, u64)>>,
-    /// When the first of them shows; never, if there is none.
+    /// Time of the first pending change; `i64::MAX` without pending changes.
     first: i64,
-    /// What was in the last block, by attribute; not null.
+    /// Values at the end of the last block, by attribute, without nulls.
     values: ByAttribute<u64>,
 }
 
-/// A block of a level, or a part of it.
+/// A block of a level, or the part of it that belongs to a shard.
 #[derive(Debug)]
 pub(crate) struct Coarse {
     pub(crate) place: BlockSpan,
     /// In the order of attributes.
     pub(crate) runs: Vec<(Attribute, Run)>,
-    /// Bytes that these take, about.
+    /// Approximate size of the runs in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -74,7 +74,7 @@ impl Levels {
         }
     }
 
-    /// An attribute changes, as the finest grid shows it.
+    /// Adds changes of an attribute, on the finest grid.
     pub(crate) fn add(&mut self, attribute: Attribute, changes: impl Iterator<Item = (i64, u64)>) {
         if let Some(level) = self.levels.first_mut() {
             level.add(attribute, changes);
@@ -88,20 +88,20 @@ impl Levels {
             .collect()
     }
 
-    /// What an attribute is behind the blocks of a level that are there already.
+    /// Sets the value of an attribute after the existing blocks of a level.
     pub(crate) fn know(&mut self, level: u8, attribute: Attribute, code: u64) {
         if let Some(level) = self.level(level) {
             level.values.insert(attribute, code);
         }
     }
 
-    /// What attributes are behind the blocks of a level so far, in order, but null.
+    /// Values after the blocks of a level so far, by attribute, without nulls.
     pub(crate) fn snapshot(&mut self, level: u8) -> Vec<(Attribute, u64)> {
         self.level(level)
             .map_or_else(Vec::new, |level| sorted(&level.values))
     }
 
-    /// How many these are.
+    /// Number of these values.
     pub(crate) fn count(&self, level: u8) -> usize {
         let level = usize::from(level)
             .checked_sub(1)
@@ -109,7 +109,7 @@ impl Levels {
         level.map_or(0, |level| level.values.len())
     }
 
-    /// By level: up to when its blocks are complete when nothing will change before a time.
+    /// By level: the time up to which blocks are complete, if no change before `until` follows.
     pub(crate) fn complete_until(&self, mut until: i64) -> Vec<i64> {
         let levels = self.levels.iter();
         let ends = levels.map(|level| {
@@ -119,7 +119,7 @@ impl Levels {
         ends.collect()
     }
 
-    /// Changes of an attribute that one level alone does not know yet.
+    /// Adds changes of an attribute to one level only.
     pub(crate) fn refill(
         &mut self,
         level: u8,
@@ -138,7 +138,7 @@ impl Levels {
         self.levels.get_mut(usize::from(number).checked_sub(1)?)
     }
 
-    /// Gives the blocks that are complete when nothing will change before a time.
+    /// Passes on the blocks that are complete, if no change before `until` follows.
     pub(crate) fn complete(&mut self, mut until: i64, mut to: impl FnMut(Coarse)) {
         for at in 0..self.levels.len() {
             let (lower, upper) = self.levels.split_at_mut(at + 1);
@@ -153,13 +153,13 @@ impl Levels {
                 }
                 to(coarse);
             }
-            // The level above learns only what is in complete blocks.
+            // The level above receives only the content of complete blocks.
             until = level.first_open(until);
         }
     }
 }
 
-/// Nanoseconds that a block of a level is long.
+/// Length of a block of a level, in nanoseconds.
 pub(crate) fn span(grid: i64) -> i64 {
     grid.saturating_mul(CELLS)
 }
@@ -173,7 +173,7 @@ impl Level {
         }
     }
 
-    /// The changes of the level below.
+    /// Adds the changes of the level below.
     fn take(&mut self, attribute: Attribute, grid: i64, run: &Run) {
         let steps = crate::run::Steps::new(run.first.0, &run.bytes);
         let changes = [run.first].into_iter().chain(steps);
@@ -183,8 +183,8 @@ impl Level {
         );
     }
 
-    /// When the first block begins to which something may be added: nothing will change before
-    /// `until`.
+    /// Start of the first block that may still receive changes, if no change before `until`
+    /// follows.
     fn first_open(&self, until: i64) -> i64 {
         match until {
             i64::MAX => until,
@@ -200,13 +200,13 @@ impl Level {
         firsts.map(|change| change.0).min()
     }
 
-    /// The first block with changes, if none can be added to it any longer.
+    /// The first block with changes, if it cannot receive any more.
     fn next_block(&mut self, level: u8, until: i64) -> Option<Coarse> {
         let span = span(self.grid);
         let first = Some(self.first).filter(|&first| first != i64::MAX)?;
         let begin = first.div_euclid(span).saturating_mul(span);
         let end = begin.saturating_add(span);
-        // What happens from then on shows there or later.
+        // Later changes take effect at this time or later.
         if ceil(until, self.grid) < end && until != i64::MAX {
             return None;
         }
@@ -241,7 +241,7 @@ impl Level {
     }
 }
 
-/// The run of changes that change something, and the value behind them.
+/// The run of effective changes, and the value after them.
 fn run_of(changes: impl Iterator<Item = (i64, u64)>, mut value: u64) -> (Option<Run>, u64) {
     let mut run: Option<Run> = None;
     let mut last = 0;
@@ -323,8 +323,8 @@ mod tests {
         let mut levels = Levels::new(4, 1 << 20);
         levels.add(attribute, [(10, 5), (120_000, 6)].into_iter());
         let mut blocks = Vec::new();
-        // Nothing more shows on the second level before 131072, but the first one's last block
-        // before that is open.
+        // The second level is complete up to 131072, except for the first level's last block before
+        // that, which is still open.
         levels.complete(131_050, |coarse| blocks.push(coarse.place));
         assert!(blocks.iter().all(|place| place.level == 1), "{blocks:?}");
         levels.complete(i64::MAX, |coarse| blocks.push(coarse.place));

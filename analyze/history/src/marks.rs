@@ -1,5 +1,5 @@
-//! How far the streams of a trace were read, and whether another state of the trace goes on from
-//! there.
+//! Records how far the streams of a trace were read, and whether another state of the trace
+//! continues from there.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::ClockConversion;
@@ -9,33 +9,33 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 /// A stream, and how far it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamMark {
-    /// Index of its trace.
+    /// Index of the trace.
     pub trace: u32,
-    /// Index of its class.
+    /// Index of the stream class.
     pub class: usize,
-    /// Its id within its class.
+    /// Id of the stream within its class.
     pub id: Option<u64>,
-    /// Name of its first file.
+    /// Name of the stream's first file.
     pub file: String,
-    /// How many of its packets were read.
+    /// Number of packets that were read.
     pub packets: u64,
-    /// CRC-32 of what all of these but the last say of themselves.
+    /// CRC-32 of the headers of these packets, except the last.
     before: u32,
-    /// Of what the last says, which may have been incomplete.
+    /// CRC-32 of the header of the last packet, which may have been incomplete.
     last: u32,
 }
 
-/// What a trace has that a history does not know.
+/// The part of a trace that a history does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// How many packets.
+    /// Number of packets.
     pub(crate) packets: u64,
-    /// Nothing changes before that time.
+    /// No value changes earlier, in nanoseconds from the origin.
     pub(crate) since: i64,
 }
 
 impl StreamMark {
-    /// Those of a trace set, all of which is read.
+    /// The marks of a trace set that is read completely.
     pub(crate) fn of(set: &TraceSet) -> Vec<StreamMark> {
         let traces = (0..).zip(&set.traces);
         let marks = traces.flat_map(|(index, trace)| {
@@ -64,30 +64,30 @@ impl StreamMark {
         place == (index, stream.class, stream.id) && self.file == name(stream)
     }
 
-    /// Where its first file is, for people: files of several traces may have one name.
+    /// Path of the first file, for messages: files of several traces may have the same name.
     fn place(&self, trace: &Trace) -> String {
         let directory = trace.paths.first().cloned().unwrap_or_default();
         directory.join(&self.file).display().to_string()
     }
 
-    /// The first packet that is new, or has become another one.
+    /// Index of the first packet that is new or has changed.
     fn first_new(&self, trace: &Trace, stream: &Stream) -> Result<usize, String> {
         let known = usize::try_from(self.packets).unwrap_or(usize::MAX);
         if known > stream.packets.len() {
             let left = stream.packets.len();
             let place = self.place(trace);
-            return Err(format!("{place} has {left} packets, and had {known}"));
+            return Err(format!("{place} has {left} packets, but had {known}"));
         }
         let (before, last) = sums(trace, stream, known);
         match (before == self.before, last == self.last) {
-            (false, _) => Err(format!("{} holds other packets", self.place(trace))),
+            (false, _) => Err(format!("{} contains other packets", self.place(trace))),
             (_, true) => Ok(known),
             (_, false) => Ok(known.saturating_sub(1)),
         }
     }
 }
 
-/// What is new in a trace set since marks were made; else why it is another one.
+/// The growth of a trace set since the marks were made; an error if it is a different trace.
 pub(crate) fn growth(marks: &[StreamMark], set: &TraceSet) -> Result<Option<Growth>, String> {
     let mut growth: Option<Growth> = None;
     let mut found = 0;
@@ -116,12 +116,12 @@ impl Growth {
     }
 }
 
-/// What a stream has from a packet on.
+/// The growth of a stream from a packet on.
 fn of_stream(trace: &Trace, stream: &Stream, first: usize) -> Option<Growth> {
     let clock = trace.clock(stream);
     let new = stream.packets.get(first..)?;
     let begins = new.iter().map(|packet| time(clock, packet.begin));
-    // What the last packet before tells behind its own end, counts as of the next one's beginning.
+    // Events of the last packet after its recorded end count from the start of the next packet.
     let before = first
         .checked_sub(1)
         .and_then(|before| stream.packets.get(before));
@@ -134,7 +134,7 @@ fn of_stream(trace: &Trace, stream: &Stream, first: usize) -> Option<Growth> {
     Some(Growth { packets, since })
 }
 
-/// When something happens that may not say when: then it may be at any time.
+/// The time of a packet boundary; the minimum if it was not recorded, since it may be any time.
 pub(crate) fn time(clock: Option<ClockConversion>, cycles: Option<u64>) -> i64 {
     let time = clock
         .zip(cycles)
@@ -142,7 +142,7 @@ pub(crate) fn time(clock: Option<ClockConversion>, cycles: Option<u64>) -> i64 {
     time.unwrap_or(i64::MIN)
 }
 
-/// Names a stream that is there no longer.
+/// Describes a stream that no longer exists.
 fn lost(marks: &[StreamMark], set: &TraceSet) -> String {
     let is_there = |mark: &&StreamMark| {
         let trace = set.traces.get(mark.trace as usize);
@@ -155,14 +155,14 @@ fn lost(marks: &[StreamMark], set: &TraceSet) -> String {
     };
     let lost = marks.iter().find(|mark| !is_there(mark));
     let Some(mark) = lost else {
-        return "a stream is not there".to_owned();
+        return "a stream is missing".to_owned();
     };
     match set.traces.get(mark.trace as usize) {
-        Some(trace) => format!("{} is not there", mark.place(trace)),
+        Some(trace) => format!("{} is missing", mark.place(trace)),
         None => {
             let (file, number) = (&mark.file, u64::from(mark.trace) + 1);
             format!(
-                "{file} of the trace number {number} is not there, since there are {} traces",
+                "{file} of trace {number} is missing: only {} traces were given",
                 set.traces.len()
             )
         }
@@ -174,7 +174,7 @@ fn name(stream: &Stream) -> String {
     file.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Check sums of what the first packets say of themselves: of all but the last, and of that.
+/// Checksums of the headers of the first packets: of all but the last, and of the last.
 fn sums(trace: &Trace, stream: &Stream, packets: usize) -> (u32, u32) {
     let clock = trace.clock(stream);
     let packets = stream.packets.get(..packets).unwrap_or_default();

@@ -1,8 +1,9 @@
-//! What a history is built from, told at its beginning: where its end is gone, and with it the
-//! index, it can be built again all the same.
+//! The source of a history, stored at the beginning of its file: if the end of the file, which
+//! contains the index, is lost, the history can still be rebuilt.
 //!
 //! ```text
-//! origin  "TBORIGIN", the length of what follows (u32), its CRC-32 (u32), and JSON: paths, analysis, streams; little-endian
+//! origin  little-endian: "TBORIGIN", length of the JSON (u32), its CRC-32 (u32), and the JSON:
+//!         paths, analysis, streams
 //! ```
 
 use std::fs::File;
@@ -14,9 +15,9 @@ use crate::file::{HEAD, Meta};
 const MAGIC: [u8; 8] = *b"TBORIGIN";
 const BEFORE: usize = 16;
 
-/// Its bytes, of a history that is built now.
+/// The bytes of the origin section.
 pub(crate) fn bytes(meta: &Meta) -> Vec<u8> {
-    // A path that is no UTF-8 cannot be told: then nothing is.
+    // A path that is not valid UTF-8 cannot be serialized; the section is then empty.
     let text = serde_json::to_vec(meta).unwrap_or_default();
     let mut bytes = MAGIC.to_vec();
     bytes.extend((text.len() as u32).to_le_bytes());
@@ -25,17 +26,16 @@ pub(crate) fn bytes(meta: &Meta) -> Vec<u8> {
     bytes
 }
 
-/// What a file that may be damaged was built from: its paths, its analysis, and the streams that
-/// were read.
+/// The source of a history whose file may be damaged: paths, analysis and streams.
 ///
-/// None if that is damaged, too, or the file is no history.
+/// `None` if the section is damaged, too, or the file is not a history.
 pub fn origin(path: &Path) -> Option<Meta> {
-    // Opening a pipe would wait for who writes to it.
+    // Opening a pipe would block until another process writes to it.
     let file = path.is_file().then(|| File::open(path).ok())??;
     serde_json::from_slice(&text(&file)?).ok()
 }
 
-/// What stands there, if it is sound.
+/// The JSON of the section, if it is intact.
 pub(crate) fn text(file: &File) -> Option<Vec<u8>> {
     let mut before = [0; BEFORE];
     file.read_exact_at(&mut before, HEAD).ok()?;

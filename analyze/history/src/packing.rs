@@ -1,17 +1,17 @@
-//! Bodies of blocks that are smaller on disk.
+//! Compression of block bodies.
 //!
-//! Where threads live shortly, a block has many attributes that change once or twice: what each
-//! begins with is most of it, and repeats itself. Bodies of long runs do so less, and packing them
-//! would cost more time than all else that is done for them.
+//! If threads are short-lived, a block has many attributes that change once or twice: their
+//! directory entries are most of it, and are repetitive. Bodies of long runs are less so, and
+//! packing them would take more time than all other work on them.
 
-/// Fast, and nearly as small as the slower ones on such bodies.
+/// zstd level: fast, and on such bodies nearly as effective as slower levels.
 const LEVEL: i32 = 3;
-/// Bytes of an unpacked body for each of a packed one, at most: a few would else take all memory.
+/// Maximum ratio of unpacked to packed size: otherwise a few bytes could fill the memory.
 const MOST_TIMES: usize = 64;
-/// How long it is unpacked, before it: as u64, little-endian.
+/// Size of the unpacked length that precedes the data: a u64, little-endian.
 const LENGTH: usize = 8;
 
-/// The body, packed; none if that is not smaller.
+/// The packed body; `None` if it is not smaller.
 pub(crate) fn pack(body: &[u8]) -> Option<Vec<u8>> {
     let mut packed = Vec::with_capacity(LENGTH + zstd_safe::compress_bound(body.len()));
     packed.extend_from_slice(&(body.len() as u64).to_le_bytes());
@@ -22,7 +22,7 @@ pub(crate) fn pack(body: &[u8]) -> Option<Vec<u8>> {
     is_worth.then_some(packed)
 }
 
-/// The body that was packed; none if it makes no sense.
+/// The unpacked body; `None` if the data is invalid.
 pub(crate) fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     let (length, frame) = packed.split_at_checked(LENGTH)?;
     let length = usize::try_from(u64::from_le_bytes(length.try_into().ok()?)).ok()?;
@@ -52,7 +52,7 @@ mod tests {
         let packed = pack(&body).expect("it is smaller");
         assert!(packed.len() < body.len() / 4, "{}", packed.len());
         assert_eq!(unpack(&packed), Some(body));
-        // Each byte less, or a length that is not true, is noticed.
+        // Truncation or a wrong length is detected.
         assert_eq!(unpack(&packed[..packed.len() - 1]), None);
         for length in [0, 59_999, 60_001, u64::MAX] {
             let mut wrong = packed.clone();
@@ -65,7 +65,7 @@ mod tests {
     fn what_is_not_smaller_is_not_packed() {
         assert_eq!(pack(b""), None);
         assert_eq!(pack(b"once"), None);
-        // Nor what few bytes would tell all of.
+        // Nor a body that would exceed the ratio.
         assert_eq!(pack(&[0; 100_000]), None);
     }
 

@@ -1,4 +1,4 @@
-//! What a chunk tells of attributes: their changes, by CPU and slice.
+//! Changes of attributes in a chunk, by CPU and slice.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -13,9 +13,10 @@ use crate::slices::Slices;
 use crate::user::put;
 use crate::varint;
 
-/// What happens to an attribute, as it is kept: a code of a value, or this.
+/// Code of a wake-up, which is stored in place of the code of a value.
 ///
-/// A thread that waits has been woken: it waits for a CPU. One that does not is left as it is.
+/// A waiting thread becomes woken, that is, it waits for a CPU. A thread that is not waiting keeps
+/// its state.
 pub(crate) const WAKE: u64 = u64::MAX;
 
 /// Greater numbers have no code in [`Form::Any`].
@@ -26,47 +27,47 @@ const MOST_NUMBER: i64 = 1 << 60;
 pub(crate) struct Change {
     pub(crate) time: i64,
     pub(crate) attribute: u64,
-    /// A code of a value; of a text its place in the piece; of a counter what is added; or
-    /// [`WAKE`].
+    /// The code of a value; for a text its index in the piece, plus 1; for a counter the increment;
+    /// or [`WAKE`].
     pub(crate) code: u64,
 }
 
-/// The changes that events of one CPU tell, in one slice.
+/// The changes by events of one CPU in one slice.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Piece {
     pub(crate) slice: usize,
     /// In the order of time.
     pub(crate) changes: Vec<Change>,
     pub(crate) texts: Vec<String>,
-    /// How often events were lost.
+    /// Number of losses of events.
     pub(crate) losses: u64,
 }
 
-/// Pieces of a CPU. Those of one slice are in the order of time; but for steps that had to wait for
-/// the chunk before, which stand in pieces of their own.
+/// Pieces of a CPU. The pieces of a slice are in the order of time, except for steps that depended
+/// on an earlier chunk, which are in pieces of their own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Pieces {
     pub(crate) pieces: Vec<Piece>,
-    /// The first and the latest event.
+    /// Times of the first and the latest event.
     seen: Option<(i64, i64)>,
-    /// When the slice of the piece ends that changes are added to.
+    /// End of the slice of the current piece.
     #[serde(skip)]
     end: Option<i64>,
-    /// Names of threads that it tells.
+    /// Last names of threads in the current piece.
     #[serde(skip)]
     names: HashMap<i32, Comm, BuildHasherDefault<KeyHasher>>,
-    /// Its texts: names, and others by number.
+    /// Indexes of texts in the current piece: names of threads.
     #[serde(skip)]
     places: HashMap<Comm, u64>,
     #[serde(skip)]
     numbered: Vec<u32>,
-    /// Its texts: those of which there are many.
+    /// Indexes of texts in the current piece: arbitrary texts.
     #[serde(skip)]
     strings: HashMap<String, u64>,
 }
 
 impl Pieces {
-    /// Something happens: gives the time, held where the clock goes back.
+    /// Records the time of an event. Returns the time, or the latest one if the clock went back.
     #[inline(always)]
     pub(crate) fn see(&mut self, time: i64) -> i64 {
         match &mut self.seen {
@@ -81,12 +82,12 @@ impl Pieces {
         }
     }
 
-    /// The latest that was seen.
+    /// The latest time of an event.
     pub(crate) fn latest(&self) -> i64 {
         self.seen.map_or(i64::MIN, |(_, latest)| latest)
     }
 
-    /// The piece that a time belongs to, where changes are added.
+    /// The piece to which changes at a time are added.
     #[inline(always)]
     fn at(&mut self, slices: &Slices, time: i64) -> &mut Piece {
         if self.end.is_none_or(|end| time >= end) {
@@ -100,7 +101,7 @@ impl Pieces {
     fn next_piece(&mut self, slices: &Slices, time: i64) {
         let slice = slices.find(time);
         self.end = Some(slices.end(slice));
-        // About as much happens in each slice.
+        // Slices contain about the same number of changes.
         let room = self.pieces.last().map_or(0, |last| last.changes.len());
         self.pieces.push(Piece {
             slice,
@@ -113,12 +114,12 @@ impl Pieces {
         self.strings.clear();
     }
 
-    /// Events were lost.
+    /// Records a loss of events.
     pub(crate) fn lose(&mut self, slices: &Slices, time: i64) {
         self.at(slices, time).losses += 1;
     }
 
-    /// An attribute takes a value, by its code.
+    /// Sets an attribute to the value with a code.
     #[inline(always)]
     pub(crate) fn set(&mut self, slices: &Slices, time: i64, attribute: Attribute, code: u64) {
         let attribute = attribute.bits();
@@ -129,7 +130,7 @@ impl Pieces {
         });
     }
 
-    /// An attribute takes a number as its value.
+    /// Sets an attribute to a number.
     #[inline(always)]
     pub(crate) fn set_number(
         &mut self,
@@ -141,15 +142,15 @@ impl Pieces {
         self.set(slices, time, attribute, varint::code(number));
     }
 
-    /// That much is added to a counter.
+    /// Adds to a counter.
     pub(crate) fn add(&mut self, slices: &Slices, time: i64, attribute: Attribute, more: i64) {
         self.set(slices, time, attribute, varint::fold(more));
     }
 
-    /// A thread has that name.
+    /// Sets the name of a thread.
     pub(crate) fn name(&mut self, slices: &Slices, time: i64, host: u32, tid: i32, name: Comm) {
         self.at(slices, time);
-        // Each switch tells it again.
+        // Each switch contains the names again.
         if self.names.insert(tid, name) == Some(name) {
             return;
         }
@@ -163,17 +164,17 @@ impl Pieces {
         self.set(slices, time, attribute, place + 1);
     }
 
-    /// What name a thread with that number has is told anew.
+    /// The next name of the thread is recorded again, even if it is equal.
     pub(crate) fn forget_name(&mut self, tid: i32) {
         self.names.remove(&tid);
     }
 
-    /// What names threads have is told anew: chunks begin here.
+    /// The next name of each thread is recorded again, even if it is equal: a chunk may begin here.
     pub(crate) fn forget_names(&mut self) {
         self.names.clear();
     }
 
-    /// An attribute takes one of few texts as its value, which a number stands for.
+    /// Sets an attribute to one of a few texts, identified by number.
     #[inline]
     pub(crate) fn set_text(
         &mut self,
@@ -190,7 +191,7 @@ impl Pieces {
         if self.numbered.len() <= number {
             self.numbered.resize(number + 1, 0);
         }
-        // One more than its place; 0 for one that has none.
+        // Index plus 1; 0 if the text has none yet.
         let place = &mut self.numbered[number];
         if *place == 0 {
             *place = push(texts, text()) as u32 + 1;
@@ -199,8 +200,8 @@ impl Pieces {
         self.set(slices, time, attribute, code);
     }
 
-    /// An attribute takes whatever value. What is no whole number, or one of more than 60 bits, is
-    /// kept as a text.
+    /// Sets an attribute to any value. Values other than whole numbers of at most 60 bits are
+    /// stored as texts.
     pub(crate) fn set_any(
         &mut self,
         slices: &Slices,
@@ -226,7 +227,7 @@ impl Pieces {
         self.set(slices, time, attribute, code);
     }
 
-    /// An attribute takes a text as its value, one of many.
+    /// Sets an attribute to an arbitrary text.
     pub(crate) fn set_string(
         &mut self,
         slices: &Slices,
@@ -238,7 +239,7 @@ impl Pieces {
         self.set(slices, time, attribute, code);
     }
 
-    /// The place of a text in the piece that a time belongs to.
+    /// The index of a text in the piece of a time.
     fn place(&mut self, slices: &Slices, time: i64, text: &str) -> u64 {
         self.at(slices, time);
         let last = self.pieces.len() - 1;
@@ -251,7 +252,7 @@ impl Pieces {
         place
     }
 
-    /// No changes are added for now: drops what only adding needs.
+    /// Ends a chunk: drops the state that only adding changes needs.
     pub(crate) fn end(&mut self) {
         self.end = None;
         self.names = HashMap::default();
@@ -260,7 +261,7 @@ impl Pieces {
         self.strings = HashMap::new();
     }
 
-    /// Adds what later chunks tell. Where the clock goes back between chunks, changes are held.
+    /// Adds later chunks. If the clock goes back between chunks, the times of changes are held.
     pub(crate) fn append(&mut self, slices: &Slices, later: Pieces) {
         let latest = self.latest();
         match later.seen {
@@ -277,7 +278,7 @@ impl Pieces {
         self.end = None;
     }
 
-    /// Adds a piece of which some changes come too early.
+    /// Adds a piece that begins before the latest event.
     fn hold(&mut self, slices: &Slices, piece: Piece) {
         let latest = self.latest();
         if piece.losses > 0 {
@@ -303,7 +304,7 @@ impl Pieces {
         self.end = None;
     }
 
-    /// Takes the pieces of slices before that one.
+    /// Takes the pieces of earlier slices.
     pub(crate) fn take_before(&mut self, slice: usize) -> Vec<Piece> {
         let pieces = std::mem::take(&mut self.pieces);
         let (before, rest) = pieces.into_iter().partition(|piece| piece.slice < slice);

@@ -1,10 +1,10 @@
-//! From complete slices to the file, in jobs that any thread does.
+//! Writes complete slices to the file, in jobs that any thread runs.
 //!
-//! Each slice is encoded ([`crate::encode`]); slices are settled in groups, whose texts are united
-//! first, by all shards of attributes beside each other ([`crate::shard`]); then each block is put
-//! together ([`crate::assembly`]). What is done one after the other depends on the number of
-//! slices, shards and texts: [`Pipeline::done`] passes on what jobs have found, numbers texts, and
-//! assigns the offsets in the file at which jobs write blocks ([`crate::batch`]).
+//! Each slice is encoded ([`crate::encode`]); slices are settled in groups, whose texts are merged
+//! first, by all shards of attributes in parallel ([`crate::shard`]); then each block is assembled
+//! ([`crate::assembly`]). The sequential work depends only on the number of slices, shards and
+//! texts: [`Pipeline::done`] passes on the results of jobs, numbers texts, and assigns the offsets
+//! in the file at which jobs write blocks ([`crate::batch`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,25 +24,25 @@ use crate::snapshots::{LATER, Weight};
 use crate::texts::{GroupTexts, SliceTexts};
 use crate::writer::Writer;
 
-/// Slices that are settled together: more of them cost less, fewer keep less in memory.
+/// Number of slices that are settled together: more cost less time, fewer use less memory.
 const GROUP: usize = LATER;
 
 /// Work that any thread can do.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// Encodes a slice, in grids of so many nanoseconds.
+    /// Encodes a slice, with a grid in nanoseconds.
     Encode(usize, Vec<Piece>, i64),
-    /// Unites the texts of a group of slices.
+    /// Merges the texts of a group of slices.
     Unite(usize, Vec<Vec<String>>),
-    /// Settles a group, of one shard.
+    /// Settles a group in one shard.
     Settle(usize, Box<Shard>, Vec<Part>, Arc<Order>),
-    /// Puts a block together.
+    /// Assembles a block.
     Assemble(Box<Assembly>),
     /// Writes blocks to the file.
     Write(Batch),
 }
 
-/// What was found.
+/// The result of a job.
 #[derive(Debug)]
 pub(crate) enum Done {
     Encoded(usize, Encoded),
@@ -54,7 +54,7 @@ pub(crate) enum Done {
 }
 
 impl Job {
-    /// Does it.
+    /// Runs the job.
     pub(crate) fn run(self) -> Done {
         match self {
             Job::Encode(slice, pieces, grid) => Done::Encoded(slice, encode(pieces, grid)),
@@ -69,26 +69,26 @@ impl Job {
     }
 }
 
-/// Some slices, one behind the other.
+/// Consecutive slices.
 #[derive(Debug, Default)]
 struct Group {
     encoded: Vec<Encoded>,
-    /// Once they are united.
+    /// Set once the texts are merged.
     texts: Option<Vec<SliceTexts>>,
     order: Option<Arc<Order>>,
     /// By shard.
     settled: Vec<Settled>,
 }
 
-/// What is under way.
+/// State of the jobs.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     slices: Slices,
     grid: i64,
-    /// Its shards are away while a group is settled.
+    /// The shards are absent while a group is settled.
     pub(crate) settling: Settling,
     groups: BTreeMap<usize, Group>,
-    /// The group that is settled now, or next.
+    /// The group that is settled now or next.
     next: usize,
     ready: Vec<Job>,
     pub(crate) writer: Writer,
@@ -96,7 +96,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// Of these slices, into that file.
+    /// The pipeline of these slices into a file.
     pub(crate) fn new(slices: Slices, grid: i64, settling: Settling, writer: Writer) -> Pipeline {
         Pipeline {
             slices,
@@ -110,17 +110,17 @@ impl Pipeline {
         }
     }
 
-    /// A slice is complete. They come in their order.
+    /// Takes a complete slice. Slices come in order.
     pub(crate) fn take(&mut self, slice: usize, pieces: Vec<Piece>) {
         self.ready.push(Job::Encode(slice, pieces, self.grid));
     }
 
-    /// Jobs that can be done now: [`Pipeline::done`] is told what they found, in this order.
+    /// Jobs that can run now; pass their results to [`Pipeline::done`] in this order.
     pub(crate) fn take_jobs(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.ready)
     }
 
-    /// Takes what a job has found.
+    /// Takes the result of a job.
     pub(crate) fn done(&mut self, done: Done) {
         match done {
             Done::Encoded(slice, encoded) => self.encoded(slice, encoded),
@@ -174,7 +174,7 @@ impl Pipeline {
         self.settle_next();
     }
 
-    /// Begins to settle the next group, if it is encoded and the one before is settled.
+    /// Starts to settle the next group, if it is encoded and the previous group is settled.
     fn settle_next(&mut self) {
         let is_free = self.settling.shards.0.len() == SHARDS;
         let until = self
@@ -227,7 +227,7 @@ impl Pipeline {
         self.settle_next();
     }
 
-    /// Has the blocks of a group put together.
+    /// Creates the jobs that assemble the blocks of a group.
     fn assemble(&mut self, number: usize, group: Group) {
         let slices = self.slices_of(number);
         let Group {
@@ -270,8 +270,8 @@ impl Pipeline {
         self.ready.extend(coarse);
     }
 
-    /// The place of a slice, of the times of its first and its latest change; none if nothing
-    /// changes in it. That of the first slice begins with its first change.
+    /// The span of a slice, given the times of its first and last change; `None` without changes.
+    /// The span of the first slice begins with the first change.
     fn place(&self, slice: usize, extent: Option<(i64, i64)>) -> Option<BlockSpan> {
         let (first, latest) = extent?;
         let begin = match self.slices.begin(slice) {
@@ -290,7 +290,7 @@ impl Pipeline {
         })
     }
 
-    /// Completes the file. Gives its length.
+    /// Completes the file. Returns its length.
     pub(crate) fn finish(
         self,
         meta: Meta,

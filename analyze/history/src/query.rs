@@ -1,4 +1,4 @@
-//! Questions to a history.
+//! Queries of a history.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use crate::history::{History, Level};
 use crate::value::Value;
 use crate::varint::NULL;
 
-/// A value, and since when an attribute has it: as far as the question reaches.
+/// A value with the time from which an attribute has it, limited to the range of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Since {
     /// In nanoseconds from the origin.
     pub time: i64,
-    /// From then on.
+    /// The value from then on.
     pub value: Value,
 }
 
 impl History {
-    /// From when on nothing is known of an attribute, since the trace of its machine ends before
-    /// others.
+    /// The time from which values of an attribute are unknown, because the trace of its machine
+    /// ends before the others.
     fn known_until(&self, attribute: Attribute) -> i64 {
         let meta = self.meta();
         let end = meta.ends.get(attribute.host() as usize).copied().flatten();
         match end {
-            // Those of analyses may be about anything.
+            // Attributes of user analyses may combine several machines.
             Some(end) if end < meta.end && attribute.kind() != AttributeKind::Custom => end + 1,
             _ => i64::MAX,
         }
     }
 
-    /// What all attributes are at a time that `choose` chooses, in their order; those that are null
-    /// are left out.
+    /// The values of all attributes that `choose` selects, at a time, in the order of attributes,
+    /// without nulls.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn at(
         &self,
         time: i64,
@@ -72,7 +72,7 @@ impl History {
         known.chain(kept).collect()
     }
 
-    /// Adds the attributes that have not changed yet in a block: back to the last snapshot.
+    /// Adds the attributes that have not changed yet in a block, going back to the last snapshot.
     fn complete(
         &self,
         level: &Level,
@@ -103,11 +103,11 @@ impl History {
         Ok(())
     }
 
-    /// The attributes that have a value at `from`, or get one before `to`, that `choose` chooses,
-    /// in their order.
+    /// The attributes that have a value at `from` or receive one before `to`, and that `choose`
+    /// selects, in their order.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn met(
         &self,
         from: i64,
@@ -136,10 +136,10 @@ impl History {
         Ok(met.into_iter().collect())
     }
 
-    /// What an attribute is at a time.
+    /// The value of an attribute at a time.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn value(&self, attribute: Attribute, time: i64) -> Result<Value, HistoryError> {
         if attribute.kind() == AttributeKind::CpuState {
             return self.cpu_state(attribute, time);
@@ -174,7 +174,7 @@ impl History {
         self.code_before(level, at, attribute)
     }
 
-    /// The code of an attribute's value when a block begins.
+    /// The code of an attribute's value at the start of a block.
     fn code_before(
         &self,
         level: &Level,
@@ -196,11 +196,11 @@ impl History {
         Ok(NULL)
     }
 
-    /// What an attribute is from a time on and its changes until before another time. The first one
-    /// tells what it is at `from`, with that time.
+    /// The value of an attribute at `from`, and its changes after `from` and before `to`. The first
+    /// element is the value at `from`, with that time.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn changes(
         &self,
         attribute: Attribute,
@@ -221,7 +221,7 @@ impl History {
         Ok(found)
     }
 
-    /// Tells the changes after `from` and before `to`, until `tell` gives false.
+    /// Passes the changes after `from` and before `to` to `tell` until it returns false.
     fn each_change(
         &self,
         attribute: Attribute,
@@ -268,7 +268,7 @@ impl History {
     /// The first change after a time.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn next_change(
         &self,
         attribute: Attribute,
@@ -285,7 +285,7 @@ impl History {
     /// The last change before a time.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn previous_change(
         &self,
         attribute: Attribute,
@@ -320,11 +320,11 @@ impl History {
         Ok(None)
     }
 
-    /// The first time, not before `from` and before `to`, at which an attribute is what is asked
-    /// for.
+    /// The first time from `from` on and before `to` at which `is_it` holds for the value of an
+    /// attribute.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn first(
         &self,
         attribute: Attribute,
@@ -342,14 +342,14 @@ impl History {
         Ok(found)
     }
 
-    /// What attributes are at so many times, at equal distances from `from` on and before `to`:
-    /// what a screen shows.
+    /// The values of attributes at `samples` times at equal distances, from `from` on and before
+    /// `to`, as for a screen.
     ///
-    /// Where these are wider apart than the finest grid of the history, each value is that of a
-    /// time shortly before: the last multiple of a grid that is no wider than the distance.
+    /// If the distance is wider than the finest grid of the history, each value is that of a
+    /// slightly earlier time: the last multiple of a grid that is no wider than the distance.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn sampled(
         &self,
         attributes: &[Attribute],
@@ -374,7 +374,7 @@ impl History {
         attributes.iter().map(row).collect()
     }
 
-    /// What an attribute is at times, which are in order.
+    /// The values of an attribute at ascending times.
     pub(crate) fn row(
         &self,
         level: &Level,

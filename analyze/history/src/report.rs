@@ -1,4 +1,4 @@
-//! How long attributes had which values.
+//! Durations of the values of attributes.
 
 use std::collections::BTreeMap;
 
@@ -10,46 +10,46 @@ use crate::history::History;
 use crate::user;
 use crate::value::Value;
 
-/// Numbers that measure or count something, with more values than that or of which no value comes
-/// back, are told by their least, average and greatest value.
+/// Maximum number of values that a report lists for numbers that measure or count. If there are
+/// more, or if no value recurs, the report has minimum, average and maximum instead.
 const FEW: usize = 16;
 
-/// What one attribute, or several together, had as values over a range.
+/// The values of one or several attributes over a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Texts, states, numbers that name something, and others of few values: by value.
+    /// By value: texts, states, numbers that identify, and numbers with few values.
     pub values: BTreeMap<Value, Times>,
-    /// Of numbers with many values that measure or count something.
+    /// For numbers that measure or count and have many values.
     pub numbers: Option<Numbers>,
 }
 
-/// How often and how long there was a value.
+/// Number and durations of the occurrences of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
-    /// Nanoseconds in all.
+    /// Total duration in nanoseconds.
     pub total_ns: u64,
-    /// How often it began, with that at the beginning of the range.
+    /// Number of occurrences, including one at the start of the range.
     pub times: u64,
-    /// The longest stretch.
+    /// Duration of the longest occurrence, in nanoseconds.
     pub longest_ns: u64,
 }
 
-/// What a number was.
+/// Statistics of a number over time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Numbers {
-    /// The least one.
+    /// Minimum.
     pub min: i64,
-    /// The average over the time in which it had a value.
+    /// Average over the time in which the attribute had a value.
     pub average: f64,
-    /// The greatest one.
+    /// Maximum.
     pub max: i64,
-    /// At the beginning of the range, or when it first had a value.
+    /// Value at the start of the range, or the first value after it.
     pub first: i64,
-    /// At the end of the range, or when it last had a value.
+    /// Value at the end of the range, or the last value before it.
     pub last: i64,
-    /// Nanoseconds with a value.
+    /// Duration with a value, in nanoseconds.
     pub known_ns: u64,
-    /// How often it became another one.
+    /// Number of changes.
     pub changes: u64,
 }
 
@@ -68,7 +68,7 @@ impl Times {
 }
 
 impl Report {
-    /// Adds another attribute's, by value; numbers of many values stay apart.
+    /// Adds the report of another attribute, by value; does not combine `numbers`.
     pub fn join(&mut self, other: Report) {
         for (value, times) in other.values {
             self.values.entry(value).or_default().join(times);
@@ -77,10 +77,10 @@ impl Report {
 }
 
 impl History {
-    /// What an attribute had as values from a time on until before another one.
+    /// The values of an attribute from `from` on and before `to`.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn report(
         &self,
         attribute: Attribute,
@@ -101,7 +101,7 @@ impl History {
         }
         values.remove(&Value::Null);
         let are_numbers = values.keys().all(|value| matches!(value, Value::Number(_)));
-        // Sums only grow: none of their values comes back.
+        // Sums only grow, so none of their values recurs.
         let is_sum = values.len() > 2 && values.values().all(|times| times.times == 1);
         let are_many = are_numbers && self.is_quantity(attribute) && (is_sum || values.len() > FEW);
         let numbers = numbers.filter(|_| are_many).map(Folded::finish);
@@ -111,14 +111,14 @@ impl History {
         Ok(Report { values, numbers })
     }
 
-    /// Whether an average of its numbers means something: see [`Kind::is_quantity`]. Of what probes
-    /// tell it is known, too.
+    /// Whether the average of the attribute's numbers is meaningful: see
+    /// `AttributeKind::is_quantity`. Also known for attributes of probes.
     fn is_quantity(&self, attribute: Attribute) -> bool {
         attribute.kind().is_quantity() && !user::names_thread(&self.path(attribute))
     }
 }
 
-/// A value ends that lasted so long.
+/// Records the end of a value that lasted `lasted` nanoseconds.
 fn end(
     values: &mut BTreeMap<Value, Times>,
     numbers: &mut Option<Folded>,
@@ -133,7 +133,7 @@ fn end(
     values.entry(value).or_default().add(lasted);
 }
 
-/// A number over time.
+/// Statistics of a number, with weights by time.
 struct Folded {
     min: i64,
     max: i64,

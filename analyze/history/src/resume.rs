@@ -1,4 +1,4 @@
-//! Taking up a history where it was cut: what stays of it, and what has to be known there.
+//! Continues a history at a cut: keeps the part before it, and restores the state there.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,21 +11,21 @@ use crate::settling::Settling;
 use crate::varint::NULL;
 use crate::writer::Writer;
 
-/// A file with so many bytes of no use is written anew, when these are more than those of use.
+/// If more bytes than this, and more than the used ones, are unused, the file is copied.
 const MOST_UNUSED: u64 = 1 << 20;
 
-/// A history that is gone on with.
+/// A history that is being continued.
 pub(crate) struct Resumed {
     pub(crate) writer: Writer,
     pub(crate) settling: Settling,
-    /// What attributes are where it was cut.
+    /// Values of attributes at the cut.
     pub(crate) values: BTreeMap<Attribute, u64>,
-    /// How often events were lost before.
+    /// Number of losses of events before the cut.
     pub(crate) losses: u64,
 }
 
-/// Takes up a history at a time, to be that `of` those traces: where no slice begins, there is
-/// none, and nothing stays.
+/// Continues a history at a time, as a history `of` these traces. Without a cut, nothing of it is
+/// kept.
 pub(crate) fn resume(
     source: &Source,
     index: Index,
@@ -119,7 +119,7 @@ fn settling(levels: Levels, index: &Index, values: &BTreeMap<Attribute, u64>) ->
     settling
 }
 
-/// What stays: blocks that end before the cut, but coarse ones only if the grids are the same.
+/// The kept part: blocks that end before the cut; coarse blocks only if the grids are the same.
 fn kept(mut index: Index, cut: i64, levels: &[(u8, i64)]) -> Index {
     let is_known =
         |block: &BlockRef| block.level == 0 || levels.contains(&(block.level, block.grid));
@@ -141,7 +141,7 @@ fn of_level(index: &Index, level: u8) -> impl DoubleEndedIterator<Item = &BlockR
         .filter(move |block| block.level == level)
 }
 
-/// What attributes are behind the blocks of a level, but null: codes.
+/// Codes of attributes after the blocks of a level, without nulls.
 fn after(
     source: &Source,
     index: &Index,
@@ -168,7 +168,7 @@ fn after(
     Ok(values)
 }
 
-/// Changes behind that time are not in the blocks of a level that stay.
+/// The kept blocks of a level do not contain changes after this time.
 fn refilled_from(index: &Index, (level, grid): (u8, i64), cut: i64) -> i64 {
     match of_level(index, level).next() {
         Some(_) => {
@@ -181,7 +181,7 @@ fn refilled_from(index: &Index, (level, grid): (u8, i64), cut: i64) -> i64 {
     }
 }
 
-/// Writes the coarse blocks to which nothing is added any longer.
+/// Writes the coarse blocks that are complete.
 fn complete(settling: &mut Settling, writer: &mut Writer, until: i64) -> io::Result<()> {
     let snapshots = settling.coarse_snapshots(until);
     let shards = settling.shards.0.iter_mut();
@@ -196,7 +196,7 @@ fn complete(settling: &mut Settling, writer: &mut Writer, until: i64) -> io::Res
     })
 }
 
-/// Gives a level the changes of a block that it does not know.
+/// Adds the changes of a block to a level that lacks them.
 fn refill(
     source: &Source,
     settling: &mut Settling,

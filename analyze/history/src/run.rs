@@ -1,36 +1,36 @@
-//! A run: the changes of one attribute within a block, one behind the other.
+//! A run: the consecutive changes of one attribute within a block.
 //!
-//! The first change stands apart (in the block's directory), so that it can be left out when it
-//! turns out to change nothing. Each later one is a number with the time since the one before, in
-//! its upper bits, and the code of the value in its lowest four; codes that do not fit follow as a
-//! number of their own.
+//! The first change is stored separately (in the block's directory), so that it can be dropped if
+//! it turns out to have no effect. Each later change is a number with the time since the previous
+//! one in its upper bits and the code of the value in its lowest four; codes that do not fit follow
+//! as another number.
 
 use crate::varint::{self, Numbers};
 
 const SMALL_BITS: u32 = 4;
-/// The code follows.
+/// Marks a code that follows as another number.
 const LARGE: u64 = (1 << SMALL_BITS) - 1;
-/// Times between changes are shorter than that: 9 years.
+/// Maximum time between changes, in grids: 9 years at 1 ns.
 const MOST_STEP: u64 = 1 << 58;
 
-/// A change: when, and the code of the value from then on.
+/// A change: its time, and the code of the value from then on.
 pub(crate) type Change = (i64, u64);
 
 /// The changes of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The first one.
+    /// The first change.
     pub(crate) first: Change,
-    /// The code of the last one.
+    /// The code of the last change.
     pub(crate) last: u64,
-    /// How many follow the first.
+    /// Number of changes after the first.
     pub(crate) more: u64,
-    /// These.
+    /// The changes after the first, encoded.
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Run {
-    /// With one change.
+    /// A run of one change.
     pub(crate) fn new(first: Change) -> Run {
         Run {
             first,
@@ -40,13 +40,13 @@ impl Run {
         }
     }
 
-    /// Bytes that it takes in a block, about.
+    /// Approximate size in a block, in bytes.
     pub(crate) fn size(&self) -> u64 {
         const HEAD: u64 = 8;
         HEAD + self.bytes.len() as u64
     }
 
-    /// Adds a change, so much later than the one before.
+    /// Adds a change, `step` later than the previous one.
     #[inline]
     pub(crate) fn push(&mut self, step: u64, code: u64) {
         let step = step.min(MOST_STEP) << SMALL_BITS;
@@ -60,8 +60,7 @@ impl Run {
         self.more += 1;
     }
 
-    /// The same with another code in its first change; later ones that change nothing then are left
-    /// out.
+    /// Replaces the code of the first change; drops later changes that have no effect then.
     pub(crate) fn with_first_code(self, code: u64) -> Run {
         let mut run = Run::new((self.first.0, code));
         let mut before = self.first.0;
@@ -74,7 +73,7 @@ impl Run {
         run
     }
 
-    /// The same without its first change; `None` if there is no other.
+    /// Drops the first change; `None` if it is the only one.
     pub(crate) fn without_first(mut self) -> Option<Run> {
         let mut steps = Steps::new(self.first.0, &self.bytes);
         let first = steps.next()?;
@@ -86,7 +85,7 @@ impl Run {
     }
 }
 
-/// The changes that follow the first one.
+/// Iterates over the changes after the first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps<'b> {
     time: i64,

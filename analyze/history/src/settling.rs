@@ -1,4 +1,5 @@
-//! How slices are settled one after the other: the shards, and which blocks get a snapshot.
+//! The sequential part of settling slices: the shards, and the choice of blocks that get a
+//! snapshot.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +10,19 @@ use crate::shard::{CoarseParts, Shards};
 use crate::snapshots::{CoarseSnapshots, FineSnapshots};
 use crate::varint::NULL;
 
-/// The state behind the slices that were settled.
+/// The state after the slices that were settled.
 #[derive(Clone, Debug)]
 pub(crate) struct Settling {
     pub(crate) shards: Shards,
     pub(crate) fine_snapshots: FineSnapshots,
     pub(crate) coarse_snapshots: CoarseSnapshots,
-    /// By coarse level, from 1 on: up to when its blocks were complete.
+    /// By coarse level, from 1 on: the time up to which its blocks were complete.
     complete_until: Vec<i64>,
     levels: Levels,
 }
 
 impl Settling {
-    /// Nothing is known yet.
+    /// The state before the first slice.
     pub(crate) fn new(levels: Levels) -> Settling {
         Settling {
             shards: Shards::new(&levels),
@@ -39,8 +40,8 @@ impl Settling {
         slices.iter().map(of_slice).collect()
     }
 
-    /// By coarse level: whether the first of its blocks that will be complete, as nothing will
-    /// change before a time, has a snapshot.
+    /// By coarse level: whether the next block to be completed, if no change before `until`
+    /// follows, has a snapshot.
     pub(crate) fn coarse_snapshots(&mut self, until: i64) -> Vec<bool> {
         let ends = self.levels.complete_until(until);
         let known = std::mem::replace(&mut self.complete_until, ends);
@@ -54,7 +55,7 @@ impl Settling {
         is_worth.collect()
     }
 
-    /// The coarse blocks that shards have taken out, each of all shards, in their order.
+    /// The coarse blocks that shards have completed, each with the parts of all shards, in order.
     pub(crate) fn coarse(&mut self, of_shards: impl Iterator<Item = CoarseParts>) -> Vec<Assembly> {
         let mut blocks: BTreeMap<(u8, i64), (Assembly, u64)> = BTreeMap::new();
         let mut snapshots: Vec<Option<Vec<_>>> = Vec::new();

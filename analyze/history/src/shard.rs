@@ -1,9 +1,8 @@
-//! A shard of attributes, and what they are as far as slices have been settled.
+//! A shard of attributes, with their values after the slices that were settled.
 //!
-//! What a slice could not know when it was encoded, the values before it, is known here: changes
-//! that change nothing are left out, wake-ups that came first are settled, and sums get their
-//! beginning. Attributes are divided into shards by their numbers, so that all shards are settled
-//! beside each other.
+//! The shard resolves the state that was unknown when a slice was encoded, the values before it:
+//! changes without effect are dropped, initial wake-ups are resolved, and sums get their base.
+//! Attributes are divided into shards by their numbers, so that all shards are settled in parallel.
 
 use std::collections::BTreeMap;
 
@@ -17,34 +16,34 @@ use crate::run::Run;
 use crate::texts::SliceTexts;
 use crate::varint::NULL;
 
-/// Runs of a block, each with the code when the block begins.
+/// Runs of a block, each with the code at the start of the block.
 pub(crate) type Runs = Vec<(Attribute, Run, u64)>;
 
-/// Values when a block begins, in the order of attributes.
+/// Values at the start of a block, in the order of attributes.
 pub(crate) type Snapshot = Vec<(Attribute, u64)>;
 
-/// Some of the attributes.
+/// A subset of the attributes.
 #[derive(Clone, Debug)]
 pub(crate) struct Shard {
-    /// After all slices so far, but null.
+    /// Values after all slices so far, without nulls.
     pub(crate) values: ByAttribute<u64>,
     levels: Levels,
 }
 
-/// How a group of slices is settled.
+/// The common input of all shards for a group of slices.
 #[derive(Debug)]
 pub(crate) struct Order {
     /// By slice.
     pub(crate) texts: Vec<SliceTexts>,
     /// By slice: whether its block has a snapshot.
     pub(crate) snapshots: Vec<bool>,
-    /// By level, from 1 on: whether the first block that is complete now has a snapshot.
+    /// By level, from 1 on: whether the first block that is completed now has a snapshot.
     pub(crate) coarse_snapshots: Vec<bool>,
-    /// When the last slice of the group ends.
+    /// End of the last slice of the group.
     pub(crate) until: i64,
 }
 
-/// Its part of a group of slices.
+/// A shard's part of a group of slices.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
     /// By slice.
@@ -52,28 +51,28 @@ pub(crate) struct Settled {
     pub(crate) coarse: CoarseParts,
 }
 
-/// Its part of a slice.
+/// A shard's part of a slice.
 #[derive(Debug, Default)]
 pub(crate) struct SettledSlice {
-    /// How many attributes have a value when it begins.
+    /// Number of attributes with a value at the start of the slice.
     pub(crate) attributes: usize,
-    /// Bytes that its runs take, about.
+    /// Approximate size of the runs, in bytes.
     pub(crate) bytes: u64,
-    /// These, if the block has a snapshot.
+    /// Values at the start of the slice, if the block has a snapshot.
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) runs: Runs,
 }
 
-/// Its part of the coarse blocks that are complete.
+/// A shard's part of the coarse blocks that are completed.
 #[derive(Debug, Default)]
 pub(crate) struct CoarseParts {
     pub(crate) blocks: Vec<Coarse>,
-    /// By level, from 1 on: what is known before the first of them, if that was asked for.
+    /// By level, from 1 on: values before the first of these blocks, if it has a snapshot.
     pub(crate) snapshots: Vec<Option<Snapshot>>,
 }
 
 impl Shard {
-    /// Settles its part of a group of slices.
+    /// Settles the shard's part of a group of slices.
     pub(crate) fn settle(&mut self, parts: Vec<Part>, order: &Order) -> Settled {
         let of_slices = parts.into_iter().zip(&order.texts).zip(&order.snapshots);
         let slices = of_slices.map(|((part, texts), wants_snapshot)| {
@@ -117,8 +116,7 @@ impl Shard {
         runs
     }
 
-    /// Takes out the coarse blocks to which nothing is added any longer, as nothing will change
-    /// before a time.
+    /// Takes the coarse blocks that are complete, if no change before `until` follows.
     pub(crate) fn complete(&mut self, until: i64, snapshots: &[bool]) -> CoarseParts {
         let of_levels = (1..).zip(snapshots);
         let snapshots =
@@ -138,7 +136,7 @@ impl Shard {
 pub(crate) struct Shards(pub(crate) Vec<Shard>);
 
 impl Shards {
-    /// Nothing is known yet.
+    /// The shards before the first slice.
     pub(crate) fn new(levels: &Levels) -> Shards {
         let shard = Shard {
             values: ByAttribute::default(),
@@ -147,7 +145,7 @@ impl Shards {
         Shards(vec![shard; SHARDS])
     }
 
-    /// What attributes are behind what a history holds.
+    /// Sets the values of attributes after the kept part of a history.
     pub(crate) fn take_over(&mut self, values: &BTreeMap<Attribute, u64>) {
         for (&attribute, &code) in values {
             if let Some(shard) = self.0.get_mut(shard_of(attribute.bits())) {
@@ -156,7 +154,7 @@ impl Shards {
         }
     }
 
-    /// What attributes are behind the blocks of a level that are there already.
+    /// Sets the values of attributes after the kept blocks of a level.
     pub(crate) fn go_on(&mut self, level: u8, values: BTreeMap<Attribute, u64>) {
         for (attribute, code) in values {
             if let Some(shard) = self.0.get_mut(shard_of(attribute.bits())) {
@@ -165,7 +163,7 @@ impl Shards {
         }
     }
 
-    /// Changes of an attribute that one level alone does not know yet.
+    /// Adds changes of an attribute to one level only.
     pub(crate) fn refill(
         &mut self,
         level: u8,
@@ -177,13 +175,13 @@ impl Shards {
         }
     }
 
-    /// How many attributes have a value behind the last block of a level.
+    /// Number of attributes with a value after the last block of a level.
     pub(crate) fn count_of_level(&self, level: u8) -> usize {
         self.0.iter().map(|shard| shard.levels.count(level)).sum()
     }
 }
 
-/// What codes of a run mean behind what came before its slice.
+/// The meaning of the codes in a run, given the value before its slice.
 struct Terms<'t> {
     form: Form,
     before: u64,
@@ -200,7 +198,7 @@ impl<'t> Terms<'t> {
         }
     }
 
-    /// The code in the file's terms.
+    /// Converts a code of the slice to a code of the file.
     fn global(&self, code: u64) -> u64 {
         if let Some(text) = self.form.text_of(code) {
             let number = self.texts.number(text as usize - 1);
@@ -215,7 +213,7 @@ impl<'t> Terms<'t> {
         }
     }
 
-    /// The run with its first change settled: left out if it changes nothing.
+    /// Resolves the first change of a run; drops it if it has no effect.
     fn settle(&self, mut run: Run) -> Option<Run> {
         while self.global(run.first.1) == self.before {
             run = run.without_first()?;

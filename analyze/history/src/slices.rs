@@ -1,26 +1,27 @@
-//! The slices of time that blocks of a history stand for.
+//! The slices of time that correspond to the blocks of a history.
 //!
-//! They are made of the beginnings of packets, so that each holds about as many bytes of the trace
-//! whatever its events' rate; the same whoever builds the history, in however many chunks. A slice
-//! also begins where the recording of a CPU ends, since values change there without an event.
+//! Slices begin at the starts of packets, so that each contains about the same number of bytes of
+//! the trace, whatever the rate of events, and so that they do not depend on the chunks of a build.
+//! A slice also begins where the recording of a CPU ends, since values change there without an
+//! event.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_follow::Recorded;
 
-/// Bytes of packets from which on a slice is closed.
+/// Minimum size of the packets of a slice, in bytes.
 const SLICE_BYTES: u64 = 512 << 10;
 
-/// Slices of time, one behind the other.
+/// Consecutive slices of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slices {
-    /// When each begins but the first, which begins with the first event. In order, all different.
+    /// Starts of all slices but the first, which begins with the first event. Strictly ascending.
     begins: Vec<i64>,
-    /// When the first one begins, if others are before it.
+    /// Start of the first slice, if earlier slices are not included.
     first: Option<i64>,
 }
 
 impl Slices {
-    /// Slices of a trace set, with a beginning at each of `recorded.ends()`.
+    /// Slices of a trace set; each of `recorded.ends()` is the start of a slice.
     pub(crate) fn of(set: &TraceSet, recorded: &Recorded) -> Slices {
         let mut packets: Vec<(i64, u64)> = Vec::new();
         for trace in &set.traces {
@@ -45,7 +46,7 @@ impl Slices {
         slices
     }
 
-    /// Of packets, in the order of time: when they begin, and their bytes.
+    /// Slices of packets, given their starts and sizes in the order of time.
     fn new(packets: &[(i64, u64)], threshold: u64) -> Slices {
         let mut begins: Vec<i64> = Vec::new();
         let mut bytes: u64 = 0;
@@ -63,13 +64,13 @@ impl Slices {
         }
     }
 
-    /// The last beginning of a slice at or before a time.
+    /// The last start of a slice at or before a time.
     pub(crate) fn last_begin(&self, time: i64) -> Option<i64> {
         let behind = self.begins.partition_point(|&begin| begin <= time);
         self.begins.get(behind.checked_sub(1)?).copied()
     }
 
-    /// Those from one that begins then on.
+    /// The slices from the one that begins at `first` on.
     pub(crate) fn behind(self, first: i64) -> Slices {
         Slices {
             begins: self
@@ -81,7 +82,7 @@ impl Slices {
         }
     }
 
-    /// When a slice begins: the first, with its first event, if nothing is before it.
+    /// Start of a slice; `i64::MIN` for the first slice of the trace.
     pub(crate) fn begin(&self, slice: usize) -> i64 {
         match slice.checked_sub(1) {
             Some(before) => self.end(before),
@@ -89,17 +90,17 @@ impl Slices {
         }
     }
 
-    /// The slice that a time is in.
+    /// The slice that contains a time.
     pub(crate) fn find(&self, time: i64) -> usize {
         self.begins.partition_point(|&begin| begin <= time)
     }
 
-    /// When a slice ends, and the next one begins: never, for the last one.
+    /// End of a slice, where the next slice begins; `i64::MAX` for the last.
     pub(crate) fn end(&self, slice: usize) -> i64 {
         self.begins.get(slice).copied().unwrap_or(i64::MAX)
     }
 
-    /// How many there are.
+    /// Number of slices.
     pub(crate) fn len(&self) -> usize {
         self.begins.len() + 1
     }

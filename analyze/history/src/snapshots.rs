@@ -1,40 +1,41 @@
-//! Which blocks get a snapshot of all values, so that reading an attribute never leads far back.
+//! Chooses the blocks that get a snapshot of all values, so that reading an attribute never goes
+//! far back.
 //!
-//! That is decided before blocks are made, by what they take about: so it does not depend on when
-//! they are made, nor on where a history was gone on with.
+//! The choice is made before blocks are assembled, from approximate sizes: it depends neither on
+//! when they are assembled, nor on where a history was continued.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// A snapshot may take that part of what was written since the last one.
+/// A snapshot takes at most one `SHARE`th of the bytes written since the last one.
 const SHARE: u64 = 8;
-/// Bytes of an attribute in a snapshot, about.
+/// Approximate size of an attribute in a snapshot, in bytes.
 const BYTES: u64 = 4;
-/// No snapshot is further back than so many blocks.
+/// Maximum distance from a block back to a snapshot, in blocks.
 const MOST_BLOCKS: u32 = 64;
-/// As long as nothing is known of the blocks before, snapshots are so many blocks from each other.
+/// Distance between snapshots while no sizes of blocks are known.
 const FIRST_BLOCKS: u32 = 4;
-/// What a block takes is known so many blocks later.
+/// Number of blocks after which the size of a block is used.
 pub(crate) const LATER: usize = 16;
 
-/// What a block of all changes counts for.
+/// The inputs of a block of all changes to the choice of snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Weight {
-    /// Bytes that its changes take, about.
+    /// Approximate size of the changes, in bytes.
     pub(crate) bytes: u64,
-    /// Attributes that have a value when it begins.
+    /// Number of attributes with a value at the start of the block.
     pub(crate) attributes: usize,
 }
 
 impl Weight {
-    /// That of a coarse block.
+    /// True for coarse blocks, which have no weight.
     pub(crate) fn is_nothing(&self) -> bool {
         *self == Weight::default()
     }
 }
 
-/// What was written since the last snapshot.
+/// Data written since the last snapshot.
 #[derive(Clone, Copy, Debug)]
 struct Since {
     bytes: u64,
@@ -42,7 +43,7 @@ struct Since {
 }
 
 impl Default for Since {
-    /// Before the first block there is none.
+    /// The first block always gets a snapshot.
     fn default() -> Since {
         Since {
             bytes: u64::MAX,
@@ -70,17 +71,17 @@ impl Since {
 /// Snapshots of blocks of all changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FineSnapshots {
-    /// Blocks since the last snapshot; none before the first block.
+    /// Number of blocks since the last snapshot; `None` before the first block.
     blocks: Option<u32>,
-    /// Blocks that were made, in their order: those of the last [`LATER`] are not looked at,
-    /// whether they are known or not.
+    /// Weights of completed blocks in order. Those of the last [`LATER`] blocks are not used,
+    /// whether or not they are known.
     recent: VecDeque<Weight>,
-    /// How many blocks have been planned that are not among these.
+    /// Number of planned blocks whose weight is not in `recent`.
     planned: usize,
 }
 
 impl FineSnapshots {
-    /// Whether the next block has one.
+    /// Whether the next block has a snapshot.
     pub(crate) fn next(&mut self) -> bool {
         let has_snapshot = match self.blocks {
             None => true,
@@ -105,17 +106,17 @@ impl FineSnapshots {
         bytes.saturating_mul(blocks.into()) / SHARE >= last.attributes as u64 * BYTES
     }
 
-    /// The first of the planned blocks has been made.
+    /// Adds the weight of the first planned block.
     pub(crate) fn learn(&mut self, weight: Weight) {
         self.planned = self.planned.saturating_sub(1);
         self.recent.push_back(weight);
-        // Whatever is planned next looks at no others.
+        // Later plans use no older weights.
         if self.recent.len() > 2 * LATER {
             self.recent.pop_front();
         }
     }
 
-    /// A block that is there already.
+    /// Adds a block that the file already contains.
     pub(crate) fn take_over(&mut self, weight: Weight, has_snapshot: bool) {
         self.blocks = match has_snapshot {
             true => Some(1),
@@ -139,12 +140,12 @@ impl CoarseSnapshots {
         &mut self.0[level]
     }
 
-    /// Whether the next block of a level is worth a snapshot of so many attributes.
+    /// Whether the next block of a level is worth a snapshot of that number of attributes.
     pub(crate) fn are_worth(&mut self, level: u8, attributes: usize) -> bool {
         self.since(level).is_worth(attributes)
     }
 
-    /// A block of so many bytes comes next in its level.
+    /// Adds the next block of a level.
     pub(crate) fn count(&mut self, level: u8, bytes: u64, has_snapshot: bool) {
         self.since(level).count(bytes, has_snapshot);
     }
@@ -174,7 +175,7 @@ mod tests {
         assert!(snapshots.are_worth(1, 9), "the last one is 64 blocks back");
     }
 
-    /// Blocks that are planned together, or after what a file holds, get the same snapshots.
+    /// Blocks that are planned together, or after those of a file, get the same snapshots.
     #[test]
     fn snapshots_do_not_depend_on_groups() {
         let blocks: Vec<Weight> = (0..200u64)

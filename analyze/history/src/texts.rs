@@ -1,4 +1,4 @@
-//! Texts of a group of slices, and their numbers among those of the file.
+//! Texts of a group of slices, and their numbers in the file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 /// The texts of a group of slices.
 #[derive(Debug, Default)]
 pub(crate) struct GroupTexts {
-    /// In the order in which slices have them, none twice; of one slice in their own.
+    /// Distinct texts, by slice in which they first occur, and within a slice in its order.
     pub(crate) texts: Vec<String>,
-    /// By slice: of each of its texts, the place among these.
+    /// By slice: for each of its texts, the index in `texts`.
     pub(crate) places: Vec<Vec<u32>>,
 }
 
 impl GroupTexts {
-    /// Of the texts of each slice.
+    /// Merges the texts of slices.
     pub(crate) fn unite(of_slices: &[Vec<String>]) -> GroupTexts {
         let mut known: HashMap<&str, u32> = HashMap::new();
         let mut texts: Vec<String> = Vec::new();
@@ -30,7 +30,8 @@ impl GroupTexts {
         GroupTexts { texts, places }
     }
 
-    /// The texts of each slice, with the numbers of the group's; a file has so many before.
+    /// The texts of each slice, given the numbers of the group's texts in the file; the file
+    /// contains `in_file` texts before.
     pub(crate) fn numbered(self, numbers: Vec<u64>, mut in_file: usize) -> Vec<SliceTexts> {
         let numbers: Arc<[u64]> = numbers.into();
         let texts = |places: Vec<u32>| {
@@ -57,19 +58,19 @@ pub(crate) struct SliceTexts {
 }
 
 impl SliceTexts {
-    /// How many texts the file has with them.
+    /// Number of texts in the file up to and including those of the slice.
     pub(crate) fn in_file(&self) -> usize {
         self.in_file
     }
 
-    /// The number in the file of its text at that place.
+    /// The number in the file of the slice's text at an index.
     #[inline]
     pub(crate) fn number(&self, place: usize) -> Option<u64> {
         let place = *self.places.get(place)?;
         self.numbers.get(place as usize).copied()
     }
 
-    /// All of them.
+    /// The numbers in the file of all texts of the slice.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let number = |&place: &u32| self.numbers.get(place as usize).copied();
         self.places.iter().filter_map(number).collect()

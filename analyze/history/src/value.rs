@@ -5,34 +5,34 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-/// What a thread does, as the events of scheduling tell.
+/// State of a thread, as scheduling events show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ThreadState {
-    /// It runs.
+    /// Runs on a CPU.
     Running = 1,
-    /// It could run, was woken, and waits for a CPU.
+    /// Was woken and waits for a CPU.
     Woken = 2,
-    /// It could run on, and waits for a CPU: another one was switched to.
+    /// Could continue, but another thread was switched to; waits for a CPU.
     Preempted = 3,
-    /// It waits; a signal wakes it.
+    /// Waits and can be woken by a signal.
     Sleeping = 4,
-    /// It waits, for a disk mostly.
+    /// Waits and cannot be woken by a signal, usually for a disk.
     DiskSleep = 5,
-    /// It is stopped, by a signal or a tracer.
+    /// Stopped by a signal or a tracer.
     Stopped = 6,
-    /// It has ended.
+    /// Has ended.
     Dead = 7,
-    /// It has been made and has not yet been woken.
+    /// Was created and has not been woken yet.
     New = 8,
-    /// A kernel thread that waits without being load, or is put aside.
+    /// A kernel thread that waits without counting as load, or is parked.
     Idle = 9,
-    /// It has left its CPU for another reason.
+    /// Has left its CPU for another reason.
     Other = 10,
 }
 
 impl ThreadState {
-    /// All.
+    /// All states.
     pub const ALL: [ThreadState; 10] = [
         ThreadState::Running,
         ThreadState::Woken,
@@ -46,14 +46,14 @@ impl ThreadState {
         ThreadState::Other,
     ];
 
-    /// From its number.
+    /// The state with a number.
     pub fn of_number(number: i64) -> Option<ThreadState> {
         ThreadState::ALL
             .into_iter()
             .find(|&state| state as i64 == number)
     }
 
-    /// Its name.
+    /// Name of the state.
     pub fn name(self) -> &'static str {
         match self {
             ThreadState::Running => "running",
@@ -69,24 +69,24 @@ impl ThreadState {
         }
     }
 
-    /// True if a wake-up lets it wait for a CPU.
+    /// True if a wake-up turns the state into [`ThreadState::Woken`].
     pub fn is_waiting(self) -> bool {
         use ThreadState::{DiskSleep, Idle, New, Other, Sleeping, Stopped};
         matches!(self, Sleeping | DiskSleep | Stopped | New | Idle | Other)
     }
 }
 
-/// A value at a time.
+/// The value of an attribute at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
-    /// Nothing is known, or there is none.
+    /// Unknown, or without a value.
     #[default]
     Null,
     /// A number.
     Number(i64),
     /// A text.
     Text(Arc<str>),
-    /// What a thread does.
+    /// The state of a thread.
     State(ThreadState),
 }
 

@@ -2,17 +2,17 @@
 
 pub(crate) use tracebraid_storage::varint::{Numbers, fold, put, unfold};
 
-/// Code of a value: 0 is none.
+/// Code of the absence of a value.
 pub(crate) const NULL: u64 = 0;
 
-/// Code of a number; those of more than 62 bits are cut there.
+/// Code of a number; clamped to 62 bits.
 #[inline(always)]
 pub(crate) fn code(number: i64) -> u64 {
     const MOST: i64 = (1 << 61) - 1;
     fold(number.clamp(-MOST, MOST)) + 1
 }
 
-/// The number with that code.
+/// The number with a code.
 #[inline(always)]
 pub(crate) fn number(code: u64) -> Option<i64> {
     Some(unfold(code.checked_sub(1)?))

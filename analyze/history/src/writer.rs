@@ -25,7 +25,7 @@ pub(crate) struct Writer {
     target: Target,
     file: Arc<File>,
     flusher: Flusher,
-    /// Appended bytes that are not taken out for writing yet.
+    /// Appended bytes that are not yet being written.
     next: Batch,
     /// Number of bytes written.
     written: u64,
@@ -33,20 +33,19 @@ pub(crate) struct Writer {
     text_numbers: HashMap<Arc<str>, u64>,
 }
 
-/// Where it is written.
+/// The destination.
 #[derive(Debug)]
 enum Target {
-    /// To a new file, which has this name until it is complete, and is deleted if it does not get
-    /// there.
+    /// A new file under a temporary name, which is deleted unless it is completed.
     New(TempPath),
-    /// Behind what a history holds, which is so long.
+    /// After the existing data of a history, whose length is given.
     Behind(u64),
-    /// It is complete.
+    /// The file is complete.
     Done,
 }
 
 impl Writer {
-    /// Begins a file, with what it is built from: under another name until it is complete.
+    /// Creates a file under a temporary name, and writes the origin section.
     pub(crate) fn create(path: &Path, of: &Meta) -> Result<Writer, HistoryError> {
         let error = |error| HistoryError::Io {
             path: path.to_owned(),
@@ -71,8 +70,8 @@ impl Writer {
         })
     }
 
-    /// Goes on behind what a history holds. Nothing of that is written over, so whoever reads it is
-    /// not disturbed.
+    /// Appends after the existing data of a history. That data is not overwritten, so concurrent
+    /// readers are not disturbed.
     pub(crate) fn behind(path: &Path, end: u64) -> Result<Writer, HistoryError> {
         let error = |error| HistoryError::Io {
             path: path.to_owned(),
@@ -92,7 +91,7 @@ impl Writer {
         })
     }
 
-    /// Takes over what a history holds.
+    /// Takes over the index of a history.
     pub(crate) fn take_over(&mut self, index: Index) {
         let numbers = index.texts.iter().zip(0..);
         self.text_numbers = numbers
@@ -101,7 +100,7 @@ impl Writer {
         self.index = index;
     }
 
-    /// Copies the bytes of a block or a checkpoint to the end of the file, and says where they are.
+    /// Copies the bytes of a block or a checkpoint to the end of the file. Returns their offset.
     pub(crate) fn copy(&mut self, bytes: Vec<u8>) -> io::Result<u64> {
         let offset = self.next.add(bytes);
         if let Some(full) = self.next.take_full() {
@@ -123,7 +122,7 @@ impl Writer {
         self.flusher.wrote(self.written);
     }
 
-    /// Writes what is known at some times, as far as that is worth its room.
+    /// Writes checkpoints, and drops those that are not worth their space.
     fn keep(&mut self, new: Vec<Checkpoint>) -> io::Result<()> {
         let old = self.index.checkpoints.iter().map(|kept| kept.length);
         let lengths: Vec<u64> = old
@@ -146,12 +145,12 @@ impl Writer {
         Ok(())
     }
 
-    /// How many texts the file has.
+    /// Number of texts in the file.
     pub(crate) fn texts(&self) -> usize {
         self.index.texts.len()
     }
 
-    /// The number of a text in the file.
+    /// The number of a text in the file; adds it if it is new.
     pub(crate) fn text(&mut self, text: &str) -> u64 {
         if let Some(&number) = self.text_numbers.get(text) {
             return number;
@@ -162,7 +161,7 @@ impl Writer {
         number
     }
 
-    /// Events were lost in a slice that begins then, so often.
+    /// Records losses of events in the slice that begins at `begin`.
     pub(crate) fn lose(&mut self, begin: i64, losses: u64) {
         self.index.losses.push((begin, losses));
     }
@@ -203,7 +202,7 @@ impl Writer {
         written.map_err(|error| self.failed(error))
     }
 
-    /// It cannot be written.
+    /// The error of a failed write.
     pub(crate) fn failed(&self, error: io::Error) -> HistoryError {
         let path = self.path.clone();
         HistoryError::Io { path, error }
@@ -218,9 +217,9 @@ impl Writer {
         let offset = self.next.end();
         self.file.write_all_at(&index, offset)?;
         if let Target::Behind(_) = self.target {
-            // The head tells of what is there, whatever happens meanwhile.
+            // The data must be on disk before the head refers to it.
             self.file.sync_data()?;
-            // From here on the head may point to it.
+            // From here on the head may point to the new index.
             self.target = Target::Done;
         }
         self.file.write_all_at(&file::head(offset, &index), 0)?;
@@ -233,7 +232,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// What is not complete does not stay.
+    /// Removes incomplete data.
     fn drop(&mut self) {
         let _ = match &self.target {
             Target::Behind(length) => self.file.set_len(*length),

@@ -1,4 +1,4 @@
-//! A history that grows with its trace answers as one that is built of the whole trace.
+//! A history that grows with its trace equals one that is built from the whole trace.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -19,8 +19,9 @@ use tracebraid_history::{
 use crate::{Scratch, build_asked, build_with};
 use tracebraid_models::traces::kernel_trace;
 
-/// Writes a trace's first packets, as its tracer would have left them: of each stream a share of
-/// 1000 parts; what is there of it already stays. With `torn`, half of the next packet follows.
+/// Writes the first packets of a trace, as its tracer would have left them: of each stream a share
+/// in thousandths, after the packets that exist already. With `torn`, half of the next packet
+/// follows.
 fn grow(set: &TraceSet, to: &Path, shares: &[u16], torn: bool) {
     fs::create_dir_all(to).unwrap();
     let trace = &set.traces[0];
@@ -47,7 +48,7 @@ fn grow(set: &TraceSet, to: &Path, shares: &[u16], torn: bool) {
     }
 }
 
-/// The same trace in smaller packets: of a recording that is small they are few.
+/// The same trace in smaller packets, since small recordings have few packets.
 fn in_small_packets(place: &Scratch, name: &str) -> TraceSet {
     smaller(place, &kernel_trace(name).unwrap())
 }
@@ -85,8 +86,8 @@ fn append_to(file: &Path, trace: &Path, options: Options) -> Result<Appended, Ap
     )
 }
 
-/// Asserts that two histories say the same: what they are of, all values at random times, all
-/// changes, and samples.
+/// Asserts that two histories are equal: metadata, all values at random times, all changes, and
+/// samples.
 fn assert_same(found: &History, expected: &History, times: usize) {
     assert_eq!(found.meta(), expected.meta());
     assert_eq!(found.blocks().0, expected.blocks().0);
@@ -124,7 +125,7 @@ fn assert_same(found: &History, expected: &History, times: usize) {
     }
 }
 
-/// The blocks of all changes of a history's file, as bytes.
+/// The blocks of all changes in a history's file.
 fn fine_blocks(file: &Path) -> Vec<Vec<u8>> {
     let bytes = fs::read(file).unwrap();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
@@ -139,7 +140,7 @@ fn fine_blocks(file: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The history of the trace that is there, built at once.
+/// The history of the trace in its present state, built at once.
 fn whole(place: &Scratch, trace: &Path) -> History {
     whole_asked(place, trace, Asked::default())
 }
@@ -150,7 +151,7 @@ fn whole_asked(place: &Scratch, trace: &Path, asked: Asked) -> History {
     History::open(&file).unwrap()
 }
 
-/// Stacks, sums, texts of what came before, and who runs.
+/// Stacks, sums, texts of earlier events, and running threads.
 const FOLLOWS: &str = r#"
 name = "follows"
 [[on]]
@@ -176,8 +177,8 @@ begin = { event = "syscall_entry_read" }
 end = { event = "syscall_exit_read" }
 "#;
 
-/// Lets a history grow in steps, in two ways that must not matter, and compares it with one of the
-/// whole trace at each. Gives how many bytes the appends read, and how many there were.
+/// Grows a history in steps, with two numbers of threads and chunk sizes, and compares each with a
+/// history of the whole trace. Returns the bytes that the appends read, and the total.
 fn grows(set: &TraceSet, asked: &Asked, steps: &[u16]) -> (u64, u64) {
     let place = Scratch::new();
     let (trace, files) = (
@@ -234,14 +235,14 @@ fn what_analyses_say_is_gone_on_with() {
     }
 }
 
-/// What descriptors are, and which calls are open.
+/// Descriptors, and calls in progress.
 #[test]
 fn what_descriptors_are_is_gone_on_with() {
     let own = Definition::parse(FOLLOWS).unwrap();
     for (name, definition) in [
         ("kernel-mix-small", None),
         ("kernel-mix-small", Some(own)),
-        // Where events were lost.
+        // With losses of events.
         ("kernel-discarded", None),
     ] {
         let place = Scratch::new();
@@ -260,7 +261,7 @@ fn what_descriptors_are_is_gone_on_with() {
     }
 }
 
-/// What probes tell, of a program with spans that are open all the time.
+/// Attributes of probes, in a program with spans that are open at all times.
 #[test]
 fn what_probes_tell_is_gone_on_with() {
     let session = Scratch::new();
@@ -272,7 +273,7 @@ fn what_probes_tell_is_gone_on_with() {
     );
 }
 
-/// Two traces, of machines of which one's clock is corrected, as `--sync` does.
+/// Traces of two machines; the clock of one is corrected, as `--sync` does.
 #[test]
 fn several_traces_are_gone_on_with() {
     let sources = [Scratch::new(), Scratch::new()];
@@ -330,7 +331,7 @@ fn several_traces_are_gone_on_with() {
                         &Control::default(),
                     )
                 };
-                // Without the correction, it is another trace.
+                // Without the correction, it is a different trace.
                 let refused = go_on(&set(false)).unwrap_err();
                 assert!(matches!(refused, AppendError::Other { .. }), "{refused}");
                 assert!(go_on(&set(true)).unwrap().packets > 0);
@@ -343,7 +344,7 @@ fn several_traces_are_gone_on_with() {
     }
 }
 
-/// A checkpoint that is damaged, or that another program wrote, is none: everything is read.
+/// If no checkpoint is intact and of this version, the whole trace is read.
 #[test]
 fn without_what_an_analysis_knew_everything_is_read() {
     let place = Scratch::new();
@@ -360,7 +361,7 @@ fn without_what_an_analysis_knew_everything_is_read() {
         .filter(|&at| bytes[at..].starts_with(b"{\"program\":\"tracebraid "))
         .collect();
     assert!(at.len() > 1, "{}", at.len());
-    // The last one is that of the index.
+    // The last occurrence is in the index.
     at[..at.len() - 1]
         .iter()
         .for_each(|&at| bytes[at + 15] = b'X');
@@ -448,8 +449,7 @@ fn little_is_read_again() {
     assert!(fs::read(&file).unwrap() == before);
 }
 
-/// However streams grow, in however many threads and chunks: the file is the same, and says the
-/// same.
+/// The file does not depend on how streams grow, nor on the number of threads and chunks.
 #[test]
 fn the_way_in_which_it_grows_does_not_matter() {
     let place = Scratch::new();
@@ -479,7 +479,7 @@ fn grown_in_steps(set: &TraceSet, mut steps: Vec<[u16; 4]>, torn: bool, chunk: u
             .zip(shares)
             .for_each(|(step, share)| step[stream] = share);
     }
-    // A history begins with something.
+    // A history needs at least one event.
     steps.iter_mut().for_each(|step| step[0] = step[0].max(50));
     let (trace, files) = (
         place.file("trace"),
@@ -524,7 +524,7 @@ fn an_append_that_fails_leaves_what_was() {
         Err(AppendError::Build(BuildError::Fold(_)))
     ));
     assert!(fs::read(&file).unwrap() == before);
-    // What a killed one leaves: everything behind the old state, but no head that tells of it.
+    // An interrupted append leaves data after the old state, but the head does not refer to it.
     append_to(&file, &trace, options(2, 0)).unwrap();
     let mut after = fs::read(&file).unwrap();
     for length in [
@@ -559,7 +559,7 @@ fn whoever_reads_meanwhile_sees_the_old_state_to_the_end() {
     assert_same(&old, &whole(&place, &place.file("half")), 100);
 }
 
-/// What is of no use any longer does not pile up.
+/// Unused data does not accumulate.
 #[test]
 fn many_appends_take_no_more_than_some_times_the_room() {
     let place = Scratch::new();
@@ -602,17 +602,17 @@ fn what_is_no_longer_that_trace_is_refused() {
         );
     };
     grow(&other, &place.file("other"), &[1000], false);
-    refused(&place.file("other"), "holds other packets");
-    // It is said of which trace the file is.
+    refused(&place.file("other"), "contains other packets");
+    // The message names the trace.
     refused(
         &place.file("other"),
         &place.file("other").display().to_string(),
     );
     grow(&set, &place.file("less"), &[500, 400], false);
-    refused(&place.file("less"), "packets, and had");
+    refused(&place.file("less"), "packets, but had");
     grow(&set, &place.file("fewer"), &[600], false);
     fs::remove_file(place.file("fewer").join("kchan_2")).unwrap();
-    refused(&place.file("fewer"), "kchan_2 is not there");
+    refused(&place.file("fewer"), "kchan_2 is missing");
     let held = fs::File::open(&file).unwrap();
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let error = append_to(&file, &trace, options(1, 0)).unwrap_err();

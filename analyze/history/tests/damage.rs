@@ -1,4 +1,4 @@
-//! What is damaged is refused, whatever the damage, and can be built again.
+//! Damaged histories are refused and can be rebuilt.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tracebraid_history::{Asked, History, HistoryError};
 use crate::{Scratch, build_with};
 use tracebraid_models::traces::kernel_trace;
 
-/// Opens it and reads all.
+/// Opens and verifies a history.
 fn read(file: &std::path::Path) -> Result<(), HistoryError> {
     History::open(file)?.verify()
 }
@@ -38,7 +38,7 @@ fn damage_is_found_and_told() {
         fs::write(&file, &good[..length]).unwrap();
         let error = read(&file).unwrap_err().to_string();
         assert!(
-            error.contains("build it again") || error.contains("is no history"),
+            error.contains("rebuild it") || error.contains("is not a history"),
             "{error}"
         );
     }
@@ -47,7 +47,7 @@ fn damage_is_found_and_told() {
     assert_eq!(fs::read(&file).unwrap(), good);
 }
 
-/// The last four bytes of a block's head mean nothing.
+/// The last four bytes of a block's head have no meaning.
 fn is_padding(file: &[u8], at: usize) -> bool {
     (0..4).any(|back| at >= 44 + back && file[at - 44 - back..].starts_with(b"TBhb"))
 }

@@ -1,4 +1,4 @@
-//! Descriptors: what each is, and what was read and written, by one plain pass over all events in
+//! Descriptors: file, bytes read and bytes written, compared with a plain pass over all events in
 //! the order of time.
 
 use std::collections::{BTreeMap, HashMap};
@@ -28,13 +28,14 @@ struct Model {
     running: HashMap<(u32, u32), i32>,
     open: HashMap<(u32, i32), (String, i64, Record)>,
     descriptors: Descriptors,
-    /// What descriptors were when it was looked at them last.
+    /// Files of descriptors when they were last checked.
     held: HashMap<(Table, i32), Held>,
     /// Calls, bytes read and written.
     sums: BTreeMap<(Table, i32), [i64; 3]>,
     /// By thread: bytes read and written.
     moved: BTreeMap<(u32, i32), [i64; 2]>,
-    /// What of that is to be seen: nothing of what is gone, until it does something.
+    /// The values that the history contains: sums of a closed descriptor are absent until it is
+    /// used again.
     seen: BTreeMap<(u32, i32, usize), i64>,
 }
 
@@ -147,7 +148,7 @@ impl Model {
         let table_of = |descriptors: &Descriptors, tid| descriptors.table(trace, tid, i64::MAX);
         let alone = learns.filter(|&tid| table_of(&self.descriptors, tid) == (trace, tid));
         self.descriptors.event(trace, running, time, event);
-        // It turns out to be one of a process, which has the descriptors.
+        // The thread belongs to a process, which has the descriptors.
         if let Some(tid) = alone.filter(|&tid| table_of(&self.descriptors, tid) != (trace, tid)) {
             self.close((trace, tid), 0, i32::MAX);
         }
@@ -175,12 +176,12 @@ impl Model {
             let table = self.descriptors.table(trace, tid, i64::MAX);
             match name.as_str() {
                 "close" => self.close(table, event.id("fd").unwrap(), event.id("fd").unwrap()),
-                // Whoever gets a copy for itself closes what is in the copy.
+                // A thread that receives its own copy closes descriptors in the copy.
                 "close_range"
                     if event.int("flags").unwrap() & 2 != 0
                         && self.descriptors.others(table) > 0 => {}
                 "close_range" if event.int("flags").unwrap() & 4 == 0 => {
-                    // Some tracers give it as a number with a sign.
+                    // Some tracers record a signed number.
                     let last = event.int("max_fd").unwrap() as u32;
                     self.close(
                         table,
@@ -196,7 +197,7 @@ impl Model {
         self.open.insert((trace, tid), (name, time, event));
     }
 
-    /// Adds up a call.
+    /// Adds a call to the sums.
     fn used(&mut self, call: &Call) {
         let name = call.name.as_str();
         let argument = |names: &[&str]| {
@@ -239,7 +240,7 @@ impl Model {
         }
     }
 
-    /// A copy of what is not known is something new under its number.
+    /// A copy of an unknown descriptor is a new descriptor under its number.
     fn copied(&mut self, call: &Call) {
         let made = call.exit.id("ret").unwrap();
         let is_copy = match call.name.as_str() {
@@ -262,7 +263,7 @@ impl Model {
         }
     }
 
-    /// Looks at what the descriptors in a table are by now.
+    /// Updates the files of the descriptors in a table.
     fn look(&mut self, table: Table, is_same: bool) {
         for fd in self.descriptors.fds(table) {
             let now = self.descriptors.held(table, fd, i64::MAX).0;
@@ -333,8 +334,7 @@ fn descriptors_are_what_a_plain_pass_says() {
     }
 }
 
-/// Descriptors that nothing names are read from, get flags and are copied; threads move from CPU to
-/// CPU in the middle of calls.
+/// Unnamed descriptors are read, receive flags and are copied; threads migrate during calls.
 #[test]
 fn made_up_descriptors_are_what_a_plain_pass_says() {
     for seed in [0, 1, 2, 5, 10, 11, 16, 38, 75] {
@@ -350,7 +350,7 @@ fn made_up_descriptors_are_what_a_plain_pass_says() {
     }
 }
 
-/// Gives how many descriptors were read from, at most.
+/// Returns the maximum number of descriptors that were read.
 fn as_a_plain_pass_says(name: &str, set: &TraceSet, count: usize, cut: (usize, u64)) -> usize {
     let (_place, history) = files(set, cut);
     let meta = history.meta();

@@ -1,5 +1,5 @@
-//! Frequencies of CPUs. No recording at hand has any: its events are made up, and named as LTTng
-//! does.
+//! Frequencies of CPUs. No available recording contains them, so the events are synthetic, with
+//! LTTng's names.
 
 use tracebraid_history::{Attribute, AttributeKind, Since, Value};
 
@@ -28,7 +28,7 @@ fn frequencies_and_sleeps_are_of_the_cpu_that_an_event_names() {
     };
     let events = [
         (0, 2000, "power_cpu_frequency", 0, 800_000),
-        // One CPU sets another one's.
+        // A CPU sets the frequency of another.
         (0, 2100, "power_cpu_frequency", 1, 900_000),
         (1, 2200, "power_cpu_idle", 1, 2),
         (1, 2300, "power_cpu_frequency", 1, 3_600_000),

@@ -1,4 +1,5 @@
-//! The same file whatever the threads and chunks, and the same values as the plain state machine's.
+//! The file is the same for all numbers of threads and chunk sizes, and its values equal those of
+//! the plain state machine.
 
 use std::fs;
 
@@ -29,7 +30,7 @@ fn the_file_depends_neither_on_threads_nor_on_chunks() {
     }
 }
 
-/// Times that say nothing about the trace, in order.
+/// Ascending times that are independent of the trace.
 pub(crate) fn random_times(begin: i64, end: i64, count: usize) -> Vec<i64> {
     let mut state = 0x2545_F491_4F6C_DD1Du64;
     let mut times: Vec<i64> = (0..count)

@@ -1,4 +1,4 @@
-//! Histories of real traces: what they tell is what a plain state machine tells.
+//! Histories of recorded traces, compared with a plain state machine.
 #![allow(missing_docs)]
 
 mod append;
@@ -58,7 +58,8 @@ pub(crate) fn build_asked(
     .unwrap()
 }
 
-/// Builds a history in several ways, which give the same file; gives it.
+/// Builds a history with several numbers of threads and chunk sizes, which must yield the same
+/// file. Returns it.
 pub(crate) fn build_in_ways(
     set: &TraceSet,
     asked: &Asked,
@@ -83,7 +84,7 @@ pub(crate) fn build_in_ways(
     (place, file)
 }
 
-/// Threads and bytes of chunks.
+/// Numbers of threads and chunk sizes in bytes.
 pub(crate) const WAYS: [(usize, u64); 5] =
     [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)];
 

@@ -37,7 +37,7 @@ fn stretches(
 }
 
 /// True if the thread of a CPU is in a system call that it entered before that CPU was recorded:
-/// that cannot be known, as at the beginning of any trace.
+/// the call is unknown, as at the start of any trace.
 fn is_in_older_call(whole: &History, part: &History, state: Attribute, since: &Since) -> bool {
     let late = part
         .meta()

@@ -1,14 +1,15 @@
-//! The plain state machine: one pass over all events in the order of time, every field by name.
+//! The plain state machine: one pass over all events in the order of time; fields are looked up by
+//! name.
 
 use std::collections::{BTreeMap, HashMap};
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_models::events::{Entry, ModelEvent, Record, by_cpu, merged};
 
-/// Values by path; what is null is not there.
+/// Values by path, without nulls.
 pub(crate) type Values = BTreeMap<String, String>;
 
-/// The machine's state, and what is needed to go on.
+/// State of the machine.
 #[derive(Default)]
 pub(crate) struct Model {
     pub(crate) values: Values,
@@ -21,14 +22,14 @@ pub(crate) fn entries(set: &TraceSet) -> Vec<Entry> {
 }
 
 impl Model {
-    /// With the states of CPUs.
+    /// All values, with the states of CPUs.
     pub(crate) fn with_cpu_states(&self) -> Values {
         let mut all = self.values.clone();
         all.extend(self.cpu_states());
         all
     }
 
-    /// The states of CPUs, which follow from the rest.
+    /// The states of CPUs, which follow from the other values.
     pub(crate) fn cpu_states(&self) -> Values {
         let mut all = Values::new();
         let get = |path: String| self.values.get(&path).map(String::as_str);
@@ -49,7 +50,7 @@ impl Model {
                 (_, _, Some("0"), ..) => "idle",
                 (_, _, None, ..) => continue,
                 (_, _, _, Some(_), _) | (_, _, Some("2"), ..) | (_, _, _, _, Some("2")) => "system",
-                // Perhaps a kernel thread.
+                // Possibly a kernel thread.
                 (.., None) => continue,
                 _ => "user",
             };
@@ -228,7 +229,7 @@ impl Model {
     }
 }
 
-/// Calls that this tracer has no name for, as `asm/unistd_64.h` numbers them.
+/// Calls that this tracer does not name, by number in `asm/unistd_64.h`.
 fn by_number(event: &Record) -> &'static str {
     match event.int("id").unwrap() {
         15 => "rt_sigreturn",

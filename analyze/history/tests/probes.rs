@@ -1,4 +1,4 @@
-//! What tracebraid's own probes tell, of a program that is this one in another process.
+//! Attributes of tracebraid's own probes, in a program that is this test binary in another process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,8 +14,8 @@ use tracebraid_probe::standard::{counter, span_begin, span_end, ult_create, ult_
 use crate::model::Values;
 use crate::{Scratch, build_asked};
 
-/// What the program does, in this order: on its first thread, or on the other one. `step` says how
-/// far it is.
+/// The actions of the program, in order: on its first thread, or on the other. The attribute `step`
+/// counts them.
 const DEEDS: [(bool, fn()); 11] = [
     (true, || {
         span_begin(1, "outer");
@@ -25,10 +25,10 @@ const DEEDS: [(bool, fn()); 11] = [
         span_begin(3, "other");
         counter("size", 7);
     }),
-    // Ends on another thread than it began on, and not the last one first.
+    // Ends on another thread than it began on, and not in the order of a stack.
     (false, || span_end(1)),
     (true, || span_begin(4, "again")),
-    // Whoever was called so has not ended as far as is known.
+    // An id that is used again: the earlier span has not ended as far as is known.
     (true, || span_begin(3, "the same id")),
     (true, || span_end(99)),
     (true, || {
@@ -48,7 +48,7 @@ const DEEDS: [(bool, fn()); 11] = [
     }),
 ];
 
-/// What is to be seen when the program is that far; `{1}` and `{2}` are its threads.
+/// Expected attributes after each action; `{1}` and `{2}` are the threads.
 const SEEN: [&str; 11] = [
     "span/{1}/1=outer span/{1}/2=inner",
     "span/{1}/1=outer span/{1}/2=inner span/{2}/1=other counter/{1}/size=7",
@@ -122,14 +122,13 @@ fn recorded(session: &Scratch) -> (TraceSet, [String; 3]) {
     (set, ids.try_into().unwrap())
 }
 
-/// Runs in another process: spans within spans, some of which never end, and counters, on two
-/// threads.
+/// Runs in another process: nested spans, some of which never end, and counters, on two threads.
 #[test]
 fn program_of_many() {
     if std::env::var_os(MANY).is_none() {
         return;
     }
-    // However busy the machine is, they are about as far at any time.
+    // Keeps both threads at about the same position on a busy machine.
     let barrier = Arc::new(Barrier::new(2));
     let thread = |first: u64| {
         let barrier = barrier.clone();
@@ -141,7 +140,7 @@ fn program_of_many() {
                 let id = first + number;
                 span_begin(id, ["outer", "inner", "more"][number as usize % 3]);
                 counter("size", number as i64);
-                // The one before is around it; now and then it stays open.
+                // The previous span encloses this one; some remain open.
                 if number % 2 == 1 {
                     span_end(id);
                     if number % 512 != 5 {
@@ -160,7 +159,7 @@ fn program_of_many() {
 const MANY: &str = "TRACED_MANY";
 const MOST: u64 = 12_000;
 
-/// The trace of that.
+/// The trace of that program.
 pub(crate) fn many(session: &Scratch) -> TraceSet {
     fs::write(session.file("probe.conf"), "correlation = off\n").unwrap();
     let mut program = Command::new(std::env::current_exe().unwrap());
@@ -172,7 +171,7 @@ pub(crate) fn many(session: &Scratch) -> TraceSet {
     TraceSet::open(&[session.file("ust")]).unwrap()
 }
 
-/// With another analysis, which asks what spans are.
+/// With another analysis, which reads spans.
 fn asked() -> Asked {
     let own = r#"
 [[on]]
@@ -231,7 +230,7 @@ fn spans_counters_and_user_level_threads_are_what_the_program_did() {
         if at >= 1 {
             expected.insert("sized".to_owned(), "other".to_owned());
         }
-        // By then the span of that thread has ended.
+        // The span of that thread has ended by then.
         if at >= 9 {
             expected.remove("sized");
         }
@@ -239,7 +238,7 @@ fn spans_counters_and_user_level_threads_are_what_the_program_did() {
     }
 }
 
-/// Copies a directory; its traces are of that machine.
+/// Copies a directory, and sets the machine of its traces.
 fn copied(from: &Path, to: &Path, machine: &str) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

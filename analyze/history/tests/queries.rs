@@ -1,4 +1,4 @@
-//! Each way to ask gives what the others give.
+//! Different queries yield consistent results.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::history;
 use crate::model::{Model, entries};
 use tracebraid_models::traces::kernel_trace;
 
-/// The attributes that are there in the middle of a trace.
+/// The attributes with a value in the middle of a trace.
 fn attributes(history: &History) -> Vec<Attribute> {
     let meta = history.meta();
     let found = history
@@ -130,7 +130,7 @@ fn screens_show_values_of_shortly_before() {
                     let time =
                         from + ((to - from) as i128 * sample as i128 / samples as i128) as i64;
                     let exact = value_at(&changes, time);
-                    // Within a step before, one of the values that it had.
+                    // One of the values within the preceding step.
                     let first = changes
                         .partition_point(|since| since.time <= time - step)
                         .max(1)
@@ -183,8 +183,8 @@ fn conditions_are_found_where_they_hold_first() {
     assert!(found > 2, "{found} threads slept for a disk");
 }
 
-/// Threads, interrupts and priorities are told by value, however many there are: a thread between
-/// two others is none of them.
+/// Threads, interrupts and priorities are listed by value, however many there are: their average
+/// would have no meaning.
 #[test]
 fn numbers_that_name_something_are_not_averaged() {
     let set = kernel_trace("kernel-mix-small").unwrap();
@@ -243,11 +243,11 @@ fn numbers_that_name_something_are_not_averaged() {
             }
         }
     }
-    // More than would be told by value if they measured something.
+    // More than the limit for numbers that measure.
     assert!(most > 16, "{most}");
 }
 
-/// Two recordings, of which the one that begins later ends minutes before the other.
+/// Two recordings; the one that begins later ends minutes before the other.
 #[test]
 fn nothing_is_known_behind_the_end_of_a_machines_trace() {
     let unpacked = tracebraid_testkit::recorded::unpacked;

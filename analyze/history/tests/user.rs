@@ -1,4 +1,4 @@
-//! Analyses that users define: the same whatever the threads and chunks.
+//! User analyses: the result is the same for all numbers of threads and chunk sizes.
 
 use std::fs;
 
@@ -21,8 +21,8 @@ fn asked(definition: Definition) -> Asked {
     }
 }
 
-/// Who runs when system calls are made, and when interrupts come: threads and times that no event
-/// record tells by itself.
+/// Running threads at system calls and interrupts, and times: values that no event record contains
+/// by itself.
 const THREADS: &str = r#"
 name = "threads"
 [[on]]
@@ -58,7 +58,7 @@ fn the_file_depends_neither_on_threads_nor_on_chunks() {
     }
 }
 
-/// Who makes a call is whom the kernel's own attributes have in it.
+/// The callers equal the threads that the kernel's own attributes show in the call.
 #[test]
 fn threads_are_those_that_run() {
     let name = "kernel-mix-small";
@@ -89,7 +89,7 @@ fn threads_are_those_that_run() {
             .into_iter()
             .skip(1)
         {
-            // The other one has calls' names by their numbers.
+            // The kernel's attributes identify these calls by number.
             if since.value.to_string() == "syscall_entry_unknown" {
                 continue;
             }

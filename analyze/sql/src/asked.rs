@@ -1,21 +1,21 @@
-//! What SQLite asks a table for: a range of keys, and which columns it will look at.
+//! A request of SQLite to a table: a range of keys, and the columns that the query uses.
 //!
-//! Conditions on the key are told when a question is planned, their values when it is answered; in
-//! between SQLite keeps a text ([`Plan`]). SQLite checks each condition itself again, so that a
-//! range may be too wide, and never too narrow.
+//! SQLite passes the conditions on the key when it plans a query and their values when it runs the
+//! query; in between it keeps a text ([`Plan`]). SQLite checks each condition again, so the range
+//! may be too wide but never too narrow.
 
 use std::fmt;
 
 use rusqlite::types::ValueRef;
 
-/// What rows are wanted.
+/// Requested rows and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// The least key.
+    /// Least key.
     pub(crate) from: i64,
-    /// The greatest; less than that if nothing is wanted.
+    /// Greatest key; less than `from` if no row is wanted.
     pub(crate) to: i64,
-    /// By bit: columns that are looked at; the last bit is for all that have no bit of their own.
+    /// Used columns by bit; the last bit stands for all columns from 63 on.
     columns: u64,
 }
 
@@ -55,12 +55,12 @@ impl Bound {
     }
 }
 
-/// What is known when a question is planned.
+/// The part of a request that is known when SQLite plans the query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Columns that are looked at, by bit.
+    /// Used columns, by bit.
     pub(crate) columns: u64,
-    /// Conditions whose values will be told, in their order.
+    /// Conditions on the key, in the order in which their values follow.
     pub(crate) bounds: Vec<Bound>,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for Plan {
 }
 
 impl Plan {
-    /// The plan of a text; of what is none: everything, and no conditions.
+    /// Reads the text that `Display` writes; any other text means all columns and no conditions.
     pub(crate) fn parse(text: &str) -> Plan {
         let parsed = text.split_once(':').and_then(|(columns, bounds)| {
             let bounds: Option<Vec<Bound>> = bounds.chars().map(Bound::of).collect();
@@ -89,7 +89,7 @@ impl Plan {
         })
     }
 
-    /// What is asked for, when the values of the conditions are known.
+    /// The request with the values of its conditions.
     pub(crate) fn asked<'v>(&self, values: impl IntoIterator<Item = ValueRef<'v>>) -> Asked {
         let mut asked = Asked {
             from: i64::MIN,
@@ -104,12 +104,10 @@ impl Plan {
 }
 
 impl Asked {
-    /// True if that column is looked at.
     pub(crate) fn wants(&self, column: usize) -> bool {
         self.columns >> column.min(63) & 1 == 1
     }
 
-    /// True if no key can be wanted.
     pub(crate) fn is_empty(&self) -> bool {
         self.from > self.to
     }
@@ -120,11 +118,10 @@ impl Asked {
 
     fn narrow(&mut self, bound: Bound, value: ValueRef<'_>) {
         let whole = match value {
-            // Nothing is equal to, less or more than what is not known.
+            // No comparison with NULL is true.
             ValueRef::Null => return self.nothing(),
             ValueRef::Integer(whole) => Some(whole),
-            // Whole numbers that are no less than it, or no more; those that are too large are as
-            // large as may be.
+            // The cast saturates, so numbers out of range become the least or the greatest integer.
             ValueRef::Real(number) if number.fract() == 0.0 => Some(number as i64),
             ValueRef::Real(number) => {
                 match bound {
@@ -136,7 +133,7 @@ impl Asked {
                 }
                 return;
             }
-            // How texts and numbers compare is SQLite's business.
+            // SQLite decides how texts and blobs compare with numbers.
             ValueRef::Text(_) | ValueRef::Blob(_) => None,
         };
         let Some(whole) = whole else { return };
@@ -178,7 +175,8 @@ mod tests {
     }
 
     proptest! {
-        /// All keys for which conditions hold are within the range; with integers nothing else is.
+        /// The range contains all keys for which the conditions hold; with integers it contains no
+        /// others.
         #[test]
         fn ranges_are_never_too_narrow(
             bounds in prop::collection::vec((prop::sample::select(&Bound::ALL), -6i64..6, 0u8..3), 0..4),

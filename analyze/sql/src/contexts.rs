@@ -11,7 +11,6 @@ use crate::asked::Asked;
 use crate::list::List;
 use crate::table::{Column, Rows, Table, integer, text};
 
-/// Calling contexts.
 pub(crate) struct ContextTable {
     union: Arc<Union>,
 }
@@ -41,13 +40,13 @@ impl Table for ContextTable {
     fn columns(&self) -> &'static [Column] {
         const COLUMNS: [Column; 6] = [
             Column::integer("id", "from 0, which has no frames"),
-            Column::integer("around", "the context around it"),
-            Column::integer("depth", "how many frames it has"),
+            Column::integer("around", "id of the enclosing context"),
+            Column::integer("depth", "number of frames"),
             Column::text(
                 "kind",
-                "of the innermost frame: function, call, thread, reason, detail",
+                "kind of the innermost frame: function, call, thread, reason, detail",
             ),
-            Column::text("name", "of the innermost frame"),
+            Column::text("name", "name of the innermost frame"),
             Column::text("text", "all frames, the outermost first"),
         ];
         &COLUMNS

@@ -1,53 +1,53 @@
-//! What can be wrong with a question.
+//! Errors of queries.
 
 use tracebraid_executions::database::DatabaseError;
 
-/// What is wrong with a question, or with what it is about.
+/// A query that cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
     /// The database cannot be read.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// The question cannot be understood.
+    /// The query is not valid.
     #[error("{what}")]
     Question {
-        /// What is wrong with it.
+        /// Description of the error.
         what: String,
-        /// Where, if that is known.
+        /// Position of the error, if it is known.
         place: Option<TextPosition>,
     },
-    /// It would write.
-    #[error("only questions are answered here: `{statement}` would write")]
+    /// The statement would write.
+    #[error("only queries are allowed: `{statement}` would write")]
     Writes {
-        /// The statement.
+        /// The first words of the statement.
         statement: String,
-        /// Where it begins.
+        /// Position of its first character.
         place: TextPosition,
     },
-    /// There is no answer.
+    /// The query failed while it ran; the text is SQLite's.
     #[error("{0}")]
     Answer(String),
-    /// It was stopped.
+    /// The query was stopped ([`Stopper`](crate::Stopper)).
     #[error("interrupted")]
     Interrupted,
-    /// Whoever takes rows wants no more of them.
-    #[error("the rows are not taken")]
+    /// The sink rejected a row.
+    #[error("the output was closed before all rows were written")]
     Refused,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextPosition {
     /// The line, from 1.
     pub line: usize,
-    /// The character in it, from 1.
+    /// The character in the line, from 1.
     pub column: usize,
     /// The text of the line.
     pub text: String,
 }
 
 impl TextPosition {
-    /// Where a byte of a text is.
+    /// The position of a byte of a text.
     pub(crate) fn of(text: &str, byte: usize) -> TextPosition {
         let mut at = byte.min(text.len());
         while !text.is_char_boundary(at) {
@@ -82,7 +82,7 @@ mod tests {
         );
         let place = TextPosition::of(text, text.find(',').expect("it is there"));
         assert_eq!((place.line, place.column), (1, 9));
-        // Within a character, and behind the end.
+        // Within a character, and after the end.
         assert_eq!(
             TextPosition::of(text, text.find('é').expect("it is there") + 1).column,
             8

@@ -24,7 +24,6 @@ const TID: usize = 4;
 const INTERRUPT: usize = 5;
 const FIELDS: usize = 6;
 
-/// Event records.
 pub(crate) struct EventTable {
     traces: Arc<Traces>,
 }
@@ -47,16 +46,16 @@ impl Table for EventTable {
     fn columns(&self) -> &'static [Column] {
         const COLUMNS: [Column; 8] = [
             Column::text("trace", "the trace"),
-            Column::integer("time_ns", "from the origin of the traces' clock"),
-            Column::integer("cpu", "on which it was recorded"),
-            Column::text("name", "of the event"),
+            Column::integer("time_ns", "time since the origin of the traces' clock"),
+            Column::integer("cpu", "CPU that recorded it"),
+            Column::text("name", "name of the event"),
             Column::integer(
                 "tid",
-                "the running thread, interrupted or not; from a context, else from switches; NULL if neither was recorded",
+                "the running thread, interrupted or not; from a context or from switches, else NULL",
             ),
             Column::text(
                 "interrupt",
-                "the interrupt, softirq or timer in which the event happened; NULL in thread context",
+                "the interrupt, softirq or timer during which the event was recorded; NULL in thread context",
             ),
             Column::text("fields", "as JSON: json_extract(fields, '$.ret')"),
             Column::text("context", "contexts of the event, as JSON"),
@@ -78,7 +77,7 @@ impl Table for EventTable {
 
     fn rows(&self, asked: &Asked) -> Result<Box<dyn Rows>, String> {
         let set = self.traces.set()?;
-        // Who runs on a CPU is told by what was recorded before.
+        // The thread that runs on a CPU follows from earlier records.
         let tasks = asked.wants(TID);
         let tasks = tasks.then(|| set.traces.iter().map(|_| Tasks::default()).collect());
         let interrupted = asked.wants(INTERRUPT).then(|| Interrupted::new(set));
@@ -103,15 +102,16 @@ impl Table for EventTable {
             lane: PacketCpu::default(),
             tid: None,
             since_check: 0,
+            total: set.streams().map(|(_, stream)| stream.bytes()).sum(),
         }))
     }
 }
 
-/// What is known of a stream's packet.
+/// State of a stream's current packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct PacketCpu {
     packet: u64,
-    /// The place of the trace.
+    /// Index of the trace.
     trace: usize,
     cpu: Option<u64>,
 }
@@ -123,15 +123,15 @@ struct EventRows {
     names: Vec<String>,
     reader: MergedReader<'static>,
     asked: Asked,
-    /// By trace, if somebody wants to know of threads.
+    /// By trace, if the query uses `tid`.
     tasks: Option<Vec<Tasks>>,
-    /// By trace, stream class and event class: the field that tells the thread.
+    /// By trace, stream class and event class: the field that contains the thread's id.
     tids: HashMap<(usize, usize, usize), Option<FieldRef>>,
     /// Interruptions of threads, if the column is selected.
     interrupted: Option<Interrupted>,
     /// The interruption at the row's event record.
     interrupt: Option<String>,
-    /// By the readers' ranks.
+    /// By rank of the stream reader.
     lanes: Vec<PacketCpu>,
     /// By trace: location of the CPU of its event records.
     cpus: Vec<Cpus>,
@@ -140,13 +140,15 @@ struct EventRows {
     lane: PacketCpu,
     tid: Option<i64>,
     since_check: u32,
+    /// Bytes of all streams.
+    total: u64,
 }
 
-/// So many event records are passed over before somebody looks whether that was stopped.
+/// Event records that are skipped between two checks for cancellation.
 const PATIENCE: u32 = 1 << 14;
 
 impl EventRows {
-    /// State at the reader's current event record.
+    /// The state of the packet that contains the reader's current event record.
     fn lane(
         lanes: &mut Vec<PacketCpu>,
         set: &TraceSet,
@@ -186,6 +188,7 @@ impl EventRows {
 
     fn ends(&mut self) -> Result<bool, String> {
         self.now = None;
+        self.traces.cancelled().progress(0, 0);
         self.traces.damaged(&self.reader.take_damage());
         Ok(false)
     }
@@ -204,6 +207,8 @@ impl Rows for EventRows {
             if self.since_check >= PATIENCE {
                 self.since_check = 0;
                 self.traces.cancelled().check()?;
+                let position = self.reader.position();
+                self.traces.cancelled().progress(position, self.total);
                 self.traces.damaged(&self.reader.take_damage());
             }
             let Some((time, reader)) = self.reader.next() else {
@@ -274,7 +279,7 @@ impl Rows for EventRows {
     }
 }
 
-/// The field that tells the thread of event records of a class, as the filter language knows it.
+/// The field with the thread's id in event records of a class, as in the filter language.
 fn tid_field(trace: &Trace, stream: &StreamLayout, class: usize) -> Option<FieldRef> {
     let contexts = [Scope::CommonContext, Scope::SpecificContext];
     let find = |scope: Scope, name: &str| stream.field(class, scope, &[name]);

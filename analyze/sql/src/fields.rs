@@ -6,19 +6,18 @@ use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::schema::{Encoding, IntClass, Scope};
 use tracebraid_ctf::walk::Visitor;
 
-/// Which fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The event's own.
+    /// The event's own fields.
     Payload,
-    /// Those of its contexts.
+    /// The fields of its contexts.
     Context,
 }
 
-/// The fields of an event record: an object.
+/// The fields of an event record, as a JSON object.
 ///
 /// # Errors
-/// Not for an event record that a reader handed out.
+/// None for an event record that a reader returned.
 pub(crate) fn json(event: &mut Event<'_>, part: Part) -> Result<String, DecodeError> {
     let mut writer = Writer {
         text: "{".to_owned(),
@@ -33,27 +32,28 @@ pub(crate) fn json(event: &mut Event<'_>, part: Part) -> Result<String, DecodeEr
     Ok(writer.text)
 }
 
-/// What the value that comes next is part of.
+/// The enclosing construct of the next value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Around {
-    /// All scopes that are wanted: their members are those of one object.
+    /// All selected scopes: their members are members of one object.
     Scope,
     Struct,
     Array,
-    /// A variant or an optional: its value stands for it.
+    /// A variant or an optional, which its value replaces.
     Same,
 }
 
 struct Writer {
     text: String,
     is_wanted: bool,
-    /// Nothing stands before what comes next in what is around it.
+    /// True if no member has been written yet in the innermost enclosing construct.
     is_first: bool,
     open: Vec<Around>,
 }
 
 impl Writer {
-    /// Puts what stands before a value; false if it is not wanted.
+    /// Writes the separator and the member's name before a value; false if the value is not
+    /// selected.
     fn lead(&mut self, node: &Node) -> bool {
         if !self.is_wanted {
             return false;
@@ -105,13 +105,13 @@ impl Writer {
         match self.open.pop() {
             Some(Around::Struct) => self.text.push('}'),
             Some(Around::Array) => self.text.push(']'),
-            // The next scope goes on in the same object.
+            // The next scope continues the same object.
             Some(Around::Scope | Around::Same) | None => return,
         }
         self.is_first = false;
     }
 
-    /// A value with the labels that it has.
+    /// Writes an enumeration's value with its labels.
     fn labelled<'l>(&mut self, labels: impl Iterator<Item = &'l str>, value: String) {
         self.text.push_str("{\"labels\":[");
         for (place, label) in labels.enumerate() {
@@ -240,7 +240,7 @@ impl Visitor for Writer {
     }
 }
 
-/// The text of a string; what is none is shown as such.
+/// Decodes a string; invalid units become U+FFFD.
 fn decoded(encoding: Encoding, bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     let is_big = matches!(encoding, Encoding::Utf16Be | Encoding::Utf32Be);
     match encoding {

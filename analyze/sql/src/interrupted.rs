@@ -7,7 +7,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_follow::{Innermost, InterruptStep, Interrupts};
 use tracebraid_kernel_model::{Body, KernelEvent, KernelModel};
 
-/// Tracks the interruptions on all CPUs. Must receive all event records in the order of time.
+/// Interrupts in progress on all CPUs. Must receive all event records in the order of time.
 pub(crate) struct Interrupted {
     model: KernelModel,
     /// By trace and CPU.
@@ -22,8 +22,8 @@ impl Interrupted {
         }
     }
 
-    /// Name of the interruption on the event record's CPU; `None` in the context of the thread
-    /// itself. The beginning and the end of an interrupt belong to it.
+    /// Name of the innermost interrupt on the event record's CPU; `None` if the thread itself runs.
+    /// The event records at the start and the end of an interrupt belong to the interrupt.
     pub(crate) fn see(
         &mut self,
         trace: usize,

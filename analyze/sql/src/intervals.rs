@@ -1,4 +1,4 @@
-//! The table `intervals`: what threads did when.
+//! The table `intervals`: the states of threads over time.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::traces::Traces;
 
 const TID: usize = 1;
 
-/// Stretches of time lines of threads.
+/// Intervals of the time lines of threads.
 pub(crate) struct IntervalTable {
     traces: Arc<Traces>,
 }
@@ -28,7 +28,7 @@ impl Table for IntervalTable {
     }
 
     fn about(&self) -> &'static str {
-        "what threads did when, from kernel traces"
+        "states of threads over time, from kernel traces"
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -36,11 +36,11 @@ impl Table for IntervalTable {
             Column::text("trace", "the trace"),
             Column::integer("tid", "the thread's id"),
             Column::text("thread", "its last known name"),
-            Column::integer("begin_ns", "from the origin of the traces' clock"),
-            Column::integer("end_ns", "where the next one begins"),
-            Column::integer("duration_ns", "how long it is"),
-            Column::text("state", "running, or why it did not run"),
-            Column::integer("cpu", "on which it runs, or would"),
+            Column::integer("begin_ns", "time since the origin of the traces' clock"),
+            Column::integer("end_ns", "start of the thread's next interval"),
+            Column::integer("duration_ns", "length of the interval"),
+            Column::text("state", "running, or the reason of the wait"),
+            Column::integer("cpu", "CPU on which the thread runs, or would run"),
             Column::text(
                 "detail",
                 "device, connection, waker and call of a wait; the interrupt or thread that had the CPU",
@@ -74,7 +74,6 @@ impl Table for IntervalTable {
     }
 }
 
-/// A stretch: from when to when, and in which state.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     begin: i64,
@@ -87,14 +86,14 @@ struct IntervalRows {
     /// By trace.
     names: Vec<String>,
     asked: Asked,
-    /// The place of the thread.
+    /// Index of the thread.
     actor: u32,
-    /// That of its next stretch.
+    /// Index of the next interval of that thread.
     next: usize,
     now: Option<Interval>,
 }
 
-/// A stretch of a thread, if it has a length: where nothing is known any more it ends.
+/// An interval of a thread, unless it is empty. The last interval ends where the trace does.
 fn interval(graph: &Graph, actor: &Actor, place: usize) -> Option<Interval> {
     let stretch = actor.line.get(place)?;
     let known = graph.known_until_of(actor.key.trace);

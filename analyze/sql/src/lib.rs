@@ -1,14 +1,14 @@
-//! Questions in SQL about databases of executions and about traces.
+//! SQL queries over databases of executions and over traces.
 //!
 //! In: a database of executions, traces, or both ([`Questions`]), and a text in SQL. Out: rows
-//! ([`Sink`]), one by one. Promise: nothing is ever written; any file, however damaged, gives rows
-//! or an error.
+//! ([`Sink`]), as they are found. Promise: nothing is written; any file, however damaged, yields
+//! rows or an error.
 //!
-//! Compact parts of a database, and traces, are virtual tables, one module each. Nothing is copied,
-//! and of a trace no more is read than a question about a range of time needs. `virtual_table` is
-//! the only module with `unsafe`.
+//! The compact parts of a database, and traces, are virtual tables, one module each. No data is
+//! copied, and a query over a range of time reads only the packets of a trace that it needs.
+//! `virtual_table` is the only module with `unsafe`.
 //!
-//! `docs/executions-sql.md` documents the tables.
+//! `docs/reference/sql.md` documents the tables.
 
 mod asked;
 mod contexts;

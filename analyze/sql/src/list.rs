@@ -1,21 +1,20 @@
-//! Rows by their places in a list that is known as a whole.
+//! Rows by index in a list of known length.
 
 use rusqlite::types::Value;
 
 use crate::asked::Asked;
 use crate::table::Rows;
 
-/// Rows of a list: the key is the place.
+/// Rows of a list: the key is the index.
 pub(crate) struct List<F> {
     next: usize,
-    /// Behind the last one.
+    /// One past the last index.
     end: usize,
     value: F,
 }
 
 impl<F: FnMut(usize, usize) -> Value> List<F> {
-    /// Those of a list of that length that are asked for; `value` gives a value by place and
-    /// column.
+    /// The requested rows of a list of that length; `value` returns a value by index and column.
     pub(crate) fn new(length: usize, asked: &Asked, value: F) -> List<F> {
         let next = usize::try_from(asked.from.max(0)).unwrap_or(usize::MAX);
         let last = usize::try_from(asked.to).ok();
@@ -31,7 +30,7 @@ impl<F: FnMut(usize, usize) -> Value> Rows for List<F> {
     }
 
     fn value(&mut self, column: usize) -> Result<Value, String> {
-        // It stands behind the row.
+        // `next` is already one past the current row.
         Ok((self.value)(self.next.saturating_sub(1), column))
     }
 }

@@ -1,4 +1,4 @@
-//! Asking and answering.
+//! Queries and their answers.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::trace_threads::TraceThreadTable;
 use crate::traces::Traces;
 use crate::virtual_table::register;
 
-/// A database that tables share.
+/// A database that several tables share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     database: Arc<Mutex<Database>>,
@@ -37,96 +37,100 @@ impl Shared {
         }
     }
 
-    /// The database, for one look.
+    /// Locks the database for one access.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Database> {
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many executions there are.
     pub(crate) fn executions(&self) -> f64 {
         self.executions as f64
     }
 }
 
-/// Knows whether answering was stopped.
+/// Whether the query was stopped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancelled(pub(crate) Arc<Control>);
 
 impl Cancelled {
-    /// An error if it was: for whoever is busy for long without a row.
+    /// Returns an error if the query was stopped. Loops that may run long without a row call it.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.0.is_cancelled() {
             true => Err("interrupted".to_owned()),
             false => Ok(()),
         }
     }
+
+    /// Reports the progress of reading: bytes that were read, of all.
+    pub(crate) fn progress(&self, done: u64, total: u64) {
+        self.0.progress(done, total);
+    }
 }
 
-/// Stops answering, from another thread.
+/// Stops queries from another thread.
 pub struct Stopper {
     handle: InterruptHandle,
     control: Arc<Control>,
 }
 
 impl Stopper {
-    /// Stops it soon, and for good.
+    /// Stops the current query soon, and all later ones.
     pub fn stop(&self) {
         self.control.cancel();
         self.handle.interrupt();
     }
 
-    /// Tells how far reading traces is.
+    /// Progress of reading traces.
     pub fn control(&self) -> &Control {
         &self.control
     }
 }
 
-/// A column that questions can be asked about.
+/// A column that queries can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Its table.
+    /// Name of the table.
     pub table: String,
-    /// Its name.
+    /// Name of the column.
     pub column: String,
-    /// The type of its values, in SQL, if it has one.
+    /// Type of the values in SQL; empty if the column has none.
     pub kind: String,
-    /// What it is, for people, if somebody said it.
+    /// Description; may be empty.
     pub about: String,
 }
 
-/// Takes answers.
+/// Receives the rows of answers.
 pub trait Sink {
-    /// The rows of a statement's answer follow, with these columns. False: no more is wanted.
+    /// Begins the answer of a statement with these columns; false to stop all answers.
     fn begin(&mut self, columns: &[String]) -> bool;
 
-    /// A row. False: no more rows of this answer are wanted.
+    /// Receives a row; false to end this answer.
     ///
     /// # Errors
-    /// When it cannot be taken.
+    /// If the row cannot be written.
     fn row(&mut self, row: &[ValueRef<'_>]) -> Result<bool, SqlError>;
 
-    /// That were all.
+    /// Ends the answer of a statement.
     ///
     /// # Errors
-    /// When they cannot be taken.
+    /// If the answer cannot be written.
     fn end(&mut self) -> Result<(), SqlError>;
 }
 
-/// Answers questions.
+/// Answers queries in SQL.
 pub struct Questions {
     connection: Connection,
     control: Arc<Control>,
     tables: Vec<Arc<dyn Table>>,
-    /// The executions' own columns: name, unit, and what it is.
+    /// Metrics of executions: column name, unit and description.
     figures: Vec<(String, String, String)>,
     has_database: bool,
 }
 
 impl Questions {
-    /// About a database, traces, or both.
+    /// Queries over a database, traces, or both.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn new(path: Option<&Path>, traces: Option<Traces>) -> Result<Questions, SqlError> {
         let control = Arc::new(Control::default());
         let cancelled = Cancelled(control.clone());
@@ -171,7 +175,7 @@ impl Questions {
         })
     }
 
-    /// What stops answering.
+    /// A handle that stops queries.
     pub fn stopper(&self) -> Stopper {
         Stopper {
             handle: self.connection.get_interrupt_handle(),
@@ -179,14 +183,14 @@ impl Questions {
         }
     }
 
-    /// Answers all statements of a text, one behind the other.
+    /// Answers all statements of a text in their order.
     ///
     /// # Errors
-    /// When one cannot be understood or answered, or would write: those before it were answered then.
+    /// If a statement is invalid, would write or fails. Earlier statements were answered by then.
     pub fn answer(&self, text: &str, sink: &mut dyn Sink) -> Result<(), SqlError> {
         if let Some(byte) = text.find('\0') {
             return Err(SqlError::Question {
-                what: "there is a null byte in the question".to_owned(),
+                what: "the query contains a null byte".to_owned(),
                 place: Some(TextPosition::of(text, byte)),
             });
         }
@@ -211,13 +215,13 @@ impl Questions {
         match is_any {
             true => Ok(()),
             false => Err(SqlError::Question {
-                what: "there is no question in it".to_owned(),
+                what: "no question: the text contains no SQL statement".to_owned(),
                 place: None,
             }),
         }
     }
 
-    /// Whether it is a question.
+    /// Refuses statements that write or have parameters.
     fn check(
         &self,
         statement: &Statement<'_>,
@@ -233,7 +237,7 @@ impl Questions {
         }
         if statement.parameter_count() > 0 {
             return Err(SqlError::Question {
-                what: "there is a parameter (?, :name, @name or $name) in it, which nothing has a value for"
+                what: "the query contains a parameter (?, :name, @name or $name), which has no value here; write the value itself"
                     .to_owned(),
                 place: Some(place()),
             });
@@ -241,7 +245,7 @@ impl Questions {
         Ok(())
     }
 
-    /// Gives the rows of one answer away; false if nothing more is wanted at all.
+    /// Passes the rows of one answer to the sink; false if the sink wants no more answers.
     fn rows(&self, statement: &mut Statement<'_>, sink: &mut dyn Sink) -> Result<bool, SqlError> {
         let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut rows = statement.query([]).map_err(|error| self.failed(error))?;
@@ -261,7 +265,7 @@ impl Questions {
         Ok(true)
     }
 
-    /// What is wrong with a question.
+    /// The error of an invalid statement.
     fn question(&self, text: &str, error: Error) -> SqlError {
         match error {
             Error::SqlInputError {
@@ -284,7 +288,7 @@ impl Questions {
         }
     }
 
-    /// With what to do about it, if a table is missing because nothing was told of that it is of.
+    /// Adds a remedy if a table is missing because its database or trace was not given.
     fn hinted(&self, what: String) -> String {
         const OF_DATABASE: [&str; 6] = [
             "executions",
@@ -301,15 +305,17 @@ impl Questions {
         let has = |name: &str| self.tables.iter().any(|table| table.name() == name);
         let hint = match table {
             _ if OF_DATABASE.contains(&table) && !self.has_database => {
-                "it is of databases of executions, and none is given"
+                "a table of databases of executions; name a database (DB)"
             }
-            _ if OF_TRACES.contains(&table) && !has(table) => "it is of traces, and none is given",
-            _ => "without a question, all tables are shown",
+            _ if OF_TRACES.contains(&table) && !has(table) => {
+                "a table of traces; name a trace (--trace)"
+            }
+            _ => "omit the query to list all tables",
         };
         format!("{what}: {hint}")
     }
 
-    /// Why there is no answer.
+    /// The error of a query that failed while it ran.
     fn failed(&self, error: Error) -> SqlError {
         let is_stopped = error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted);
         match is_stopped || self.control.is_cancelled() {
@@ -318,10 +324,10 @@ impl Questions {
         }
     }
 
-    /// All that questions can be asked about.
+    /// All columns that queries can use.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn about(&self) -> Result<Vec<About>, SqlError> {
         let mut found = Vec::new();
         if self.has_database {
@@ -353,7 +359,7 @@ impl Questions {
         Ok(found)
     }
 
-    /// What tables are, by name, for those that are not the file's own.
+    /// Names and descriptions of the tables, except those that the file itself contains.
     pub fn tables(&self) -> Vec<(&'static str, &'static str)> {
         let own = self
             .tables
@@ -361,14 +367,14 @@ impl Questions {
             .map(|table| (table.name(), table.about()));
         let file = [(
             "executions",
-            "executions of tasks, with their figures and captured values",
+            "executions, with their metrics and captured values",
         )];
         let file = file.into_iter().filter(|_| self.has_database);
         let rest = OF_FILE_ABOUT.into_iter().filter(|_| self.has_database);
         file.chain(own).chain(rest).collect()
     }
 
-    /// Columns of a table of the file.
+    /// Columns of a table that the file contains.
     fn of_file(&self, table: &str) -> Result<Vec<About>, SqlError> {
         let select =
             "SELECT name, type FROM pragma_table_info(?1) WHERE name NOT IN ('times', 'path')";
@@ -385,22 +391,22 @@ impl Questions {
     }
 }
 
-/// Tables of the file that are asked about as they are, and what their columns are.
+/// Tables of the file that queries read directly, with descriptions of their columns.
 const OF_FILE: [(&str, &[(&str, &str)]); 3] = [
     (
         "source",
         &[
             ("id", "from 1"),
-            ("label", "of the recording"),
+            ("label", "label of the recording"),
             ("path", "the trace"),
-            ("host", "its machine"),
+            ("host", "the traced machine"),
         ],
     ),
     (
         "kind",
         &[
             ("id", "from 1"),
-            ("name", "of these executions"),
+            ("name", "name of the kind"),
             ("definition", "the delimiters"),
         ],
     ),
@@ -408,37 +414,37 @@ const OF_FILE: [(&str, &[(&str, &str)]); 3] = [
         "metric",
         &[
             ("name", "a column of executions"),
-            ("unit", "ns, bytes, text, or nothing for other numbers"),
-            ("description", "what it is"),
+            ("unit", "ns, bytes, text, or empty for other numbers"),
+            ("description", "description"),
             (
                 "is_value",
-                "1 for captured values, 0 for figures of the path",
+                "1 for captured values, 0 for metrics of the path",
             ),
         ],
     ),
 ];
 
 const OF_FILE_ABOUT: [(&str, &str); 3] = [
-    ("source", "traces that executions come from"),
+    ("source", "traces that contain the executions"),
     ("kind", "kinds of executions"),
-    ("metric", "figures and captured values of executions"),
+    ("metric", "metrics and captured values of executions"),
 ];
 
-/// What a column of executions is.
+/// Description of a column of `executions`.
 fn of_executions(column: &str, figures: &[(String, String, String)]) -> String {
     let own = match column {
         "id" => "from 1",
         "kind" => "id of its kind in the table kind",
         "source" => "id of its trace in the table source",
-        "number" => "those of the executions around it, and its own: 3.1",
-        "begin_ns" => "from the origin of the traces' clock",
-        "thread" => "id of the thread in which it ends",
-        "kind_name" => "its kind",
-        "label" => "of the recording",
-        "host" => "its machine",
-        "trace" => "the trace that it comes from",
-        "tid" => "of the thread in which it ends",
-        "thread_name" => "of the thread in which it ends",
+        "number" => "numbers of the enclosing executions and its own, such as 3.1",
+        "begin_ns" => "time since the origin of the traces' clock",
+        "thread" => "id of the thread that ends it",
+        "kind_name" => "name of its kind",
+        "label" => "label of the recording",
+        "host" => "the traced machine",
+        "trace" => "trace that contains it",
+        "tid" => "tid of the thread that ends it",
+        "thread_name" => "name of the thread that ends it",
         _ => "",
     };
     let figure = figures.iter().find(|figure| figure.0 == column);

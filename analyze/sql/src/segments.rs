@@ -11,7 +11,6 @@ use crate::contexts::{state, words};
 use crate::questions::{Cancelled, Shared};
 use crate::table::{Column, Rows, Table, duration, integer, text};
 
-/// Steps of critical paths.
 pub(crate) struct SegmentTable {
     database: Shared,
     union: Arc<Union>,
@@ -40,14 +39,14 @@ impl Table for SegmentTable {
     fn columns(&self) -> &'static [Column] {
         const COLUMNS: [Column; 10] = [
             Column::integer("execution", "id of the execution"),
-            Column::integer("nth", "its place on the path, from 1"),
-            Column::integer("begin_ns", "from the origin of the traces' clock"),
-            Column::integer("duration_ns", "how long it is"),
+            Column::integer("nth", "position on the path, from 1"),
+            Column::integer("begin_ns", "time since the origin of the traces' clock"),
+            Column::integer("duration_ns", "length of the step"),
             Column::integer("thread", "id of the thread on the path"),
-            Column::integer("tid", "of that thread"),
-            Column::text("thread_name", "of that thread"),
+            Column::integer("tid", "tid of that thread"),
+            Column::text("thread_name", "name of that thread"),
             Column::integer("context", "id of the calling context"),
-            Column::text("state", "running, or why that thread did not run"),
+            Column::text("state", "running, or the reason of the wait"),
             Column::text("text", "the context's frames, the outermost first"),
         ];
         &COLUMNS
@@ -80,16 +79,16 @@ struct SegmentRows {
     database: Shared,
     union: Arc<Union>,
     cancelled: Cancelled,
-    /// The least id of the executions that come, if any do.
+    /// Least id of the remaining executions; `None` if none remain.
     next: Option<i64>,
-    /// Their greatest.
+    /// Greatest requested id.
     to: i64,
-    /// The execution whose steps are told.
+    /// Id of the execution that the current row belongs to.
     id: i64,
     found: Recorded,
-    /// Steps that were told of it.
+    /// Number of its steps that were returned, the current one included.
     place: usize,
-    /// Where the last of those begins.
+    /// Start of the current step.
     begin: i64,
 }
 

@@ -1,17 +1,17 @@
-//! What a virtual table is.
+//! The interface of virtual tables, without SQLite.
 
 use rusqlite::types::Value;
 
 use crate::asked::Asked;
 
-/// A column.
+/// A column of a virtual table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name in SQL.
     pub name: &'static str,
-    /// The type of its values, in SQL.
+    /// Type in SQL.
     pub kind: &'static str,
-    /// What it is, for people.
+    /// Description.
     pub about: &'static str,
 }
 
@@ -27,57 +27,55 @@ impl Column {
     }
 }
 
-/// A table whose rows are made when they are asked for.
+/// A table whose rows are computed on request.
 pub(crate) trait Table: Send + Sync + 'static {
-    /// Its name.
+    /// Name in SQL.
     fn name(&self) -> &'static str;
 
-    /// What its rows are, for people.
+    /// Description of the rows.
     fn about(&self) -> &'static str;
 
-    /// Its columns.
     fn columns(&self) -> &'static [Column];
 
-    /// The place of the column, of integers, by which rows are found without looking at all of
-    /// them.
+    /// Index of the key: an integer column by which rows are found without a full scan.
     fn key(&self) -> usize;
 
-    /// True if rows come in the order of that column.
+    /// True if rows are sorted by the key.
     fn is_sorted(&self) -> bool {
         true
     }
 
-    /// About how many rows there are; it need not be exact.
+    /// Estimated number of rows.
     fn size(&self) -> f64;
 
-    /// What it costs to begin to look for rows, if making a row costs 1.
+    /// Estimated cost of the first row, where each further row costs 1.
     fn start(&self) -> f64 {
         1.0
     }
 
-    /// Rows: at least those whose key is within what is asked for.
+    /// Rows: all whose key is in the requested range, and possibly others.
     ///
     /// # Errors
-    /// For people, when there are none to be had.
+    /// If the rows cannot be read; a message for users.
     fn rows(&self, asked: &Asked) -> Result<Box<dyn Rows>, String>;
 }
 
-/// Rows, one behind the other.
+/// A cursor over rows.
 pub(crate) trait Rows {
-    /// Goes to the next row, at first to the first one; false behind the last one.
+    /// Moves to the next row, at first to the first; false after the last row.
     ///
     /// # Errors
-    /// For people, when it cannot be had.
+    /// If the row cannot be read; a message for users.
     fn next(&mut self) -> Result<bool, String>;
 
-    /// A value of the row.
+    /// A value of the current row.
     ///
     /// # Errors
-    /// For people, when it cannot be had.
+    /// If the value cannot be read; a message for users.
     fn value(&mut self, column: usize) -> Result<Value, String>;
 }
 
-/// The statement that tells SQLite of the columns.
+/// The statement that declares the columns to SQLite.
 pub(crate) fn declaration(table: &dyn Table) -> String {
     let columns = table.columns().iter();
     let columns: Vec<String> = columns
@@ -86,17 +84,15 @@ pub(crate) fn declaration(table: &dyn Table) -> String {
     format!("CREATE TABLE x({})", columns.join(", "))
 }
 
-/// An integer, if there is one.
 pub(crate) fn integer(value: Option<i64>) -> Value {
     value.map_or(Value::Null, Value::Integer)
 }
 
-/// A text, if there is one.
 pub(crate) fn text(value: Option<impl Into<String>>) -> Value {
     value.map_or(Value::Null, |text| Value::Text(text.into()))
 }
 
-/// A duration; one that SQL has no integer for is the longest that it has.
+/// A duration; values beyond the range of SQL integers become the greatest integer.
 pub(crate) fn duration(nanoseconds: u64) -> Value {
     Value::Integer(i64::try_from(nanoseconds).unwrap_or(i64::MAX))
 }

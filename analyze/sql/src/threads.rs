@@ -9,7 +9,6 @@ use crate::asked::Asked;
 use crate::list::List;
 use crate::table::{Column, Rows, Table, text};
 
-/// Threads.
 pub(crate) struct ThreadTable {
     lists: Arc<(Vec<Thread>, Vec<Source>)>,
 }
@@ -35,10 +34,10 @@ impl Table for ThreadTable {
         const COLUMNS: [Column; 6] = [
             Column::integer("id", "from 0; other tables refer to it as thread"),
             Column::integer("source", "id of its trace in the table source"),
-            Column::integer("tid", "its id on the machine"),
-            Column::text("name", "its name"),
-            Column::text("host", "its machine"),
-            Column::text("label", "of the recording"),
+            Column::integer("tid", "id of the thread on its machine"),
+            Column::text("name", "name of the thread"),
+            Column::text("host", "the traced machine"),
+            Column::text("label", "label of the recording"),
         ];
         &COLUMNS
     }

@@ -1,4 +1,4 @@
-//! The table `times`: where the time of executions went.
+//! The table `times`: the time of executions by calling context.
 
 use rusqlite::types::Value;
 use tracebraid_executions::ContextId;
@@ -7,7 +7,6 @@ use crate::asked::Asked;
 use crate::questions::{Cancelled, Shared};
 use crate::table::{Column, Rows, Table, duration};
 
-/// Times of executions by context.
 pub(crate) struct TimeTable {
     database: Shared,
     cancelled: Cancelled,
@@ -28,7 +27,7 @@ impl Table for TimeTable {
     }
 
     fn about(&self) -> &'static str {
-        "where the time of executions went, by calling context"
+        "time of executions by calling context"
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -37,7 +36,7 @@ impl Table for TimeTable {
             Column::integer("context", "id of the calling context"),
             Column::integer(
                 "own_ns",
-                "time in the context itself, and not in one within it",
+                "time in the context itself, without inner contexts",
             ),
         ];
         &COLUMNS
@@ -67,14 +66,14 @@ impl Table for TimeTable {
 struct TimeRows {
     database: Shared,
     cancelled: Cancelled,
-    /// The least id of the executions that come, if any do.
+    /// Least id of the remaining executions; `None` if none remain.
     next: Option<i64>,
-    /// Their greatest.
+    /// Greatest requested id.
     to: i64,
-    /// The execution whose times are told.
+    /// Id of the execution that the current row belongs to.
     id: i64,
     times: Vec<(ContextId, u64)>,
-    /// Times that were told of it.
+    /// Number of its times that were returned, the current one included.
     place: usize,
 }
 

@@ -11,7 +11,6 @@ use crate::traces::Traces;
 
 const TID: usize = 1;
 
-/// Threads.
 pub(crate) struct TraceThreadTable {
     traces: Arc<Traces>,
 }
@@ -28,17 +27,17 @@ impl Table for TraceThreadTable {
     }
 
     fn about(&self) -> &'static str {
-        "threads of the traces, from kernel traces"
+        "threads of kernel traces"
     }
 
     fn columns(&self) -> &'static [Column] {
         const COLUMNS: [Column; 6] = [
             Column::text("trace", "the trace"),
-            Column::integer("tid", "its id; one that is used again is of another thread"),
-            Column::integer("pid", "its process, if the trace tells"),
-            Column::text("name", "its last known name"),
-            Column::integer("begin_ns", "when it is known first"),
-            Column::integer("end_ns", "when it has ended, or the trace has"),
+            Column::integer("tid", "id of the thread; a reused id has several rows"),
+            Column::integer("pid", "id of its process, if the trace contains it"),
+            Column::text("name", "last known name"),
+            Column::integer("begin_ns", "first time at which the thread is known"),
+            Column::integer("end_ns", "end of the thread or of the trace"),
         ];
         &COLUMNS
     }
@@ -71,7 +70,7 @@ struct ThreadRows {
     /// By trace.
     names: Vec<String>,
     asked: Asked,
-    /// The place of the thread that comes next.
+    /// Index of the next thread.
     next: u32,
 }
 
@@ -105,7 +104,7 @@ impl Rows for ThreadRows {
     }
 }
 
-/// When a thread ended, or nothing is known of it any more.
+/// End of a thread: its exit, else the end of the trace.
 fn end(graph: &Graph, actor: &Actor) -> Option<i64> {
     let last = actor.line.last()?;
     Some(match last.state {

@@ -1,4 +1,4 @@
-//! Traces that questions are about: opened when the first question needs them.
+//! Traces that queries read; opened by the first query that needs them.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::questions::Cancelled;
 /// SQLite holds rows that refer to them.
 pub type OpenTraces = Box<dyn Fn(IndexCheck) -> Result<&'static TraceSet, String> + Send + Sync>;
 
-/// Traces, and what is made of them.
+/// Traces and their execution graph.
 pub struct Traces {
     open: OpenTraces,
     heard: Box<dyn Fn(&str) + Send + Sync>,
@@ -27,16 +27,16 @@ pub struct Traces {
     /// statement may have returned rows before that, so the command itself cannot restart.
     checked: OnceLock<Result<&'static TraceSet, String>>,
     graph: OnceLock<Result<Graph, String>>,
-    /// Damage that was told of.
+    /// Messages that were already passed to `heard`.
     told: Mutex<Vec<String>>,
 }
 
-/// Damage beyond that is not told of any more: a question may read the same packets again and
-/// again.
+/// Most messages of damage that are passed on. The limit bounds memory: a query may read the same
+/// packets again and again.
 const MOST_TOLD: usize = 1000;
 
 impl Traces {
-    /// Traces that will be opened that way; `heard` is told of damage, once.
+    /// Traces that `open` opens on first use; `heard` receives each message of damage once.
     pub fn new(
         open: OpenTraces,
         heard: Box<dyn Fn(&str) + Send + Sync>,
@@ -62,7 +62,6 @@ impl Traces {
         &self.cancelled
     }
 
-    /// The traces.
     pub(crate) fn set(&self) -> Result<&'static TraceSet, String> {
         let first = || self.set.get_or_init(|| (self.open)(IndexCheck::Ends));
         self.checked.get().unwrap_or_else(first).clone()
@@ -74,12 +73,12 @@ impl Traces {
             .clone()
     }
 
-    /// What each is called: as in the table `source`.
+    /// Paths of the traces, as in the table `source`.
     pub(crate) fn names(&self) -> Result<Vec<String>, String> {
         Ok(self.set()?.traces.iter().map(trace_path).collect())
     }
 
-    /// What their threads did; made at the first use.
+    /// The execution graph, built on first use.
     pub(crate) fn graph(&self) -> Result<&Graph, String> {
         let graph = self.graph.get_or_init(|| {
             let outcome = match self.folded(self.set()?) {
@@ -107,7 +106,7 @@ impl Traces {
         fold(set, &analysis, self.options, &self.cancelled.0)
     }
 
-    /// Tells of damage.
+    /// Passes on messages of damage that are new.
     pub(crate) fn damaged(&self, damage: &[Damage]) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         for damage in damage {

@@ -1,13 +1,15 @@
-//! Tables as SQLite takes them: the one module of this crate with `unsafe`.
+//! Virtual tables of SQLite: the only module of this crate with `unsafe`.
 //!
 //! # Safety argument
-//! SQLite knows a table and a cursor by pointers to structures of C, which it casts to ours and back: rusqlite requires for that that
-//! each of ours is laid out as C does and begins with SQLite's (`repr(C)`, `base` first), which is all that `unsafe` promises
-//! here. Nothing in this module touches `base` afterwards, or any pointer at all: rusqlite allocates both, fills
-//! `base`, and frees them. A cursor owns what it reads from (an [`Arc`] of the table, and rows that own the rest), so that
-//! nothing depends on whether SQLite closes a cursor before it forgets the table. A connection is used by one
-//! thread at a time ([`rusqlite::Connection`] is not `Sync`), and SQLite does not call a cursor while it is in a call of it: a
-//! `RefCell` checks that, and gives an error if it should not hold.
+//! SQLite refers to a table and to a cursor by pointers to C structures, which it casts to our
+//! types and back. rusqlite therefore requires that each of our types has the layout of C and
+//! begins with SQLite's structure (`repr(C)`, `base` first); `unsafe` promises no more than this.
+//! This module uses neither `base` nor any pointer: rusqlite allocates both structures, fills
+//! `base`, and frees them. A cursor owns all that it reads from (an [`Arc`] of the table, and rows
+//! that own the rest), so it does not matter whether SQLite closes a cursor before it drops the
+//! table. A connection is used by one thread at a time ([`rusqlite::Connection`] is not `Sync`),
+//! and SQLite does not call a cursor during a call of that cursor. A `RefCell` checks this and
+//! returns an error if it does not hold.
 
 #![allow(unsafe_code)]
 
@@ -25,30 +27,28 @@ use rusqlite::{Connection, Error};
 use crate::asked::{Bound, Plan};
 use crate::table::{Rows, Table, declaration};
 
-/// Lets questions on that connection ask the table by its name.
+/// Makes a table available under its name to queries on a connection.
 ///
 /// # Errors
-/// What SQLite says.
+/// Those of SQLite.
 pub(crate) fn register(connection: &Connection, table: Arc<dyn Table>) -> rusqlite::Result<()> {
     const MODULE: &Module<'static, Connected> = &Module::eponymous_only_module();
     connection.create_module(table.name(), MODULE, Some(table))
 }
 
-/// A table.
 #[repr(C)]
 struct Connected {
-    /// SQLite's; must be first.
+    /// SQLite's structure; must be first.
     base: sqlite3_vtab,
     table: Arc<dyn Table>,
 }
 
-/// Rows of a table.
 #[repr(C)]
 struct Cursor {
-    /// SQLite's; must be first.
+    /// SQLite's structure; must be first.
     base: sqlite3_vtab_cursor,
     table: Arc<dyn Table>,
-    /// None before the first search, and behind the last row.
+    /// `None` before the first search and after the last row.
     rows: RefCell<Option<Box<dyn Rows>>>,
     row: i64,
 }
@@ -66,7 +66,9 @@ unsafe impl VTab<'_> for Connected {
         _: &[u8],
         _: &[&[u8]],
     ) -> rusqlite::Result<(Cow<'static, CStr>, Connected)> {
-        let table = table.ok_or_else(|| error("a table without rows"))?.clone();
+        let table = table
+            .ok_or_else(|| error("the virtual table was registered without rows"))?
+            .clone();
         let declaration = CString::new(declaration(&*table))?;
         let connected = Connected {
             base: sqlite3_vtab::default(),
@@ -87,7 +89,7 @@ unsafe impl VTab<'_> for Connected {
                 (constraint.column() == key, constraint.is_usable(), bound)
             {
                 plan.bounds.push(bound);
-                // SQLite checks the condition again, since it is not told to omit that.
+                // SQLite checks the condition again, since `omit` is not set.
                 usage.set_argv_index(plan.bounds.len() as c_int);
             }
         }
@@ -156,7 +158,7 @@ unsafe impl VTabCursor for Cursor {
         let mut rows = self
             .rows
             .try_borrow_mut()
-            .map_err(|_| self.error("is asked twice"))?;
+            .map_err(|_| self.error("a value was requested during another request"))?;
         let (Some(rows), Ok(column)) = (rows.as_mut(), usize::try_from(column)) else {
             return Ok(());
         };
@@ -190,7 +192,7 @@ fn bound(operator: IndexConstraintOp) -> Option<Bound> {
     }
 }
 
-/// How many rows there will be: an equal key finds few of them, a bound leaves a part.
+/// Estimated number of rows: an equal key selects few, a bound a quarter.
 fn rows_expected(all: f64, bounds: &[Bound]) -> f64 {
     let part = |bound: &Bound| match bound {
         Bound::Equal => 0.001,

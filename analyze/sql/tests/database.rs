@@ -81,7 +81,7 @@ fn states_are_the_innermost_reasons() {
     }
 }
 
-/// Time in which another thread has the CPU is not running time of the thread on the path.
+/// While another thread has the CPU, the thread on the path is not running.
 #[test]
 fn steps_behind_another_thread_are_not_running() {
     let questions = questions(&database());
@@ -115,7 +115,7 @@ fn times_are_those_of_the_table() {
         .map(|row| [integer(&row[0]), integer(&row[1]), integer(&row[2])])
         .collect();
     assert_eq!(found, expected);
-    // By key, and with contexts.
+    // By key, and joined with contexts.
     for id in [1, 17, table.ids.len() as i64] {
         let of_one = format!(
             "SELECT sum(own_ns) FROM times JOIN contexts ON contexts.id = context WHERE execution = {id}"
@@ -180,8 +180,8 @@ fn contexts_and_threads_are_those_of_the_database() {
     assert_eq!(number(&questions, same), 0);
 }
 
-/// What a hostile file may hold in place of what is expected: each is an error that names the
-/// execution, or rows.
+/// Arbitrary bytes in the columns `path` and `times` yield rows, or an error that names the
+/// execution.
 #[test]
 fn any_bytes_are_read_or_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -234,7 +234,7 @@ fn any_bytes_are_read_or_refused() {
     }
 }
 
-/// Executions whose ids go back are no reason to go on for ever.
+/// Ids of executions that go back do not make a query run forever.
 #[test]
 fn ids_that_go_back_end() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,4 @@
-//! Tests of questions: against the library's own tables, and against traces that are read in a
-//! plain way.
+//! Queries compared with the library's own tables and with a plain reading of traces.
 
 mod database;
 mod questions;

@@ -1,4 +1,4 @@
-//! Questions that are wrong, several at once, and stopped ones.
+//! Invalid queries, several statements at once, and stopped queries.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn errors_name_the_place() {
         );
     }
     let error = try_ask(&questions, "SELECT * FROM events").expect_err("no traces");
-    assert!(error.to_string().contains("is of traces"), "{error}");
+    assert!(error.to_string().contains("a table of traces"), "{error}");
     let none = Questions::new(None, None).expect("nothing");
     let error = try_ask(&none, "SELECT * FROM executions").expect_err("no database");
     assert!(
@@ -89,7 +89,7 @@ fn all_statements_are_answered() {
     questions.answer(text, &mut all).expect("answers");
     assert_eq!(all.columns, [vec!["a"], vec!["b", "c"], vec!["d"]]);
     assert_eq!(all.rows.len(), 2);
-    // No more rows than are wanted are made.
+    // No more rows are computed than the sink takes.
     let mut few = All {
         most: Some(3),
         ..All::default()
@@ -105,7 +105,7 @@ fn endless_questions_can_be_stopped() {
     let stopper = questions.stopper();
     let has_ended = AtomicBool::new(false);
     let found = std::thread::scope(|scope| {
-        // A question that has not begun yet is not stopped.
+        // A stop has no effect on a query that has not begun.
         scope.spawn(|| {
             while !has_ended.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! What tests share: a database of a recorded trace, and answers as values.
+//! Shared by the tests: a database of a recorded trace, and answers as values.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -21,10 +21,10 @@ pub(crate) fn set(name: &str) -> &'static TraceSet {
 
 pub(crate) fn folded<A: Analysis>(set: &TraceSet, analysis: &A, options: Options) -> A::Report {
     let outcome = fold(set, analysis, options, &Control::default());
-    outcome.expect("nobody cancels").report
+    outcome.expect("not cancelled").report
 }
 
-/// Traces that are opened already.
+/// Traces that are already open.
 pub(crate) fn opened(set: &'static TraceSet, options: Options) -> Traces {
     let heard = |what: &str| panic!("{what}");
     Traces::new(Box::new(move |_| Ok(set)), Box::new(heard), options)
@@ -74,7 +74,7 @@ fn write(path: &std::path::Path) {
 pub(crate) struct All {
     pub(crate) columns: Vec<Vec<String>>,
     pub(crate) rows: Vec<Vec<Value>>,
-    /// Takes no more than that, if it is given.
+    /// Takes at most this number of rows.
     pub(crate) most: Option<usize>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn ask(questions: &Questions, text: &str) -> Vec<Vec<Value>> {
     try_ask(questions, text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The one value of an answer, an integer.
+/// The only value of an answer, an integer.
 pub(crate) fn number(questions: &Questions, text: &str) -> i64 {
     match ask(questions, text).as_slice() {
         [row] => integer(&row[0]),

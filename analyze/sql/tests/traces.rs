@@ -52,7 +52,7 @@ fn events_are_those_of_the_traces() {
     assert_eq!(number(&questions, count) as usize, switches);
 }
 
-/// Any range of time is what filtering in memory gives, whether threads are asked for or not.
+/// Any range of time equals filtering in memory, whether or not the query uses `tid`.
 #[test]
 fn ranges_of_time_are_exact() {
     let set = set("kernel-mix-small");
@@ -92,7 +92,8 @@ fn ranges_of_time_are_exact() {
             expected,
             "{from} {to}"
         );
-        // Who runs is told by what was before, and does not depend on where the range begins.
+        // The running thread follows from earlier records and does not depend on the start of the
+        // range.
         let from_all = format!(
             "SELECT total(tid) FROM (SELECT time_ns + 0 AS time, tid FROM events) WHERE time BETWEEN {from} AND {to}"
         );
@@ -136,8 +137,8 @@ fn fields_are_exact_json() {
     assert_ne!(number(&questions, sums), 0);
 }
 
-/// Rows of a thread follow each other without gaps, and are those of the graph, for any number of
-/// threads that make it.
+/// The rows of a thread follow each other without gaps and equal those of the graph, for any number
+/// of analysis threads.
 #[test]
 fn intervals_are_the_stretches_of_the_graph() {
     let set = set("kernel-mix-small");
@@ -216,7 +217,7 @@ fn intervals_are_the_stretches_of_the_graph() {
                 begin == integer(&row[3]) && begin <= integer(&row[4]),
                 "{row:?}"
             ),
-            // It is named, and nothing is known of what it did.
+            // The thread is named, but its actions are unknown.
             None => assert_eq!(row[3..], [Value::Null, Value::Null]),
         }
     }

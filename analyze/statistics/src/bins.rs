@@ -6,41 +6,41 @@ pub use tracebraid_follow::Ranges;
 /// Number of steps.
 pub const BINS: usize = 20;
 
-/// How often values of each size occurred.
+/// Number of values in each step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bins {
     counts: [u64; BINS],
 }
 
-/// A step: `from` belongs to it, `to` to the next one; of the last one both do.
+/// A step of a histogram: `from` is inclusive, `to` is exclusive except in the last step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
-    /// Its least value.
+    /// Least value.
     pub from: f64,
-    /// Its end.
+    /// End of the step.
     pub to: f64,
-    /// Values in it.
+    /// Number of values.
     pub count: u64,
 }
 
 impl Bins {
-    /// Adds a value that is between the bounds.
+    /// Adds a value, which must be within the bounds.
     #[inline]
     pub fn add(&mut self, (min, max): (u64, u64), value: u64) {
-        // In integers, so that no rounding decides.
+        // Computed in integers, to be independent of rounding.
         let range = u128::from(max.saturating_sub(min)).max(1);
         let above = u128::from(value.saturating_sub(min));
         let bin = (above * BINS as u128 / range).min(BINS as u128 - 1);
         self.counts[bin as usize] += 1;
     }
 
-    /// Adds all values of another one with the same bounds.
+    /// Adds the values of another histogram with the same bounds.
     pub fn merge(&mut self, other: &Bins) {
         let counts = self.counts.iter_mut().zip(&other.counts);
         counts.for_each(|(own, other)| *own += other);
     }
 
-    /// The steps.
+    /// All steps in ascending order, including empty ones.
     pub fn bins(&self, (min, max): (u64, u64)) -> impl Iterator<Item = Bin> + '_ {
         let step = max.saturating_sub(min) as f64 / BINS as f64;
         self.counts.iter().enumerate().map(move |(at, &count)| Bin {

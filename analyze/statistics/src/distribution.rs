@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Sketch, Summary};
 
-/// How values are distributed: number, sum, least, greatest and spread exactly, quantiles within a
-/// 128th.
+/// Distribution of values: number, sum, minimum, maximum and deviation are exact; the relative
+/// error of quantiles is at most 1/128.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
     summary: Summary,
@@ -20,13 +20,13 @@ impl Distribution {
         self.sketch.add(value);
     }
 
-    /// Adds a value to the exact part alone: quantiles are not asked for.
+    /// Adds a value to the exact part only, if no quantiles are needed.
     #[inline]
     pub fn add_exactly(&mut self, value: u64) {
         self.summary.add(value);
     }
 
-    /// Adds all values of another one.
+    /// Adds the values of another distribution.
     pub fn merge(&mut self, other: &Distribution) {
         self.summary.merge(&other.summary);
         self.sketch.merge(&other.sketch);
@@ -37,14 +37,14 @@ impl Distribution {
         &self.summary
     }
 
-    /// The value that so many thousandths of the values do not exceed; never beyond the least and
-    /// the greatest of them. `None` without values.
+    /// The value that `thousandths` thousandths of the values do not exceed, limited to the minimum
+    /// and maximum of the values. `None` without values.
     pub fn quantile(&self, thousandths: u64) -> Option<u64> {
         let [quantile] = self.quantiles([thousandths]);
         quantile
     }
 
-    /// The same for several thousandths, ascending, in one pass.
+    /// [`Distribution::quantile`] for several thousandths, in ascending order, in one pass.
     pub fn quantiles<const N: usize>(&self, thousandths: [u64; N]) -> [Option<u64>; N] {
         let (min, max) = (self.summary.min(), self.summary.max());
         let within = |value: Option<u64>| Some(value?.clamp(min?, max?));

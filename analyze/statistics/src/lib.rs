@@ -1,6 +1,6 @@
 //! Statistics of many values in little memory.
 //!
-//! In: values one by one. Out: sums, minimum and maximum ([`Summary`]), sketches of distributions
+//! In: values. Out: sums, minimum and maximum ([`Summary`]), sketches of distributions
 //! ([`Sketch`], [`Distribution`]), the greatest N ([`Top`]), and histograms between bounds that a
 //! first pass has found ([`Bins`]; `--view freq` reads the trace twice). Promise: all hold
 //! integers, and merging is exact, associative and commutative, as partial states need it.

@@ -2,28 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bits of a value that a bucket keeps below its highest one.
+/// Bits of a value below the highest bit that determine its bucket.
 const BITS: u32 = 6;
 
-/// How often values of about each size occurred.
+/// Number of values of about each size.
 ///
-/// Values below 128 have a bucket each; greater ones share it with those that have the same highest
-/// seven bits (the log-linear histogram of HdrHistogram). So a quantile errs by at most a 128th of
-/// itself, at most 3,776 buckets exist, and the sketch of merged sketches is that of all values.
+/// Each value below 128 has its own bucket; greater values share a bucket if their highest seven
+/// bits are equal (the log-linear histogram of HdrHistogram). Thus the relative error of a quantile
+/// is at most 1/128, at most 3,776 buckets exist, and merged sketches equal the sketch of all
+/// values.
 ///
-/// There may be a sketch for each of many things, most of which occur seldom: few buckets are a
-/// list; many are found at once, in blocks as large as a line of the cache.
+/// Reports keep a sketch for each of many groups, most of which have few values. Few buckets are
+/// kept in a list; many are kept for direct access in blocks of the size of a cache line.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Sketch {
-    /// Buckets that are not empty, ascending, with the values in each; none if there are blocks.
+    /// Non-empty buckets in ascending order, with the number of values in each; empty if blocks are
+    /// used.
     few: Vec<Bucket>,
-    /// By the highest bits of the bucket: one more than the place of its block; 0 if there is none.
+    /// By the high bits of a bucket: 1 + index of its block, or 0 without a block.
     places: Vec<u16>,
-    /// Values in each bucket of a block.
+    /// Number of values in each bucket of a block.
     blocks: Vec<[u64; BUCKETS]>,
 }
 
-/// A bucket in its highest 16 bits, and the number of values in it, which fills the others at most.
+/// The bucket in the highest 16 bits, and its number of values in the other bits.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Bucket(u64);
@@ -44,7 +46,7 @@ impl Bucket {
         self.0 & Self::MOST
     }
 
-    /// Adds values, if the number fits.
+    /// Adds to the number of values, if the sum fits.
     fn add(&mut self, count: u64) -> bool {
         let fits = count <= Self::MOST - self.count();
         if fits {
@@ -54,26 +56,26 @@ impl Bucket {
     }
 }
 
-/// Buckets in a list at most.
+/// Maximum number of buckets in the list.
 const FEW: usize = 24;
-/// Buckets of a block.
+/// Number of buckets of a block.
 const BUCKETS: usize = 8;
 
-/// Number of its block, and its place there.
+/// Number of the bucket's block, and index in the block.
 #[inline]
 fn split(bucket: u16) -> (usize, usize) {
     let bucket = usize::from(bucket);
     (bucket / BUCKETS, bucket % BUCKETS)
 }
 
-/// The bucket of a value.
+/// Bucket of a value.
 #[inline]
 fn bucket(value: u64) -> u16 {
     let shift = (u64::BITS - 1 - BITS).saturating_sub((value | 1).leading_zeros());
     ((shift << BITS) + (value >> shift) as u32) as u16
 }
 
-/// The middle of a bucket, rounded down.
+/// Middle of a bucket, rounded down.
 fn middle(bucket: u16) -> u64 {
     let bucket = u64::from(bucket);
     let shift = (bucket >> BITS).saturating_sub(1);
@@ -105,7 +107,7 @@ impl Sketch {
         }
     }
 
-    /// Adds values of one bucket.
+    /// Adds `count` values of one bucket.
     fn add_many(&mut self, bucket: u16, count: u64) {
         if self.blocks.is_empty() {
             match self.few.binary_search_by_key(&bucket, |few| few.number()) {
@@ -116,13 +118,13 @@ impl Sketch {
                 _ => {}
             }
         }
-        // The list is full, or holds no such number, or was given up before.
+        // The list is full, cannot hold so large a number, or was replaced by blocks earlier.
         self.leave_list();
         let (block, at) = split(bucket);
         self.block(block)[at] += count;
     }
 
-    /// The block of that number, which is made if it is not there.
+    /// The block with a number; creates it if it does not exist.
     fn block(&mut self, number: usize) -> &mut [u64; BUCKETS] {
         if number >= self.places.len() {
             self.places.resize(number + 1, 0);
@@ -130,13 +132,13 @@ impl Sketch {
         let place = &mut self.places[number];
         if *place == 0 {
             self.blocks.push([0; BUCKETS]);
-            // There are 472 at most.
+            // At most 472 blocks exist.
             *place = self.blocks.len() as u16;
         }
         &mut self.blocks[usize::from(*place) - 1]
     }
 
-    /// Adds all values of another one.
+    /// Adds the values of another sketch.
     pub fn merge(&mut self, other: &Sketch) {
         for bucket in &other.few {
             self.add_many(bucket.number(), bucket.count());
@@ -153,7 +155,7 @@ impl Sketch {
         }
     }
 
-    /// Blocks by their numbers.
+    /// Blocks with their numbers.
     fn numbered_blocks(&self) -> impl Iterator<Item = (usize, &[u64; BUCKETS])> {
         let block = |(number, &place): (usize, &u16)| {
             let at = usize::from(place).checked_sub(1)?;
@@ -162,7 +164,7 @@ impl Sketch {
         self.places.iter().enumerate().filter_map(block)
     }
 
-    /// What is in the list goes to blocks.
+    /// Moves the list to blocks.
     fn leave_list(&mut self) {
         for bucket in std::mem::take(&mut self.few) {
             let (block, at) = split(bucket.number());
@@ -170,7 +172,7 @@ impl Sketch {
         }
     }
 
-    /// Buckets that are not empty, ascending, and values in each.
+    /// Non-empty buckets in ascending order, with the number of values in each.
     fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         let many = self.numbered_blocks().flat_map(|(number, block)| {
             let counts = block.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -183,19 +185,19 @@ impl Sketch {
         few.chain(many)
     }
 
-    /// Values that were added.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()
     }
 
-    /// The value that so many thousandths of the values do not exceed (the nearest rank), within a
-    /// 128th of it; `None` without values.
+    /// The value that `thousandths` thousandths of the values do not exceed (nearest rank), with a
+    /// relative error of at most 1/128; `None` without values.
     pub fn quantile(&self, thousandths: u64) -> Option<u64> {
         let [quantile] = self.quantiles([thousandths]);
         quantile
     }
 
-    /// The same for several thousandths, ascending, in one pass.
+    /// [`Sketch::quantile`] for several thousandths, in ascending order, in one pass.
     pub fn quantiles<const N: usize>(&self, thousandths: [u64; N]) -> [Option<u64>; N] {
         let count = u128::from(self.count());
         let rank = |thousandths: u64| {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Number, sum, least, greatest and spread of values, kept exactly.
+/// Exact number, sum, minimum, maximum and deviation of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     count: u64,
@@ -37,7 +37,7 @@ impl Summary {
         self.max = self.max.max(value);
     }
 
-    /// Adds all values of another one.
+    /// Adds the values of another summary.
     pub fn merge(&mut self, other: &Summary) {
         self.count += other.count;
         self.sum += other.sum;
@@ -46,40 +46,39 @@ impl Summary {
         self.max = self.max.max(other.max);
     }
 
-    /// Values that were added.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their sum.
+    /// Sum of the values.
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// The least; `None` without values.
+    /// Minimum; `None` without values.
     pub fn min(&self) -> Option<u64> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// The greatest; `None` without values.
+    /// Maximum; `None` without values.
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }
 
-    /// The average; `None` without values.
+    /// Mean; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The standard deviation of a sample (divided by one less than the number of values); `None`
-    /// with less than two.
+    /// Sample standard deviation (n − 1 in the denominator); `None` with fewer than two values.
     pub fn deviation(&self) -> Option<f64> {
         let count = u128::from(self.count);
         if count < 2 {
             return None;
         }
-        // n·Σx² − (Σx)² in integers where that fits: the difference of two large floating-point
-        // numbers would have few digits.
+        // n·Σx² − (Σx)² in integers, if it fits: the difference of two large floating-point numbers
+        // would have few significant digits.
         let spread = count
             .checked_mul(self.squares)
             .zip(self.sum.checked_mul(self.sum))

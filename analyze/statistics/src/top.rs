@@ -1,13 +1,13 @@
-//! The greatest of many.
+//! The greatest N items.
 
 use serde::{Deserialize, Serialize};
 
-/// The greatest things that were added, so many at most.
+/// Collects items and keeps the greatest `most`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Top<T> {
-    /// The greatest, and some that will be left out.
+    /// The greatest items so far, and some that will be dropped.
     items: Vec<T>,
-    /// What is not greater is not among the greatest.
+    /// Items that are not greater are dropped at once.
     floor: Option<T>,
 }
 
@@ -20,12 +20,11 @@ impl<T> Default for Top<T> {
     }
 }
 
-/// How many more than are wanted are kept before they are sorted out, if that is more than are
-/// wanted.
+/// Surplus of items at which the list is reduced to `most`, unless `most` is greater.
 const SLACK: usize = 32;
 
 impl<T: Ord + Copy> Top<T> {
-    /// Adds one, of which so many at most are wanted.
+    /// Adds an item, of which at most `most` are kept.
     #[inline]
     pub fn add(&mut self, item: T, most: usize) {
         if most == 0 || self.floor.is_some_and(|floor| item <= floor) {
@@ -37,7 +36,7 @@ impl<T: Ord + Copy> Top<T> {
         }
     }
 
-    /// Adds all of another one, each changed.
+    /// Adds the items of another collection, each after `change`.
     pub fn merge(&mut self, other: Top<T>, most: usize, change: impl Fn(&mut T)) {
         for mut item in other.items {
             change(&mut item);
@@ -45,7 +44,7 @@ impl<T: Ord + Copy> Top<T> {
         }
     }
 
-    /// Leaves out what is not among the greatest.
+    /// Reduces the list to the greatest `most` items.
     #[cold]
     fn sort_out(&mut self, most: usize) {
         let (_, least, _) = self.items.select_nth_unstable_by(most - 1, |a, b| b.cmp(a));
@@ -53,7 +52,7 @@ impl<T: Ord + Copy> Top<T> {
         self.items.truncate(most);
     }
 
-    /// The greatest, so many at most, in no order.
+    /// The greatest items, at most `most`, unordered.
     pub fn into_greatest(mut self, most: usize) -> Vec<T> {
         if self.items.len() > most && most > 0 {
             self.sort_out(most);
@@ -62,7 +61,7 @@ impl<T: Ord + Copy> Top<T> {
         self.items
     }
 
-    /// The greatest first.
+    /// The greatest items, at most `most`, in descending order.
     pub fn into_sorted(mut self, most: usize) -> Vec<T> {
         self.items.sort_unstable_by(|a, b| b.cmp(a));
         self.items.truncate(most);
@@ -70,8 +69,8 @@ impl<T: Ord + Copy> Top<T> {
     }
 }
 
-/// Keeps the first items in the order of their keys, so many at most, and sorts them. Keys of two
-/// items must differ where their order matters.
+/// Keeps the first `most` items in the order of their keys, sorted. Keys must differ if the order
+/// of two items matters.
 pub fn keep_first_by_key<T, K: Ord>(items: &mut Vec<T>, most: usize, key: impl Fn(&T) -> K) {
     if items.len() > most && most > 0 {
         items.select_nth_unstable_by_key(most - 1, &key);

@@ -1,7 +1,7 @@
-//! Names of C++ and Rust as their authors wrote them.
+//! Demangles names of C++ and Rust.
 
-/// The name behind a mangled one; any other is what it is. `a` would be a type of C++ if it were
-/// asked for as such.
+/// Demangles a mangled name, and returns any other name unchanged. Names must begin like mangled
+/// ones, because the C++ demangler would take `a` for a type.
 pub(crate) fn demangled(name: &str) -> String {
     let is_mangled = ["_Z", "__Z", "_R", "__R"]
         .iter()

@@ -1,10 +1,11 @@
-//! Names of functions that were found before, kept in files: to unpack debug information takes
-//! longer than most of what they are for.
+//! Cache of function names in files, because unpacking debug information takes longer than most
+//! reports.
 //!
-//! There is a file for each file that told names: text, a line for the program's version, one for
-//! the file with its size and time, and one for each address, with the functions there from the
-//! innermost on, behind tabs. What is of another version, or of a file that is another one now, is
-//! passed over and written anew. What cannot be read or written is as if it were not there.
+//! Each program file has a cache file. It is a text: the first line contains the version of
+//! the program, the second line the program file with its size and time. Each further line contains
+//! a position and, separated by tabs, the functions there, the innermost first. A cache file of
+//! another version, or of a program file that has changed, is ignored and written again. A cache
+//! file that cannot be read or written is ignored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,26 +18,27 @@ use std::time::SystemTime;
 
 use tracebraid_storage::aside;
 
-/// A place in a file: the letter of what is counted (`v` addresses, `o` offsets), and the number.
+/// Position in a program file: the unit (`v` for addresses, `o` for offsets), and the number.
 pub(crate) type SymbolKey = (char, u64);
 
-/// Names that a file told.
+/// Cached names of a program file.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// The first two lines.
+    /// The first two lines of the cache file.
     head: String,
-    /// By place: functions, the innermost first. None, if nothing is known.
+    /// Functions by position, the innermost first. Empty if no name is known.
     names: BTreeMap<SymbolKey, Vec<String>>,
     is_new: bool,
 }
 
-/// Bytes of a file at most.
+/// Maximum size of a cache file.
 const MOST_BYTES: u64 = 64 << 20;
-/// Files in a directory at most: those that were written first go.
+/// Maximum number of files in a directory; the oldest ones are deleted.
 const MOST_FILES: usize = 512;
 
 impl Kept {
-    /// What is kept in that directory of what a file told, if the file can be looked at.
+    /// Reads the names of a program file from the cache; `None` if the program file cannot be
+    /// accessed.
     pub(crate) fn read(directory: &Path, of: &Path) -> Option<Kept> {
         let mut kept = Kept {
             head: head(of)?,
@@ -54,7 +56,7 @@ impl Kept {
         Some(kept)
     }
 
-    /// The functions at a place, if it was asked for before.
+    /// Cached functions at a position; `None` if the position is not cached.
     pub(crate) fn get(&self, place: SymbolKey) -> Option<&[String]> {
         self.names.get(&place).map(Vec::as_slice)
     }
@@ -64,16 +66,16 @@ impl Kept {
         self.is_new = true;
     }
 
-    /// Writes it, if there is something new. Of two who write at a time the later one's is there in
-    /// the end.
+    /// Writes the cache file, if names were added. If several processes write at the same time, the
+    /// last one wins.
     pub(crate) fn write(&self, directory: &Path, of: &Path) {
-        // It must still be what told them.
+        // The program file must not have changed since it was read.
         if !self.is_new || head(of).as_ref() != Some(&self.head) {
             return;
         }
         let mut text = self.head.clone();
         for ((letter, number), names) in &self.names {
-            // No line may look like another one.
+            // A name with a tab or line break would make the line ambiguous.
             if names.iter().any(|name| name.contains(['\t', '\n', '\r'])) {
                 continue;
             }
@@ -93,7 +95,7 @@ fn entry(line: &str) -> Option<(SymbolKey, Vec<String>)> {
     Some(((letter, number), parts.map(str::to_owned).collect()))
 }
 
-/// What a file begins with that keeps what another one told as it is now.
+/// The first two lines of the cache file for the current state of a program file.
 fn head(of: &Path) -> Option<String> {
     let about = of.metadata().ok()?;
     let version = env!("CARGO_PKG_VERSION");
@@ -161,8 +163,8 @@ mod tests {
         let again = Kept::read(&kept_in, &of).expect("the file is there");
         assert_eq!(again.get(('v', 7)), kept.get(('v', 7)));
         assert_eq!(again.get(('o', 7)), Some(&[][..]));
-        assert_eq!(again.get(('v', 8)), None, "it would be read otherwise");
-        // Another file by that name tells other names.
+        assert_eq!(again.get(('v', 8)), None, "a tab is ambiguous");
+        // A changed file with the same name has no cached names.
         fs::write(&of, "another program").expect("written");
         let other = Kept::read(&kept_in, &of).expect("the file is there");
         assert_eq!(other.get(('v', 7)), None);
@@ -196,7 +198,7 @@ mod tests {
         )
         .expect("written");
         let kept = Kept::read(directory.path(), &of).expect("the file is there");
-        assert!(kept.names.is_empty(), "it is no text");
+        assert!(kept.names.is_empty(), "not a text");
         fs::write(&place, format!("{head}v7\tname\nvx\tname\n\n7\nv8")).expect("written");
         let kept = Kept::read(directory.path(), &of).expect("the file is there");
         assert_eq!(kept.get(('v', 7)), Some(&names(&["name"])[..]));
@@ -208,7 +210,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let file = |number: usize| directory.path().join(format!("{number:04}.functions"));
         (0..MOST_FILES + 3).for_each(|number| fs::write(file(number), "").expect("written"));
-        fs::write(directory.path().join("of somebody else"), "").expect("written");
+        fs::write(directory.path().join("of another program"), "").expect("written");
         forget_oldest(directory.path()).expect("they go");
         assert_eq!(
             fs::read_dir(directory.path()).expect("read").count(),

@@ -1,5 +1,5 @@
-//! Functions of the running kernel, or of one whose symbols perf has kept, as `/proc/kallsyms`
-//! lists them.
+//! Functions of the running kernel, or of a kernel whose symbols perf has stored, in the format of
+//! `/proc/kallsyms`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,7 +10,8 @@ use crate::BuildId;
 /// Functions of a kernel and its modules by address.
 #[derive(Clone, Debug, Default)]
 pub struct KernelSymbols {
-    /// In the order of addresses, each once. Without a name: data, before which a function ends.
+    /// In ascending order of addresses, without duplicates. A symbol without a name is data, at
+    /// which the previous function ends.
     symbols: Vec<Symbol>,
 }
 
@@ -20,19 +21,19 @@ struct Symbol {
     name: Option<Box<str>>,
 }
 
-/// Longer lines are not symbols.
+/// Maximum length of a line; longer lines are not symbols.
 const MOST_LINE: u64 = 1 << 12;
-/// A kernel has a few hundred thousand symbols.
+/// Maximum size of a list; a kernel has a few hundred thousand symbols.
 const MOST_BYTES: u64 = 1 << 28;
-/// Maximum size of a function: addresses farther after the previous symbol belong to none.
+/// Maximum size of a function: addresses farther after the previous symbol belong to no function.
 const MOST_SIZE: u64 = 1 << 20;
 
 impl KernelSymbols {
-    /// Symbols of the kernel with that build id that had the symbol `reference` at that address: of
-    /// the same boot, or of one without address space randomization. `None` if no such list is at
-    /// hand: names of another kernel would be wrong.
+    /// Symbols of the kernel with a build id and with the symbol `reference` at that address: of
+    /// the same boot, or without address space randomization. `None` if there is no such list,
+    /// because names of another kernel would be wrong.
     ///
-    /// Tries the running kernel, and the lists that `perf record` keeps in `~/.debug`.
+    /// Tries the running kernel, and the lists that `perf record` stores in `~/.debug`.
     pub fn of(build_id: &BuildId, reference: (&str, u64)) -> Option<KernelSymbols> {
         let is_running = running().is_some_and(|running| running == *build_id);
         let running = is_running.then(|| PathBuf::from("/proc/kallsyms"));
@@ -47,10 +48,10 @@ impl KernelSymbols {
             .find_map(|file| KernelSymbols::open(file, reference).ok().flatten())
     }
 
-    /// Symbols of a list, if the symbol `reference` has that address there.
+    /// Reads the symbols of a list; `None` if the symbol `reference` has another address there.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn open(file: &Path, (name, address): (&str, u64)) -> io::Result<Option<KernelSymbols>> {
         let mut lines = BufReader::new(File::open(file)?.take(MOST_BYTES));
         let mut found = Vec::new();
@@ -76,7 +77,7 @@ impl KernelSymbols {
     }
 
     fn new(mut found: Vec<(u64, Rank, Option<Box<str>>)>) -> KernelSymbols {
-        // Of several symbols at one address, the best comes first.
+        // Among symbols at the same address, the best comes first.
         found.sort_by(|one, other| {
             let by_length = |name: &Option<Box<str>>| name.as_ref().map_or(0, |name| name.len());
             let length = by_length(&other.2).cmp(&by_length(&one.2));
@@ -92,7 +93,7 @@ impl KernelSymbols {
         }
     }
 
-    /// The function at an address.
+    /// Name of the function at an address.
     pub fn name(&self, address: u64) -> Option<&str> {
         let behind = self
             .symbols
@@ -105,7 +106,7 @@ impl KernelSymbols {
     }
 }
 
-/// Order of symbols at one address: the least is shown.
+/// Sort key of symbols at the same address: the least is shown.
 type Rank = (bool, bool, bool, usize);
 
 /// A line of the list: address, type, name, and the module in brackets.
@@ -121,7 +122,7 @@ impl<'l> Listed<'l> {
         let address = u64::from_str_radix(words.next()?, 16).ok()?;
         let kind = *words.next()?.as_bytes().first()?;
         let name = words.next()?;
-        // Users without the right to see addresses read all of them as 0.
+        // The kernel shows 0 for all addresses to users without the permission to see them.
         (address != 0).then_some(Listed {
             address,
             kind,
@@ -129,13 +130,13 @@ impl<'l> Listed<'l> {
         })
     }
 
-    /// The name, if it is one of code.
+    /// The name, if the symbol is code.
     fn function(&self) -> Option<&'l str> {
         matches!(self.kind, b't' | b'T' | b'w' | b'W').then_some(self.name)
     }
 
-    /// Functions first, then those for calls of 64 bits (each has an alias for 32), then global
-    /// ones, then those with fewer underscores before their names.
+    /// Order of preference: functions, 64-bit system calls (each has a 32-bit alias), global
+    /// symbols, names with fewer leading underscores.
     fn rank(&self) -> Rank {
         let underscores = self.name.len() - self.name.trim_start_matches('_').len();
         let is_for_32_bits = self.name.starts_with("__ia32_");
@@ -148,12 +149,12 @@ impl<'l> Listed<'l> {
     }
 }
 
-/// The build id of the running kernel.
+/// Build id of the running kernel.
 fn running() -> Option<BuildId> {
     build_id_in_notes(&std::fs::read("/sys/kernel/notes").ok()?)
 }
 
-/// The build id in a section of ELF notes.
+/// Build id in a section of ELF notes.
 fn build_id_in_notes(notes: &[u8]) -> Option<BuildId> {
     const BUILD_ID: u32 = 3;
     let mut rest = notes;

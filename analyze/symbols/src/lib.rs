@@ -1,13 +1,13 @@
 //! Addresses in recorded processes to functions, files and lines.
 //!
-//! In: what was mapped where in a process ([`Module`], [`AddressSpace`]), and addresses. Out:
-//! [`Frame`]s: the function, the functions that the compiler inlined into it, with C++ and Rust
-//! names as their authors wrote them, and source lines where debug information has them. Promise: a
-//! file that has changed since the recording gives no names; better no name than a wrong one.
+//! In: mapped files of a process ([`Module`], [`AddressSpace`]), and addresses. Out: [`Frame`]s:
+//! the function, the functions that the compiler inlined into it, with demangled C++ and Rust
+//! names, and source lines if debug information contains them. Promise: a file that has changed
+//! since the recording gives no names; a missing name is better than a wrong one.
 //!
 //! Names come from the file itself, from a file beside it (`.gnu_debuglink`), from directories by
 //! build id, or from the map that a just-in-time compiler wrote (`/tmp/perf-PID.map`). They may be
-//! kept for the next run ([`Symbols::keep_in`]), which changes nothing but the time that it takes.
+//! cached for the next run ([`Symbols::keep_in`]), which affects only the run time.
 #![forbid(unsafe_code)]
 
 mod demangle;

@@ -1,9 +1,9 @@
-//! A file that was mapped into a process to be executed.
+//! An executable file that is mapped into a process.
 
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
-/// What a linker wrote into a file to tell it from all others.
+/// Unique identifier that the linker writes into a file.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct BuildId(pub Vec<u8>);
 
@@ -14,15 +14,15 @@ impl fmt::Debug for BuildId {
 }
 
 impl fmt::Display for BuildId {
-    /// In hexadecimal digits, as everybody writes it.
+    /// Lower-case hexadecimal digits.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(to, "{byte:02x}"))
     }
 }
 
 impl BuildId {
-    /// Where debug information of such a file is, below a directory of debug information. None for
-    /// an id of one byte.
+    /// Path of the debug information of such a file, relative to a directory of debug information.
+    /// `None` for an id of one byte.
     pub(crate) fn debug_file(&self) -> Option<PathBuf> {
         let (first, rest) = self.0.split_first()?;
         let mut name = String::new();
@@ -34,34 +34,34 @@ impl BuildId {
     }
 }
 
-/// What of a file is where in memory.
+/// Relation between offsets of a file and addresses in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placed {
-    /// At the module's first address is what is at that offset in the file, in bytes; as
-    /// `/proc/PID/maps` tells it.
+    /// The first address of the module is at this offset in the file, in bytes, as in
+    /// `/proc/PID/maps`.
     Part(u64),
-    /// The loader put all of the file there as the file says, from that address on; as LTTng-UST
-    /// tells it.
+    /// The loader placed the whole file as its program headers specify, from this address on, as in
+    /// LTTng-UST.
     Image(u64),
 }
 
-/// A file, or a part of one, in a process's memory.
+/// A file, or a part of a file, in a process's memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Module {
-    /// Its first address.
+    /// First address.
     pub begin: u64,
-    /// Behind its last address.
+    /// Address after the last one.
     pub end: u64,
-    /// What is there.
+    /// Relation to the offsets of the file.
     pub placed: Placed,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its build id when it was mapped, if it had one and somebody looked.
+    /// Build id at the time of mapping, if it was recorded.
     pub build_id: Option<BuildId>,
 }
 
 impl Module {
-    /// What is left of it from that address on.
+    /// The rest of the module from an address on.
     pub(crate) fn from(&self, begin: u64) -> Module {
         let placed = match self.placed {
             Placed::Part(offset) => {

@@ -1,14 +1,15 @@
-//! Maps of what just-in-time compilers made: lines of address, size and name (Linux's
-//! `perf-PID.map`).
+//! Maps of functions that just-in-time compilers generated: lines of address, size and name
+//! (Linux's `perf-PID.map`).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Functions by address.
+/// Generated functions by address.
 #[derive(Clone, Debug, Default)]
 pub struct PerfMap {
-    /// In the order of addresses; of those at the same one the one that was told of last.
+    /// In ascending order of addresses; of several functions at the same address, the last one in
+    /// the file.
     functions: Vec<Function>,
 }
 
@@ -19,15 +20,15 @@ struct Function {
     name: Box<str>,
 }
 
-/// Longer lines are nobody's.
+/// Maximum length of a line; longer lines are invalid.
 const MOST_BYTES: u64 = 1 << 16;
 
 impl PerfMap {
-    /// Reads a file. Lines that make no sense are passed over: the program may still be writing the
-    /// last one.
+    /// Reads a file. Invalid lines are skipped, because the program may still be writing the last
+    /// line.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn open(path: &Path) -> io::Result<PerfMap> {
         let mut file = BufReader::new(File::open(path)?);
         let mut functions = Vec::new();
@@ -51,7 +52,7 @@ impl PerfMap {
         PerfMap { functions }
     }
 
-    /// The function at an address.
+    /// Name of the function at an address.
     pub fn name(&self, address: u64) -> Option<&str> {
         let behind = self
             .functions

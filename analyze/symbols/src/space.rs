@@ -1,4 +1,4 @@
-//! What is mapped where in a process, while that changes.
+//! Mapped files of a process over time.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use crate::Module;
 /// Modules of a process at one time.
 #[derive(Clone, Debug, Default)]
 pub struct AddressSpace {
-    /// By first address; they do not overlap.
+    /// By first address; modules do not overlap.
     modules: BTreeMap<u64, Module>,
 }
 
 impl AddressSpace {
-    /// A module is mapped. What was there before is gone, as far as the new one covers it.
+    /// Maps a module, which replaces the covered parts of earlier modules.
     pub fn load(&mut self, module: Module) {
         if module.begin >= module.end {
             return;
@@ -21,7 +21,7 @@ impl AddressSpace {
         self.modules.insert(module.begin, module);
     }
 
-    /// Nothing is mapped between these addresses any more.
+    /// Unmaps the addresses from `begin` to `end` (exclusive).
     pub fn unload(&mut self, begin: u64, end: u64) {
         let touched: Vec<u64> = self
             .modules
@@ -55,7 +55,7 @@ impl AddressSpace {
         (address < module.end).then_some(module)
     }
 
-    /// All of them, by address.
+    /// All modules in ascending order of addresses.
     pub fn modules(&self) -> impl Iterator<Item = &Module> {
         self.modules.values()
     }

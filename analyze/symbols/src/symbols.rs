@@ -21,66 +21,65 @@ use crate::module::BuildId;
 use crate::unwind_table::Functions;
 use crate::{Module, Placed};
 
-/// A function at an address, or one that was put into it there.
+/// A function at an address, possibly inlined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its name, as its author wrote it where that is known.
+    /// Demangled name.
     pub function: String,
-    /// Where in the source the address is.
+    /// Source line of the address.
     pub line: Option<Line>,
-    /// It has no call of its own: the compiler put it into the function that follows.
+    /// True if the compiler inlined the function into the following one.
     pub is_inlined: bool,
 }
 
-/// A place in the source.
+/// A line of source code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The file.
+    /// Source file.
     pub file: PathBuf,
-    /// The line, from 1 on, if it is known.
+    /// Line number, which begins at 1, if it is known.
     pub number: Option<u32>,
 }
 
-/// Finds functions. What it has looked into it keeps open.
+/// Finds functions. Keeps the files open that it has read.
 #[derive(Debug)]
 pub struct Symbols {
     symbolizer: Symbolizer,
     directories: Vec<PathBuf>,
-    /// Where names are kept for the next time.
+    /// Directory of the cache.
     kept_in: Option<PathBuf>,
-    /// By file and build id: what tells about it, if anything does.
+    /// By file and build id: the source of its names; `None` without one.
     sources: HashMap<(PathBuf, Option<BuildId>), Option<Rc<Told>>>,
-    /// Identities of files now.
+    /// Current identities of files.
     identities: HashMap<PathBuf, Option<FileIdentity>>,
 }
 
-/// What tells about a module.
+/// Source of the names of a module.
 #[derive(Debug)]
 struct Told {
     file: PathBuf,
     segments: Segments,
-    /// It is debug information, which lacks what was mapped.
+    /// True for separate debug information, which lacks the mapped sections.
     is_separate: bool,
-    /// Where functions begin whose names it does not tell; looked for when the first of them is
-    /// met.
+    /// Begins of functions without names; computed when the first of them is looked up.
     functions: OnceCell<Functions>,
     has_debug_information: bool,
-    /// The names that it told.
+    /// Cached names.
     kept: RefCell<Kept>,
 }
 
-/// Where the file wants to be in memory: addresses of whole pages.
+/// Preferred addresses of the file's segments, rounded down to pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segments {
-    /// The first page of all.
+    /// First page of all segments.
     first: u64,
-    /// The first page that is executed.
+    /// First page of the executable segment.
     executed: u64,
-    /// How far addresses there are behind offsets in the file.
+    /// Difference between addresses and file offsets in that segment.
     behind_offsets: u64,
 }
 
-/// Where distributions put debug information.
+/// Directory in which distributions install debug information.
 const DEBUG: &str = "/usr/lib/debug";
 
 impl Default for Symbols {
@@ -90,10 +89,11 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// Looks for debug information in these directories too, before the usual one.
+    /// Creates a resolver that searches these directories for debug information, before the
+    /// standard directory.
     pub fn new(mut directories: Vec<PathBuf>) -> Symbols {
         directories.push(PathBuf::from(DEBUG));
-        // Without lines it tells of no functions that were put into others.
+        // blazesym reports inlined functions only together with lines.
         let symbolizer = Symbolizer::builder()
             .enable_code_info(true)
             .enable_inlined_fns(true)
@@ -109,7 +109,7 @@ impl Symbols {
         }
     }
 
-    /// Keeps names in a directory for the next time, and takes those that are kept there.
+    /// Caches names in a directory, and uses the names cached there.
     #[must_use]
     pub fn keep_in(mut self, directory: Option<PathBuf>) -> Symbols {
         self.kept_in = directory;
@@ -132,10 +132,9 @@ impl Symbols {
         names
     }
 
-    /// The functions at an address in a module, the innermost first; empty if nothing is known.
+    /// The functions at an address in a module, the innermost first; empty if none is known.
     ///
-    /// Of a frame that waits for a call to return, the address to ask for is one less than that
-    /// which it returns to.
+    /// For a frame that waits for a call to return, pass the return address minus one.
     pub fn frames(&mut self, module: &Module, address: u64) -> Vec<Frame> {
         let Some(told) = self.source(module) else {
             return Vec::new();
@@ -143,21 +142,21 @@ impl Symbols {
         told.frames(&self.symbolizer, told.place(module, address))
     }
 
-    /// Whether a file is still the one with that identity.
+    /// True if a file still has this identity.
     pub fn is_same(&mut self, path: &Path, identity: &FileIdentity) -> bool {
         let read = || FileIdentity::of(path).ok();
         let now = self.identities.entry(path.to_owned()).or_insert_with(read);
         now.as_ref() == Some(identity)
     }
 
-    /// Whether a module's names can be looked up: its file, or debug information with its build id,
-    /// is there and is the same.
+    /// True if names of the module can be looked up: its file, or debug information with its build
+    /// id, exists and is unchanged.
     pub fn knows(&mut self, module: &Module) -> bool {
         self.source(module).is_some()
     }
 
-    /// An address in a module as the file counts it: of the function there, where it begins, if the
-    /// file tells; for functions that have no name.
+    /// An address in a module as an address of the file: the begin of the function there, if the
+    /// file shows it. Identifies functions without a name.
     pub fn place(&mut self, module: &Module, address: u64) -> u64 {
         let Some(told) = self.source(module) else {
             let offset = match module.placed {
@@ -170,15 +169,15 @@ impl Symbols {
         told.functions().begin(address).unwrap_or(address)
     }
 
-    /// What tells about a module: debug information by its build id, or else the file, if it is
-    /// still the same.
+    /// Source of a module's names: debug information with its build id, or else the file, if it is
+    /// unchanged.
     fn source(&mut self, module: &Module) -> Option<Rc<Told>> {
         let key = (module.path.clone(), module.build_id.clone());
         let (directories, kept_in) = (&self.directories, self.kept_in.as_deref());
         let found = self.sources.entry(key).or_insert_with(|| {
             let told = debug_file(directories, module).or_else(|| itself(module))?;
-            // What takes no time need not be kept; and what another file tells may be told
-            // otherwise the next time.
+            // Only names from debug information are cached: other names are found fast, and another
+            // file may contain better ones next time.
             if let Some(directory) = kept_in.filter(|_| told.has_debug_information)
                 && let Some(kept) = Kept::read(directory, &told.file)
             {
@@ -201,7 +200,7 @@ impl Drop for Symbols {
     }
 }
 
-/// Letters of places.
+/// Units of positions in the cache.
 const ADDRESS: char = 'v';
 const OFFSET: char = 'o';
 
@@ -237,19 +236,19 @@ impl Told {
         let source = Source::Elf(Elf::new(self.file.clone()));
         match symbolizer.symbolize_single(&source, input) {
             Ok(Symbolized::Sym(symbol)) => frames(&symbol),
-            // Of a file that is damaged nothing is known either.
+            // No names are known of a damaged file either.
             Ok(Symbolized::Unknown(_)) | Err(_) => Vec::new(),
         }
     }
 
-    /// Where an address in memory is in the file.
+    /// Position in the file of an address in memory.
     fn place(&self, module: &Module, address: u64) -> SymbolKey {
         let from =
             |base: u64, first: u64| (ADDRESS, address.wrapping_sub(base).wrapping_add(first));
         match module.placed {
             Placed::Image(base) => from(base, self.segments.first),
-            // Offsets in the file that was mapped are none in another one. What was mapped was
-            // there to be executed.
+            // Offsets of the mapped file are not valid in a separate file. The mapped part is the
+            // executable segment.
             Placed::Part(_) if self.is_separate => from(module.begin, self.segments.executed),
             Placed::Part(offset) => (
                 OFFSET,
@@ -258,7 +257,7 @@ impl Told {
         }
     }
 
-    /// What is to be added to addresses in memory to get those in the file.
+    /// Difference to add to addresses in memory to get addresses of the file.
     fn shift(&self, module: &Module) -> u64 {
         match module.placed {
             Placed::Image(base) => self.segments.first.wrapping_sub(base),
@@ -272,7 +271,7 @@ impl Told {
         }
     }
 
-    /// By a file, if it is of a kind that tells anything.
+    /// Opens a file; `None` if its format is unknown.
     fn new(file: PathBuf, is_separate: bool) -> Option<Told> {
         let cache = ReadCache::new(File::open(&file).ok()?);
         let object = object::File::parse(&cache).ok()?;
@@ -317,9 +316,10 @@ fn build_id(path: &Path) -> Option<BuildId> {
     Some(BuildId(found.to_vec()))
 }
 
-/// The function itself last, before it what was put into it, outermost last.
+/// Frames of a symbol: inlined functions, the innermost first, then the function itself.
 fn frames(symbol: &Sym<'_>) -> Vec<Frame> {
-    // Each one's line is where the next inner one is called, the innermost's where the address is.
+    // The line of each frame is where it calls the next inner frame; the line of the innermost
+    // frame is that of the address.
     let mut frames = vec![Frame {
         function: demangled(&symbol.name),
         line: symbol.code_info.as_deref().map(line),

@@ -1,17 +1,17 @@
-//! Where functions begin and end in a file without symbols, by its tables for unwinding
-//! (`.eh_frame`): programs that were stripped still have them.
+//! Bounds of functions in a file without symbols, from its unwind tables (`.eh_frame`), which
+//! stripped programs still have.
 
 use std::ops::Range;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 use object::{Object, ObjectSection};
 
-/// Addresses of functions, as the file counts them, in ascending order.
+/// Addresses of functions in the file, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Functions(Vec<Range<u64>>);
 
 impl Functions {
-    /// Of a file; none if it has no such tables.
+    /// Functions of a file; empty without unwind tables.
     pub(crate) fn of<'d>(file: &impl Object<'d>) -> Functions {
         let found = file.section_by_name(".eh_frame").and_then(|section| {
             let data = section.uncompressed_data().ok()?;
@@ -21,7 +21,7 @@ impl Functions {
         found.unwrap_or_default()
     }
 
-    /// Up to what makes no sense.
+    /// Reads the entries up to the first invalid one.
     fn parse(data: &[u8], bases: &BaseAddresses) -> Functions {
         let table = EhFrame::new(data, LittleEndian);
         let mut entries = table.entries(bases);
@@ -39,7 +39,7 @@ impl Functions {
         Functions(functions)
     }
 
-    /// Where the function at an address begins.
+    /// Begin of the function at an address.
     pub(crate) fn begin(&self, address: u64) -> Option<u64> {
         let behind = self.0.partition_point(|function| function.start <= address);
         let function = self.0.get(behind.checked_sub(1)?)?;
@@ -75,7 +75,7 @@ mod tests {
             (functions.begin(0x1020), functions.begin(0xfff)),
             (None, None)
         );
-        // What is cut short does not hide the rest.
+        // A truncated entry does not hide the others.
         data.truncate(data.len() - 3);
         assert_eq!(Functions::parse(&data, &bases).0, vec![0x2000..0x2010; 1]);
     }

@@ -1,4 +1,4 @@
-//! Functions of real programs, compiled here, at addresses that the linker tells.
+//! Functions of real programs, compiled by the test, at addresses from the linker.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn compile(directory: &Path, compiler: &str, file: &str, text: &str, flags: &[&s
     program
 }
 
-/// Address of the first symbol whose name has that part, and of which segment of the file it is.
+/// Address of the first symbol whose name contains `part`, and the executable segment of the file.
 fn place(program: &Path, part: &str) -> (u64, Module) {
     let symbols = run(Command::new("nm").arg(program));
     let line = symbols
@@ -61,7 +61,7 @@ fn place(program: &Path, part: &str) -> (u64, Module) {
         .find(|line| line.contains(part))
         .unwrap_or_else(|| panic!("{part} in {symbols}"));
     let address = u64::from_str_radix(line.split_whitespace().next().unwrap(), 16).unwrap();
-    // The segment that is executed.
+    // The executable segment.
     let headers = run(Command::new("readelf").args(["-lW"]).arg(program));
     let load = headers
         .lines()
@@ -72,7 +72,7 @@ fn place(program: &Path, part: &str) -> (u64, Module) {
         .filter_map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok())
         .collect();
     let (offset, virtual_address, size) = (numbers[0], numbers[1], numbers[3]);
-    // As if it had been mapped far away, as position-independent programs are.
+    // Mapped at a distant address, like position-independent programs.
     let bias = 0x5555_0000_0000;
     let module = Module {
         begin: bias + virtual_address,
@@ -110,7 +110,7 @@ fn names(frames: &[Frame]) -> Vec<(&str, Option<u32>, bool)> {
         .collect()
 }
 
-/// The frames at an instruction of `outer` that comes from `inner`.
+/// The frames at an instruction of `outer` that is inlined from `inner`.
 fn inlined_frames(symbols: &mut Symbols, address: u64, module: &Module) -> Vec<Frame> {
     let deepest = (0..32)
         .map(|at| symbols.frames(module, address + at))
@@ -204,7 +204,7 @@ fn separate_debug_information_is_found_by_build_id() {
         names(&inlined_frames(&mut symbols, address, &module)),
         INLINED
     );
-    // The program itself is gone: what is known by its id remains.
+    // The program is deleted: the debug information with its build id remains.
     fs::remove_file(&program).unwrap();
     let mut symbols = Symbols::new(vec![directory.path().join("debug")]);
     assert_eq!(
@@ -216,7 +216,7 @@ fn separate_debug_information_is_found_by_build_id() {
 #[test]
 fn a_whole_image_is_as_good_as_its_parts() {
     let directory = TempDir::new().unwrap();
-    // One that can be anywhere, and one that has its place.
+    // A position-independent program, and one with fixed addresses.
     for kind in ["-pie", "-no-pie"] {
         let flags = ["-O2", "-g", "-Wl,--build-id", kind];
         let program = compile(directory.path(), "cc", "program.c", C, &flags);
@@ -282,13 +282,13 @@ fn names_that_are_kept_are_those_that_are_found() {
     let keeping = || Symbols::default().keep_in(Some(kept.clone()));
     assert_eq!(all_names(keeping(), address, &module), expected);
     assert_eq!(all_names(keeping(), address, &module), expected);
-    // They are taken from there.
+    // The names come from the cache.
     let [file] = &fs::read_dir(&kept)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect::<Vec<_>>()[..]
     else {
-        panic!("one file told names");
+        panic!("one file of names");
     };
     let text = fs::read_to_string(file).unwrap();
     fs::write(file, text.replace("middle", "centre")).unwrap();
@@ -297,7 +297,7 @@ fn names_that_are_kept_are_those_that_are_found() {
         found.iter().flatten().any(|name| name == "centre"),
         "{found:?}"
     );
-    // A program that was built anew is another one.
+    // A rebuilt program is a different file.
     let program = compile(
         directory.path(),
         "cc",

@@ -1,4 +1,4 @@
-//! The allocator of the program: mimalloc for small blocks, mappings of their own for large ones.
+//! The allocator of the program: mimalloc for small blocks, separate mappings for large blocks.
 //!
 //! The thread that folds a chunk allocates its items, and another thread frees them. glibc takes
 //! the lock of the allocating thread's arena to free them: `files` with two threads was hardly
@@ -11,9 +11,10 @@
 //! and the old and the new block never use memory at the same time.
 //!
 //! # Safety argument
-//! The layout alone decides whether a block is a mapping (`is_mapped`), and callers of [`GlobalAlloc`] must free a block
-//! with the layout with which it was allocated. Mappings are private, anonymous and aligned to pages, which suffices for
-//! the alignments of mapped blocks. The length of a mapping is the size of the layout rounded up to pages.
+//! The layout alone determines whether a block is a mapping (`is_mapped`), and callers of
+//! [`GlobalAlloc`] must free a block with the layout with which it was allocated. Mappings are
+//! private, anonymous and aligned to pages, which suffices for the alignments of mapped blocks. The
+//! length of a mapping is the size of the layout rounded up to pages.
 
 #![allow(unsafe_code)]
 
@@ -22,14 +23,14 @@ use std::ptr::null_mut;
 
 use mimalloc::MiMalloc;
 
-/// Least size of a mapped block, in bytes. The kernel zeroes every page of a mapping, and unmapping
-/// interrupts the CPUs of the other threads, so blocks that are allocated for each chunk of a trace
-/// should be smaller.
+/// Minimum size of a mapped block, in bytes. The kernel zeroes every page of a mapping, and
+/// unmapping interrupts the CPUs of the other threads, so blocks that are allocated for each chunk
+/// of a trace should be smaller.
 const LARGE: usize = 4 << 20;
 /// Smallest page size of all processors, in bytes.
 const PAGE: usize = 4096;
 
-/// Maps blocks of 4 MiB and more, and leaves the others to mimalloc.
+/// Maps blocks of 4 MiB and more, and leaves other blocks to mimalloc.
 #[derive(Debug, Default)]
 pub struct Allocator;
 
@@ -37,7 +38,7 @@ fn is_mapped(layout: Layout) -> bool {
     layout.size() >= LARGE && layout.align() <= PAGE
 }
 
-/// Maps zeroed memory; null if the kernel has none.
+/// Maps zeroed memory; null if the kernel has no memory.
 fn map(bytes: usize) -> *mut u8 {
     let (protection, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,

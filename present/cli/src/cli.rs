@@ -1,61 +1,66 @@
 //! The command line.
 
-use clap::{Parser, Subcommand};
+use std::fmt::Write as _;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs,
     FilesArgs, HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs,
     NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs,
-    RotateArgs, SchedArgs, SnapshotArgs, StacksArgs, StartArgs, StatusArgs, StopArgs, SyncArgs,
-    SyscallsArgs, ViewArgs, WaitsArgs,
+    RotateArgs, SchedArgs, SnapshotArgs, SqlArgs, StacksArgs, StartArgs, StatusArgs, StopArgs,
+    SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
 };
+use crate::settings::Settings;
 
-/// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and
-/// wrote, and what it waited for.
+/// Record what a Linux machine does, and explain where the time went
 #[derive(Debug, Parser)]
 #[command(name = "tracebraid", version, max_term_width = 100)]
 #[command(after_help = "Examples:
   tracebraid record -- ./my-program
-  tracebraid info ~/lttng-traces/my-session
-  tracebraid print ~/lttng-traces/my-session | less
-  tracebraid print --filter 'sched_switch && next_tid == 42' ~/lttng-traces/my-session
+  tracebraid report ~/lttng-traces/my-session
+  tracebraid critical-path --longest 'f*sync' --top 3 TRACE
+  tracebraid print --filter 'sched_switch && next_tid == 42' TRACE | less
 
-Exit codes: 0 done (warnings are on standard error); 1 something was damaged and --strict
-was given, or the output could not be written; 2 wrong usage; 3 nothing could be read;
-4 `compare --fail-if` holds.")]
+`tracebraid help COMMAND` describes a command, with examples.
+
+Exit codes: 0 done (warnings are on standard error); 1 --strict was given and an
+input was damaged, or the output could not be written; 2 wrong usage; 3 no
+input could be read; 4 a gate of `compare --fail-if` failed; 130 interrupted by
+Ctrl-C.")]
 pub(crate) struct Cli {
-    /// What to do
     #[command(subcommand)]
     pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
 }
 
-/// The commands.
+/// The commands, in the order of `GROUPS`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Record(Box<RecordArgs>),
     Start(Box<StartArgs>),
-    Stop(StopArgs),
-    Snapshot(SnapshotArgs),
-    Rotate(RotateArgs),
     Status(StatusArgs),
     List(ListArgs),
+    Snapshot(SnapshotArgs),
+    Rotate(RotateArgs),
+    Stop(StopArgs),
     Probes(ProbesArgs),
-    Stacks(StacksArgs),
     Report(OverviewArgs),
-    Import(ImportArgs),
     Info(InfoArgs),
-    Print(Box<PrintArgs>),
     Count(CountArgs),
+    Print(Box<PrintArgs>),
     Cpu(CpuArgs),
-    Disk(DiskArgs),
-    Files(FilesArgs),
-    Io(IoArgs),
-    Irq(IrqArgs),
-    Memory(MemoryArgs),
     Sched(SchedArgs),
-    Net(NetArgs),
     Processes(ProcessesArgs),
     Syscalls(SyscallsArgs),
+    Io(IoArgs),
+    Files(FilesArgs),
+    Disk(DiskArgs),
+    Net(NetArgs),
+    Memory(MemoryArgs),
+    Irq(IrqArgs),
+    Stacks(StacksArgs),
     Waits(WaitsArgs),
     CriticalPath(Box<CriticalPathArgs>),
     Periods(Box<PeriodsArgs>),
@@ -63,7 +68,79 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     View(ViewArgs),
     History(HistoryArgs),
+    Sql(SqlArgs),
+    Import(ImportArgs),
     Sync(SyncArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
+}
+
+/// Commands as `--help` lists them: a heading, and the first and the last command below it.
+const GROUPS: [(&str, &str, &str); 4] = [
+    ("Record", "record", "probes"),
+    ("Look", "report", "stacks"),
+    ("Explain", "waits", "sql"),
+    ("Convert and set up", "import", "man"),
+];
+
+impl Cli {
+    /// The command-line parser, with its commands in groups.
+    pub(crate) fn grouped() -> clap::Command {
+        let command = Cli::command();
+        let list = list(&command);
+        command.help_template(format!(
+            "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
+        ))
+    }
+
+    /// Parses the arguments of the process. Exits on wrong usage and after `--help`.
+    pub(crate) fn of_process() -> Cli {
+        let matches = Cli::grouped().get_matches();
+        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// The commands in groups, one per line.
+fn list(command: &clap::Command) -> String {
+    let mut text = String::new();
+    for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        let name = one.get_name();
+        if let Some((heading, ..)) = GROUPS.iter().find(|(_, first, _)| *first == name) {
+            let _ = writeln!(text, "{heading}:");
+        }
+        let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(text, "  {name:<14} {about}");
+        if GROUPS.iter().any(|(.., last)| *last == name) {
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At 80 columns no line is wrapped.
+    #[test]
+    fn each_command_is_in_a_group_and_takes_one_line() {
+        let command = Cli::command();
+        command.clone().debug_assert();
+        let mut open = None;
+        for one in command.get_subcommands() {
+            let name = one.get_name();
+            if let Some(group) = GROUPS.iter().find(|(_, first, _)| *first == name) {
+                assert_eq!(open, None, "{name}");
+                open = Some(group);
+            }
+            let (.., last) = open.unwrap_or_else(|| panic!("{name} is in no group"));
+            if *last == name {
+                open = None;
+            }
+            let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(about.len() <= 63, "{name}: {about}");
+            assert!(!about.ends_with('.'), "{name}: {about}");
+        }
+        assert_eq!(open, None);
+    }
 }

@@ -1,15 +1,17 @@
-//! Where results go: standard output or a file, written in large pieces.
+//! Output of results to standard output or a file, in large pieces.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
+use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::failure::{Failure, INTERRUPTED as INTERRUPTED_CODE};
+use crate::settings;
 
 /// Writes a line to standard error. Unlike `eprintln`, it does not panic if standard error is
 /// closed. A command that restarts does not repeat lines.
@@ -23,7 +25,7 @@ pub(crate) use say;
 /// Lines that were written to standard error.
 #[derive(Default)]
 struct Said {
-    /// Before the command restarted.
+    /// Lines written before the command restarted.
     before: HashSet<String>,
     since: HashSet<String>,
 }
@@ -36,92 +38,124 @@ fn said() -> MutexGuard<'static, Said> {
 
 /// Writes a line to standard error, unless the line was written before the command restarted.
 pub(crate) fn say_once(line: &str) {
+    let (label, style) = match line.split_once(':') {
+        Some((label @ "warning", _)) => (label, AnsiColor::Yellow.on_default().bold()),
+        Some((label @ "error", _)) => (label, AnsiColor::Red.on_default().bold()),
+        _ => ("", Style::new()),
+    };
+    if label != "error" && settings::is_quiet() {
+        return;
+    }
     let mut said = said();
     if !said.before.contains(line) {
-        let _ = writeln!(io::stderr(), "{line}");
+        let style = match settings::has_coloured_messages() {
+            true => style,
+            false => Style::new(),
+        };
+        let rest = &line[label.len()..];
+        let _ = writeln!(io::stderr(), "{style}{label}{style:#}{rest}");
         said.since.insert(line.to_owned());
     }
 }
 
-/// Restarts: lines that were written until now are not repeated.
+/// Prepares a restart: lines that have been written are not repeated.
 pub(crate) fn restart() {
     let mut said = said();
     said.before = std::mem::take(&mut said.since);
 }
 
-/// Bytes that are gathered before they are written.
+/// Number of bytes that are gathered before a write.
 pub(crate) const PIECE: usize = 64 * 1024;
 
-/// Whether colours are wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ColourChoice {
-    /// Never.
-    Never,
-    /// On a terminal, unless NO_COLOR is set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-}
-
-/// An open output.
+/// An open output. An unfinished file is removed.
 pub(crate) struct Output {
     target: Box<dyn Write>,
     terminal: bool,
+    part: Option<PartFile>,
 }
 
-/// What became of a write.
+/// A file that gets its name when it is complete, and is removed otherwise.
+struct PartFile {
+    part: PathBuf,
+    path: PathBuf,
+}
+
+impl PartFile {
+    /// Opens a temporary file beside `path`. A pipe or a device is opened itself.
+    fn create(path: &Path) -> Result<(File, Option<PartFile>), Failure> {
+        let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let part = PartFile {
+            part: path.with_file_name(name),
+            path: path.to_owned(),
+        };
+        let target = if is_special { path } else { &part.part };
+        let file = File::create(target).map_err(|error| cannot_be_written(path, &error))?;
+        Ok((file, (!is_special).then_some(part)))
+    }
+
+    /// Gives the file its final name.
+    fn finish(mut self) -> Result<(), Failure> {
+        let part = std::mem::take(&mut self.part);
+        std::fs::rename(&part, &self.path).map_err(|error| {
+            let _ = std::fs::remove_file(&part);
+            cannot_be_written(&self.path, &error)
+        })
+    }
+}
+
+impl Drop for PartFile {
+    fn drop(&mut self) {
+        if !self.part.as_os_str().is_empty() {
+            let _ = std::fs::remove_file(&self.part);
+        }
+    }
+}
+
+/// Outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// It was written.
     Yes,
-    /// Nobody reads any more: end quietly.
+    /// The reader has closed the pipe: the command ends without an error.
     Closed,
 }
 
 impl Output {
-    /// Standard output, or that file.
+    /// Opens standard output, or a file if a path is given.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
         match path {
             None => Ok(Output {
                 target: Box::new(io::stdout()),
                 terminal: io::stdout().is_terminal(),
+                part: None,
             }),
             Some(path) => {
-                let file = File::create(path).map_err(|error| {
-                    Failure::output(format!("{}: cannot be written: {error}", path.display()))
-                })?;
+                let (file, part) = PartFile::create(path)?;
                 Ok(Output {
                     target: Box::new(file),
                     terminal: false,
+                    part,
                 })
             }
         }
     }
 
-    /// True if a person looks at it.
     pub(crate) fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// Whether to use colours.
-    pub(crate) fn colours(&self, choice: ColourChoice) -> bool {
-        match choice {
-            ColourChoice::Never => false,
-            ColourChoice::Always => true,
-            ColourChoice::Auto => {
-                self.terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            }
-        }
+    pub(crate) fn has_colours(&self) -> bool {
+        settings::has_colours(self.terminal)
     }
 
-    /// Writes all of it.
+    /// Writes and flushes all bytes.
     ///
     /// # Errors
-    /// When that is impossible for another reason than that the reader has gone.
+    /// When the write fails for a reason other than a closed pipe.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<Written, Failure> {
         written(
             self.target
@@ -130,7 +164,15 @@ impl Output {
         )
     }
 
-    /// Writes lines to standard output.
+    /// Completes the output: a file gets its name.
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        self.part.map_or(Ok(()), PartFile::finish)
+    }
+
+    /// Writes text to standard output.
     ///
     /// # Errors
     /// As [`Output::write`].
@@ -138,7 +180,7 @@ impl Output {
         Output::open(None)?.write(text.as_bytes())
     }
 
-    /// Writes a value as JSON, in pieces: all of its text may be larger than what it is made from.
+    /// Writes a value as JSON, in pieces: its text may be larger than the value in memory.
     ///
     /// # Errors
     /// As [`Output::write`].
@@ -155,11 +197,10 @@ impl Output {
     }
 }
 
-/// Writes a file, which has its name when it is whole; what is no plain file (a pipe, a device) is
-/// written as it is.
+/// Writes a file, which gets its name when it is complete. A pipe or a device is written directly.
 ///
 /// # Errors
-/// When it cannot be written: what had that name before is then still there.
+/// When the file cannot be written; a previous file of that name is left unchanged.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_with(path, |out| {
         out.write_all(bytes)
@@ -167,49 +208,33 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// As `replace`, but with output written piece by piece.
+/// As [`replace`], but with output written piece by piece.
 ///
 /// # Errors
-/// Those of `write` too; and when the user interrupts it.
+/// Also those of `write`, and when the user interrupts it.
 pub(crate) fn replace_with(
     path: &Path,
     write: impl FnOnce(&mut Pieces) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
-    let mut part = path.file_name().unwrap_or_default().to_owned();
-    part.push(".part");
-    let part = if is_special {
-        path.to_owned()
-    } else {
-        path.with_file_name(part)
-    };
-    let failed = |error: io::Error| cannot_be_written(path, &error);
+    let (file, part) = PartFile::create(path)?;
     let interrupted = interruption();
-    let written = File::create(&part).map_err(failed).and_then(|file| {
-        let mut out = BufWriter::with_capacity(PIECE, Interruptible { file, interrupted });
-        let done = write(&mut out).and_then(|()| out.flush().map_err(failed));
-        // The rest of the buffer is useless after an error.
-        let (out, _) = out.into_parts();
-        match out.interrupted.load(Ordering::Relaxed) {
-            true => Err(Failure::interrupted()),
-            false => done,
-        }
-    });
+    let mut out = BufWriter::with_capacity(PIECE, Interruptible { file, interrupted });
+    let failed = |error: io::Error| cannot_be_written(path, &error);
+    let written = write(&mut out).and_then(|()| out.flush().map_err(failed));
+    // The rest of the buffer is useless after an error.
+    let (out, _) = out.into_parts();
+    let is_interrupted = out.interrupted.load(Ordering::Relaxed);
     end_at_once();
-    if is_special {
-        return written;
+    match is_interrupted {
+        true => Err(Failure::interrupted()),
+        false => written.and_then(|()| part.map_or(Ok(()), PartFile::finish)),
     }
-    let done = written.and_then(|()| std::fs::rename(&part, path).map_err(failed));
-    if done.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    done
 }
 
 /// A file that is written in pieces.
 pub(crate) type Pieces = BufWriter<Interruptible>;
 
-/// A file that refuses further output after an interrupt by the user.
+/// A file that refuses further output after the user has interrupted the program.
 pub(crate) struct Interruptible {
     file: File,
     interrupted: Arc<AtomicBool>,
@@ -218,7 +243,7 @@ pub(crate) struct Interruptible {
 impl Write for Interruptible {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.interrupted.load(Ordering::Relaxed) {
-            // Not `Interrupted`, which means: try again.
+            // Not `Interrupted`, which asks the caller to try again.
             true => Err(io::Error::other("interrupted")),
             false => self.file.write(bytes),
         }
@@ -229,12 +254,11 @@ impl Write for Interruptible {
     }
 }
 
-/// The failure of a file that cannot be written.
 pub(crate) fn cannot_be_written(path: &Path, error: &io::Error) -> Failure {
     Failure::output(format!("{}: cannot be written: {error}", path.display()))
 }
 
-/// What became of it.
+/// A closed pipe is not a failure.
 fn written(result: io::Result<()>) -> Result<Written, Failure> {
     match result {
         Ok(()) => Ok(Written::Yes),
@@ -245,17 +269,17 @@ fn written(result: io::Result<()>) -> Result<Written, Failure> {
     }
 }
 
-/// True when the user has interrupted the program, and somebody looks for that.
+/// Set when the user interrupts the program while it polls for interrupts.
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Somebody looks whether the user has interrupted the program.
+/// Whether the program polls for interrupts; otherwise an interrupt ends it.
 static IS_LOOKED_FOR: AtomicBool = AtomicBool::new(false);
 
-/// What is to be done when the user interrupts the program.
+/// Installs the handler for Ctrl-C.
 fn handle() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Without a handler Ctrl-C ends the program at once, which is sound too.
+        // Without a handler Ctrl-C ends the program at once, which is acceptable.
         let _ = ctrlc::set_handler(|| {
             INTERRUPTED.store(true, Ordering::Relaxed);
             if !IS_LOOKED_FOR.load(Ordering::Relaxed) {
@@ -266,19 +290,19 @@ fn handle() {
     });
 }
 
-/// Becomes true when the user interrupts the program.
+/// Starts polling: returns a flag that is set when the user interrupts the program.
 pub(crate) fn interruption() -> Arc<AtomicBool> {
     IS_LOOKED_FOR.store(true, Ordering::Relaxed);
     handle();
     INTERRUPTED.clone()
 }
 
-/// From now on an interruption ends the program, and nothing is left of what it made for itself.
+/// From now on an interrupt removes the temporary files and ends the program.
 pub(crate) fn end_cleanly() {
     handle();
 }
 
-/// Nobody looks for interruptions any more: the next one ends the program.
+/// Stops polling: the next interrupt ends the program.
 pub(crate) fn end_at_once() {
     IS_LOOKED_FOR.store(false, Ordering::Relaxed);
 }

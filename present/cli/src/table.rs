@@ -1,30 +1,33 @@
-//! Tables for people: as wide as the terminal at most, numbers to the right.
+//! Text tables: at most as wide as the terminal, numbers to the right.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
-use comfy_table::{
-    Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
+use anstyle::{AnsiColor, Style};
+
+use crate::glyphs::glyphs;
+use crate::settings;
+use crate::terminal_text::{
+    LEAST_TEXT, paragraph_within, printable, shorten, terminal_width, width_of,
 };
 
-use crate::terminal_text::{LEAST_TEXT, paragraph_within, safe, shorten, terminal_width, width_of};
-
-/// What may become of a column that has too little room.
+/// How a column behaves if the table is too wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ColumnFit {
-    /// Numbers, to the right; never cut.
+    /// Numbers: right-aligned, never shortened.
     Number,
     /// Text that is shortened, but not below [`LEAST_TEXT`].
     Text,
-    /// Text that means nothing when cut: times, UUIDs.
+    /// Text that is meaningless when shortened: times, UUIDs.
     Whole,
 }
 
-/// A column: its title and what may become of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column<'t> {
     title: &'t str,
     kind: ColumnFit,
-    /// Order in which columns are left out where the table is too wide; 0 for those that stay.
+    /// Order in which columns are left out if the table is too wide; 0 for columns that always
+    /// stay.
     left_out: u8,
 }
 
@@ -52,32 +55,67 @@ impl<'t> Column<'t> {
         }
     }
 
-    /// Says that it may be left out, after those with smaller numbers (from 1).
+    /// Lets the column be left out, after those with smaller numbers (from 1).
     pub(crate) const fn left_out(mut self, order: u8) -> Self {
         self.left_out = order;
         self
     }
 }
 
-/// Columns between columns, and fewer where there is too little room.
-const GAPS: [usize; 2] = [3, 2];
-
-/// Makes a table's text, as wide as the terminal at most.
-pub(crate) fn render(
-    columns: &[Column<'_>],
-    rows: impl IntoIterator<Item = Vec<String>>,
-) -> String {
-    render_within(columns, rows.into_iter().collect(), terminal_width())
+/// A cell: its text, and whether it stands out where there are colors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) emphasis: Emphasis,
 }
 
-fn render_within(
+/// Reason for a cell to stand out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Emphasis {
+    #[default]
+    None,
+    /// The largest value of the column.
+    Largest,
+    /// Errors, losses, drops.
+    Trouble,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell {
+            text,
+            emphasis: Emphasis::None,
+        }
+    }
+}
+
+impl Emphasis {
+    fn style(self) -> Style {
+        match self {
+            Emphasis::None => Style::new(),
+            Emphasis::Largest => Style::new().bold(),
+            Emphasis::Trouble => AnsiColor::Red.on_default(),
+        }
+    }
+}
+
+/// Number of spaces between columns; the smaller one if the table is too wide.
+const GAPS: [usize; 2] = [3, 2];
+
+/// Renders a table, at most as wide as the terminal.
+pub(crate) fn render<C: Into<Cell>>(
     columns: &[Column<'_>],
-    mut rows: Vec<Vec<String>>,
-    width: Option<usize>,
+    rows: impl IntoIterator<Item = Vec<C>>,
 ) -> String {
+    let cells = |row: Vec<C>| row.into_iter().map(Into::into).collect();
+    let rows = rows.into_iter().map(cells).collect();
+    render_within(columns, rows, terminal_width())
+}
+
+fn render_within(columns: &[Column<'_>], mut rows: Vec<Vec<Cell>>, width: Option<usize>) -> String {
     for cell in rows.iter_mut().flatten() {
-        if let Cow::Owned(escaped) = safe(cell) {
-            *cell = escaped;
+        if let Cow::Owned(escaped) = printable(&cell.text) {
+            cell.text = escaped;
         }
     }
     let mut widths: Vec<usize> = columns
@@ -86,16 +124,16 @@ fn render_within(
         .collect();
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(width_of(cell));
+            *width = (*width).max(width_of(&cell.text));
         }
     }
     let plan = Plan::new(columns, &widths, width.unwrap_or(usize::MAX));
     for row in &mut rows {
         for (cell, &width) in row.iter_mut().zip(&plan.widths) {
-            shorten(cell, width);
+            shorten(&mut cell.text, width);
         }
     }
-    let mut text = plan.draw(columns, rows);
+    let mut text = plan.draw(columns, &rows);
     let missing: Vec<_> = columns
         .iter()
         .zip(&plan.shown)
@@ -104,35 +142,34 @@ fn render_within(
         .collect();
     if !missing.is_empty() {
         text += &paragraph_within(
-            &format!("  (too narrow for: {})", missing.join(", ")),
+            &format!("  (hidden at this width: {})", missing.join(", ")),
             width,
         );
     }
     text
 }
 
-/// How a table gets its width.
+/// Widths of the columns, and which of them are shown.
 struct Plan {
     gap: usize,
     widths: Vec<usize>,
     shown: Vec<bool>,
 }
 
-/// A way to make a table narrower.
+/// A step in making a table narrower.
 #[derive(Clone, Copy)]
 struct Attempt {
     gap: usize,
-    /// Columns that may be left out up to this order are.
+    /// Columns whose `left_out` is at most this level are left out.
     level: u8,
-    /// Texts are not made shorter than this.
+    /// Minimum width to which texts are shortened.
     least: usize,
-    /// Of the other columns so many are left out, too, but for the first.
+    /// Number of further columns that are left out, from the right; never the first.
     cut: usize,
 }
 
 impl Plan {
-    /// Tries smaller gaps, then shorter texts, then fewer columns; in the end only the first one
-    /// stays.
+    /// Tries smaller gaps, then shorter texts, then fewer columns. The first column is always kept.
     fn new(columns: &[Column<'_>], widths: &[usize], room: usize) -> Plan {
         let most = columns
             .iter()
@@ -163,7 +200,7 @@ impl Plan {
         plan
     }
 
-    /// Plans that way; true if there is room for it.
+    /// Applies an attempt; returns whether the table fits.
     fn fits(
         &mut self,
         attempt: Attempt,
@@ -204,50 +241,46 @@ impl Plan {
         shown.map(|(width, _)| width + self.gap).sum()
     }
 
-    fn draw(&self, columns: &[Column<'_>], rows: Vec<Vec<String>>) -> String {
-        let mut table = Table::new();
-        let rule = LineStyle::none().left(' ').fill('─').junction('─');
-        let cells = ContentLineStyle::none().left(' ').junction(' ');
-        let style = TableStyle::new()
-            .header_lines(cells)
-            .header_separator(rule)
-            .content_lines(cells);
-        table
-            .load_style(style)
-            .set_content_arrangement(ContentArrangement::Disabled);
-        let line = |texts: Vec<String>| -> Vec<Cell> {
-            let cells = texts.into_iter().zip(columns).zip(&self.shown);
-            cells
-                .filter(|&(_, &shown)| shown)
-                .map(|((text, column), _)| Cell::new(text).set_alignment(column.alignment()))
-                .collect()
-        };
-        table.set_header(line(
-            columns
-                .iter()
-                .map(|column| column.title.to_owned())
-                .collect(),
-        ));
+    fn draw(&self, columns: &[Column<'_>], rows: &[Vec<Cell>]) -> String {
+        let has_colours = settings::has_coloured_tables();
+        let titles: Vec<Cell> = columns
+            .iter()
+            .map(|column| column.title.to_owned().into())
+            .collect();
+        let rule = glyphs().rule.to_string();
+        let mut text = self.line(columns, &titles, false);
+        let _ = writeln!(text, " {}", rule.repeat(self.total().saturating_sub(1)));
         for row in rows {
-            table.add_row(line(row));
+            text += &self.line(columns, row, has_colours);
         }
-        let left = u16::from(self.gap == GAPS[0]);
-        for column in table.column_iter_mut() {
-            column.set_padding((left, 1));
-        }
-        let text = table.to_string();
-        text.lines()
-            .map(|line| line.trim_end().to_owned() + "\n")
-            .collect()
+        text
     }
-}
 
-impl<'t> Column<'t> {
-    fn alignment(&self) -> CellAlignment {
-        match self.kind {
-            ColumnFit::Number => CellAlignment::Right,
-            ColumnFit::Text | ColumnFit::Whole => CellAlignment::Left,
+    /// A line of the table, without trailing spaces.
+    fn line(&self, columns: &[Column<'_>], cells: &[Cell], has_colours: bool) -> String {
+        let mut line = String::new();
+        let mut spaces = self.gap - 1;
+        let shown = columns.iter().zip(cells).zip(&self.widths).zip(&self.shown);
+        for (((column, cell), &width), _) in shown.filter(|(_, shown)| **shown) {
+            let free = width.saturating_sub(width_of(&cell.text));
+            let (before, after) = match column.kind {
+                ColumnFit::Number => (free, 0),
+                ColumnFit::Text | ColumnFit::Whole => (0, free),
+            };
+            if !cell.text.is_empty() {
+                let style = match has_colours {
+                    true => cell.emphasis.style(),
+                    false => Style::new(),
+                };
+                let _ = write!(line, "{:1$}{style}", "", spaces + before);
+                let _ = write!(line, "{}{style:#}", cell.text);
+                spaces = 0;
+            } else {
+                spaces += before;
+            }
+            spaces += after + self.gap;
         }
+        line + "\n"
     }
 }
 
@@ -272,7 +305,7 @@ mod tests {
                 "1.234 ms",
                 "01:02:03",
             ];
-            cells.map(str::to_owned).to_vec()
+            cells.map(|text| text.to_owned().into()).to_vec()
         };
         let all = render_within(&columns, vec![row()], None);
         assert!(
@@ -306,7 +339,7 @@ mod tests {
         );
         let wide = render_within(
             &[Column::text("Name")],
-            vec![vec!["漢".repeat(40)]],
+            vec![vec!["漢".repeat(40).into()]],
             Some(41),
         );
         assert!(
@@ -315,7 +348,7 @@ mod tests {
         );
     }
 
-    /// Also where no column may be left out, and where texts of columns that are left out are long.
+    /// Even if no column may be left out, or if the columns left out have long texts.
     #[test]
     fn no_table_is_wider_than_its_room() {
         let columns = [
@@ -337,7 +370,7 @@ mod tests {
             cells
                 .into_iter()
                 .chain(more)
-                .map(str::to_owned)
+                .map(|text| text.to_owned().into())
                 .collect::<Vec<_>>()
         };
         for width in 12..120 {

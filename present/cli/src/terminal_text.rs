@@ -1,28 +1,53 @@
 //! Text for terminals: without control characters, shortened, and wrapped between words.
 
 use std::borrow::Cow;
+use std::os::unix::fs::FileTypeExt;
 
-use comfy_table::Table;
+use unicode_width::UnicodeWidthStr;
 
-/// Columns of the shortest text that is shortened in the middle; cells are not made shorter while
-/// there are columns to leave out.
+use crate::glyphs::glyphs;
+use crate::settings;
+
+/// Minimum width of texts that are shortened in the middle. Cells are made narrower than this only
+/// after all columns that may be left out have been.
 pub(crate) const LEAST_TEXT: usize = 12;
 
-/// Columns of the terminal; `None` if results go elsewhere, where nothing limits them.
+/// Width of text in columns: from `--width`, from the environment (`TRACEBRAID_COLUMNS`), or from
+/// the terminal, even if a pipe leads there (`| less`, `| head`). `None`, without a limit, if the
+/// output is a file.
 pub(crate) fn terminal_width() -> Option<usize> {
     let given = std::env::var("TRACEBRAID_COLUMNS").ok();
-    let given = given.and_then(|columns| columns.parse().ok());
-    let own =
-        || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into());
-    given.or_else(own).map(|width: usize| width.max(40))
+    let given = settings::width().or_else(|| given.and_then(|columns| columns.parse().ok()));
+    let columns = |(width, _): (terminal_size::Width, terminal_size::Height)| width.0.into();
+    let own = || terminal_size::terminal_size_of(std::io::stdout()).map(columns);
+    let after_pipe = || {
+        let is_pipe =
+            std::fs::metadata("/proc/self/fd/1").is_ok_and(|out| out.file_type().is_fifo());
+        let of_messages = || terminal_size::terminal_size_of(std::io::stderr()).map(columns);
+        is_pipe.then(of_messages).flatten()
+    };
+    let width = given.or_else(own).or_else(after_pipe);
+    width.map(|width: usize| width.max(40))
 }
 
 /// Text without control characters: names of threads and functions may contain escape sequences,
-/// which a terminal would obey.
+/// which a terminal would execute.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
-    // Characters that change the direction of writing could hide text as well.
+    // Characters that change the writing direction could also hide text.
+    escaped(text, |_| true)
+}
+
+/// As [`safe`], for tables: in a locale without UTF-8, non-ASCII characters are escaped too.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_unicode = glyphs().is_unicode;
+    escaped(text, |letter| is_unicode || letter.is_ascii())
+}
+
+/// Escapes control characters and unwanted characters.
+fn escaped(text: &str, is_wanted: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_safe = |letter: char| {
         !letter.is_control()
+            && is_wanted(letter)
             && !matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     if text.chars().all(is_safe) {
@@ -35,21 +60,25 @@ pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
-/// Columns that a text takes.
-pub(crate) fn width_of(text: &str) -> usize {
-    if text.is_ascii() {
-        return text.len();
+/// A word for a shell's command line, quoted if it contains special characters.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./@:+=,".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
-    let mut table = Table::new();
-    table.add_row([text]);
-    table
-        .column_max_content_widths()
-        .first()
-        .map_or(0, |&width| width.into())
 }
 
-/// Shortens a text in the middle, since both ends distinguish names (`stress-ng-futex`,
-/// `stress-ng-fault`); of paths mostly the end is kept, of other names the beginning. Very short
+/// Width of a text in columns.
+pub(crate) fn width_of(text: &str) -> usize {
+    match text.is_ascii() {
+        true => text.len(),
+        false => text.width(),
+    }
+}
+
+/// Shortens a text in the middle, because both ends distinguish names (`stress-ng-futex`,
+/// `stress-ng-fault`). Of a path mostly the end is kept, of other names the beginning. Very short
 /// texts are cut at the end.
 pub(crate) fn shorten(text: &mut String, width: usize) {
     if width_of(text) <= width {
@@ -62,11 +91,11 @@ pub(crate) fn shorten(text: &mut String, width: usize) {
     };
     let room = width - width_of(&end);
     while width_of(text) >= room && text.pop().is_some() {}
-    text.push('…');
+    text.push(glyphs().ellipsis);
     text.push_str(&end);
 }
 
-/// The longest end of a text that is at most `width` columns wide.
+/// The longest suffix that is at most `width` columns wide.
 fn tail(text: &str, width: usize) -> String {
     let mut starts = text.char_indices().map(|(start, _)| &text[start..]);
     starts
@@ -75,8 +104,7 @@ fn tail(text: &str, width: usize) -> String {
         .to_owned()
 }
 
-/// Text with its lines broken between words, where the terminal is too narrow; never between a
-/// number and what it counts.
+/// Wraps text between words if the terminal is too narrow, but never between a number and its noun.
 pub(crate) fn paragraph(text: &str) -> String {
     paragraph_within(text, terminal_width())
 }
@@ -89,7 +117,7 @@ pub(crate) fn paragraph_within(text: &str, width: Option<usize>) -> String {
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
         let mut unit = word.to_owned();
-        // `85.22 %` belongs to the word after it, too.
+        // `85.22 %` must not be separated from the following word either.
         let is_number =
             |word: &str| !word.contains(char::is_alphabetic) && !word.ends_with([',', ';', ')']);
         let mut last = word;
@@ -112,8 +140,8 @@ pub(crate) fn paragraph_within(text: &str, width: Option<usize>) -> String {
     lines + "\n"
 }
 
-/// A message for standard error: on a terminal, and only there, lines are wrapped between words.
-/// Lines that begin with a space are kept as they are (an expression, and a caret below it).
+/// A message for standard error. Lines are wrapped between words, but only on a terminal. Lines
+/// that begin with a space are kept as they are (an expression with a caret below it).
 pub(crate) fn message(text: &str) -> Cow<'_, str> {
     let width = terminal_size::terminal_size_of(std::io::stderr())
         .map(|(width, _)| usize::from(width.0).max(40));
@@ -133,7 +161,8 @@ fn message_within(text: &str, width: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A calling context below its numbers, the outermost frame first, on as many lines as needed.
+/// A calling context, printed below its numbers: the outermost frame first, on as many lines as
+/// needed.
 pub(crate) fn way(frames: &[String], width: Option<usize>) -> String {
     const INDENT: usize = 6;
     const SEPARATOR: &str = " > ";
@@ -143,7 +172,7 @@ pub(crate) fn way(frames: &[String], width: Option<usize>) -> String {
         lines.push_str("the thread itself");
     }
     let mut column = INDENT;
-    for (place, frame) in frames.iter().map(|frame| safe(frame)).enumerate() {
+    for (place, frame) in frames.iter().map(|frame| printable(frame)).enumerate() {
         let separator = if place > 0 { SEPARATOR } else { "" };
         let length = separator.len() + width_of(&frame);
         if place > 0 && column + length + SEPARATOR.trim_end().len() > width {
@@ -196,10 +225,10 @@ mod tests {
 
     #[test]
     fn messages_break_but_for_expressions() {
-        let text = "error: --filter: `foo` is no time, nor anything else\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^";
+        let text = "error: --filter: `foo` is neither a time nor a known name\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^";
         assert_eq!(
             message_within(text, 40),
-            "error: --filter: `foo` is no time, nor\nanything else\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^"
+            "error: --filter: `foo` is neither a time\nnor a known name\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^"
         );
         assert_eq!(message_within("short", 40), "short");
     }

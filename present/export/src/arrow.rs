@@ -1,8 +1,9 @@
-//! A history's answers as a file of Arrow's IPC format ("Feather, version 2"), which pandas, Polars
-//! and DuckDB read.
+//! Results of a history query as a file in Arrow's IPC format ("Feather, version 2"), which pandas,
+//! Polars and DuckDB read.
 //!
-//! Columns: `time` (a timestamp in UTC; null where a moment was asked for), `attribute`, `number`
-//! and `text`, of which one is null or, where there is no value, both. Texts are dictionaries.
+//! Columns: `time` (a timestamp in UTC; null in queries for a moment), `attribute`, `number` and
+//! `text`. One of `number` and `text` is null, or both without a value. Texts are
+//! dictionary-encoded.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -20,7 +21,7 @@ use tracebraid_history::Value;
 /// A value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// From when on, in nanoseconds from the origin.
+    /// Begin of the value, in nanoseconds from the origin; `None` in queries for a moment.
     pub time: Option<i64>,
     /// Path of the attribute.
     pub attribute: Arc<str>,
@@ -28,13 +29,13 @@ pub struct Row {
     pub value: Value,
 }
 
-/// Writes rows, in batches, as one file.
+/// Writes rows as one file, in batches.
 ///
 /// # Errors
-/// When they cannot be written.
+/// If the output cannot be written.
 pub fn write(rows: &[Row], to: impl Write) -> Result<(), ArrowError> {
     const BATCH: usize = 1 << 16;
-    // One dictionary for all batches: the format of a file knows no other.
+    // One dictionary for all batches, because the file format does not support replacing it.
     let attributes = Dictionary::of(rows.iter().map(|row| &*row.attribute));
     let texts = Dictionary::of(rows.iter().filter_map(|row| text(&row.value)));
     let schema = Arc::new(schema());
@@ -82,7 +83,7 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-/// Texts by number, in the order in which they are met.
+/// Distinct texts with their index, in the order of first use.
 struct Dictionary<'r> {
     numbers: HashMap<&'r str, i32>,
     values: Arc<StringArray>,
@@ -129,7 +130,7 @@ mod tests {
             Value::Null,
             Value::State(tracebraid_history::ThreadState::Running),
         ];
-        // Of several batches.
+        // More rows than fit in one batch.
         let rows: Vec<Row> = (0..100_000_i64)
             .map(|at| Row {
                 time: (at % 5 != 0).then_some(at),

@@ -1,4 +1,5 @@
-//! Critical paths for Perfetto: a track for each path, and below it one for each thread on the way.
+//! Critical paths for Perfetto: a track for each path, and below it a track for each thread on the
+//! path.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use tracebraid_graph::{PathReport, PathRow, SegmentRow};
 
 use crate::perfetto::{Slice, Trace, Track};
 
-/// The bytes of a trace with those paths.
+/// Perfetto trace of the paths in a report.
 pub fn perfetto(report: &PathReport) -> Vec<u8> {
     let mut trace = Trace::default();
     let mut arrows = 0;

@@ -1,7 +1,6 @@
-//! Folded stacks, as flame graphs are drawn from: frames with semicolons between them, a space, a
-//! number.
+//! Folded stacks, the input of flame graphs: frames separated by semicolons, a space, and a number.
 
-/// A line for each stack, outermost frame first.
+/// One line for each stack, the outermost frame first.
 pub fn folded<'s>(stacks: impl IntoIterator<Item = (&'s [String], u64)>) -> String {
     let mut text = String::new();
     for (stack, number) in stacks {
@@ -16,7 +15,7 @@ pub fn folded<'s>(stacks: impl IntoIterator<Item = (&'s [String], u64)>) -> Stri
     text
 }
 
-/// What ends a frame or a line cannot be part of one.
+/// Replaces characters that would end a frame or a line.
 fn plain(letter: char) -> char {
     match letter {
         ';' => ':',

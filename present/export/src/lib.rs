@@ -1,14 +1,14 @@
-//! Answers in the formats of other tools: Perfetto, folded stacks for flame graphs, Arrow.
+//! Results in the formats of other tools: Perfetto, folded stacks for flame graphs, Arrow.
 //!
-//! In: the result of an analysis. Out: bytes in that format. Promise: nothing is analyzed here; the
-//! numbers are those of the answer.
+//! In: the result of an analysis. Out: bytes in the format of the tool. Promise: this crate
+//! analyzes nothing; the numbers are those of the result.
 //!
-//! The crate exists because these tools show some answers better than a terminal: Perfetto draws
+//! The crate exists because these tools show some results better than a terminal: Perfetto draws
 //! critical paths on a time line, flame graphs break down a sum, and pandas, Polars and DuckDB
 //! compute with the values of a history. Other projects define the formats, so their details are
 //! kept out of the analyses and the program, and are tested against decoders. Perfetto's messages
 //! are encoded without a code generator (`protobuf`), since they need only three kinds of fields.
-//! Dependencies of Arrow compile slowly; programs without the feature `arrow` do not need them.
+//! Arrow's dependencies compile slowly; programs without the feature `arrow` do not need them.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "arrow")]

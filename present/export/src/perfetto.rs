@@ -4,31 +4,31 @@
 
 use crate::protobuf::Message;
 
-/// A trace that is being written.
+/// A trace under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     bytes: Vec<u8>,
     tracks: u64,
 }
 
-/// A track.
+/// Id of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track(u64);
 
 /// A slice of a track.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<'a> {
-    /// Nanoseconds.
+    /// Begin, in nanoseconds.
     pub begin: i64,
-    /// Nanoseconds.
+    /// End, in nanoseconds.
     pub end: i64,
-    /// What stands on it.
+    /// Label of the slice.
     pub name: &'a str,
-    /// What kind it is.
+    /// Category of the slice.
     pub category: &'a str,
-    /// What else is known: names and values.
+    /// Names and values of further properties.
     pub notes: &'a [(&'a str, &'a str)],
-    /// Arrows that begin here or end here: each needs two slices with its number.
+    /// Numbers of arrows that begin or end at the slice; each number must occur in two slices.
     pub arrows: &'a [u64],
 }
 
@@ -57,7 +57,7 @@ const NOTE_TEXT: u32 = 6;
 const NOTE_NAME: u32 = 10;
 
 impl Trace {
-    /// Makes a track, below another one if that is given.
+    /// Adds a track, below `parent` if it is given.
     pub fn track(&mut self, name: &str, parent: Option<Track>) -> Track {
         self.tracks += 1;
         let mut descriptor = Message::default()
@@ -68,14 +68,15 @@ impl Trace {
         }
         let mut packet = Message::default().message(DESCRIPTOR, descriptor);
         if self.tracks == 1 {
-            // Nothing came before on this sequence.
+            // The first packet of a sequence must clear the incremental state.
             packet = packet.number(SEQUENCE_FLAGS, 1);
         }
         self.packet(packet);
         Track(self.tracks)
     }
 
-    /// A slice of a track. Those of one track come in the order of time and do not overlap.
+    /// Adds a slice to a track. The slices of a track must be in the order of time and must not
+    /// overlap.
     pub fn slice(&mut self, Track(track): Track, slice: &Slice<'_>) {
         let mut begin = Message::default()
             .number(KIND, BEGIN)
@@ -104,7 +105,7 @@ impl Trace {
         self.bytes.extend(bytes);
     }
 
-    /// The bytes of a file.
+    /// The bytes of a trace file.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

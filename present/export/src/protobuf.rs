@@ -1,11 +1,11 @@
 //! Messages in the wire format of Protocol Buffers:
 //! <https://protobuf.dev/programming-guides/encoding/>.
 
-/// A message that is being written.
+/// A message under construction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message(Vec<u8>);
 
-/// How a field is written.
+/// Wire types.
 const VARINT: u64 = 0;
 const FIXED: u64 = 1;
 const BYTES: u64 = 2;
@@ -19,14 +19,14 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// A field of an integer, an enumeration or a truth value.
+    /// Adds a field of type integer, enumeration or Boolean.
     pub(crate) fn number(mut self, field: u32, value: u64) -> Self {
         self.raw(u64::from(field) << 3 | VARINT);
         self.raw(value);
         self
     }
 
-    /// A field of 64 bits.
+    /// Adds a 64-bit field.
     pub(crate) fn fixed(mut self, field: u32, value: u64) -> Self {
         self.raw(u64::from(field) << 3 | FIXED);
         self.0.extend(value.to_le_bytes());
@@ -40,17 +40,17 @@ impl Message {
         self
     }
 
-    /// A field of text.
+    /// Adds a text field.
     pub(crate) fn text(self, field: u32, text: &str) -> Self {
         self.bytes(field, text.as_bytes())
     }
 
-    /// A field that is a message.
+    /// Adds a field that is a message.
     pub(crate) fn message(self, field: u32, message: Message) -> Self {
         self.bytes(field, &message.0)
     }
 
-    /// Its bytes.
+    /// The encoded bytes.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

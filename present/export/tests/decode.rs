@@ -1,9 +1,9 @@
-//! What is written for Perfetto, read by a strict decoder.
+//! Perfetto traces, read by a strict decoder.
 #![allow(missing_docs)]
 
 use tracebraid_export::perfetto::{Slice, Trace};
 
-/// A field: its number and what stands there.
+/// A field: its number and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Field<'a> {
     Number(u32, u64),
@@ -39,7 +39,7 @@ fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
             }
             2 => {
                 let length = usize::try_from(varint(&mut bytes)).expect("a length");
-                let (value, rest) = bytes.split_at_checked(length).expect("so many bytes");
+                let (value, rest) = bytes.split_at_checked(length).expect("enough bytes");
                 bytes = rest;
                 Field::Bytes(number, value)
             }
@@ -95,7 +95,7 @@ fn slices_stand_on_their_tracks() {
         })
         .collect();
     assert_eq!(packets.len(), 4);
-    // All are of one sequence, which begins with the first.
+    // All packets belong to one sequence, which begins with the first packet.
     assert!(packets.iter().all(|packet| integer(packet, 10) == Some(1)));
     let begins: Vec<_> = packets.iter().map(|packet| integer(packet, 13)).collect();
     assert_eq!(begins, [Some(1), None, None, None]);

@@ -1,8 +1,8 @@
 //! Connections: limits on their number, and on the time for which they may keep the server waiting.
 //!
-//! A client has some seconds to send a request, and to read some of an answer. The number of
+//! A client has some seconds to send a request, and to read part of an answer. The number of
 //! connections never uses up the file descriptors of the process: a new connection replaces the
-//! oldest one that has sent no request. So idle connections keep out no clients.
+//! oldest connection that has sent no request. Idle connections therefore do not keep clients out.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -30,9 +30,9 @@ pub(crate) struct Limits {
     /// Maximum number of connections.
     pub(crate) connections: usize,
     /// Maximum time for the head of a request, from the beginning of a connection or the end of the
-    /// previous answer on.
+    /// previous answer.
     pub(crate) head: Duration,
-    /// Maximum time for which the other side may read nothing of an answer.
+    /// Maximum time for which the client may read none of an answer.
     pub(crate) stall: Duration,
 }
 
@@ -64,7 +64,7 @@ fn descriptors() -> Option<usize> {
     line.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// A connection that is served.
+/// An open connection.
 struct Open {
     task: JoinHandle<()>,
     /// Set by the first request; until then the connection may be closed to make room.
@@ -74,7 +74,7 @@ struct Open {
 /// Accepts connections and serves them, forever.
 pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits) -> Infallible {
     let ended = Arc::new(Notify::new());
-    // In the order in which they came.
+    // In the order of arrival.
     let mut open: Vec<Open> = Vec::new();
     loop {
         let accepted = listener.accept().await;
@@ -87,9 +87,9 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits)
                 }
                 open.push(begin(stream, router.clone(), limits, ended.clone()));
             }
-            // The other side has gone already.
+            // The client has closed the connection already.
             Err(error) if is_of_connection(&error) => {}
-            // There is no descriptor, or no memory, for one more.
+            // No file descriptor or memory is available for another connection.
             Err(_) => {
                 make_room(&mut open);
                 tokio::time::sleep(PAUSE).await;
@@ -140,11 +140,11 @@ fn begin(stream: TcpStream, router: Router, limits: Limits, ended: Arc<Notify>) 
     Open { task, has_asked }
 }
 
-/// A connection whose other side must read at least now and then.
+/// A connection whose client must read from time to time.
 struct Patient {
     stream: TcpStream,
     patience: Duration,
-    /// Deadline while the other side reads nothing.
+    /// Deadline while the client reads nothing.
     over: Option<Pin<Box<Sleep>>>,
 }
 
@@ -157,7 +157,7 @@ impl Patient {
         }
     }
 
-    /// Outcome of a write.
+    /// Starts or stops the deadline, depending on the result of a write.
     fn watched<T>(
         &mut self,
         done: Poll<io::Result<T>>,
@@ -238,7 +238,7 @@ mod tests {
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
                 told.send(listener.local_addr().expect("an address"))
-                    .expect("somebody listens");
+                    .expect("a receiver");
                 let router = Router::new()
                     .route("/", get(async || "here"))
                     .route("/large", get(async || vec![b'x'; 64 << 20]));
@@ -250,7 +250,7 @@ mod tests {
 
     fn connect(address: SocketAddr) -> std::net::TcpStream {
         let stream = std::net::TcpStream::connect(address).expect("it listens");
-        // Only tests that fail wait for so long.
+        // Only failing tests wait this long.
         stream
             .set_read_timeout(Some(Duration::from_secs(100)))
             .expect("a time");
@@ -283,7 +283,7 @@ mod tests {
             let mut stream = connect(address);
             stream.write_all(said).expect("it reads");
             let mut answer = Vec::new();
-            // It closes the connection, whatever was said.
+            // The server closes the connection, whatever was sent.
             stream.read_to_end(&mut answer).expect("it ends");
             assert_eq!(answer.ends_with(b"here"), said == QUESTION, "{answer:?}");
         }
@@ -301,7 +301,7 @@ mod tests {
         ask(&mut first);
         let silent: Vec<_> = (0..100).map(|_| connect(address)).collect();
         ask(&mut connect(address));
-        // What has asked once stays.
+        // A connection that has sent a request stays open.
         ask(&mut first);
         let is_closed = |mut stream: &std::net::TcpStream| {
             stream.read(&mut [0; 8]).is_ok_and(|count| count == 0)
@@ -320,7 +320,8 @@ mod tests {
         let mut stream = connect(address);
         let question = String::from_utf8_lossy(QUESTION).replace("GET /", "GET /large");
         stream.write_all(question.as_bytes()).expect("it reads");
-        // There is room for one only: this one is answered when the other is given up.
+        // There is room for a single connection: this request is answered after the other
+        // connection is closed.
         ask(&mut connect(address));
         drop(stream);
     }

@@ -16,23 +16,28 @@ use crate::page::PAGE;
 use crate::path::path;
 use crate::sources::Shown;
 
-/// What to write.
-#[derive(Clone, Copy, Debug)]
+/// Contents of the exported page.
+#[derive(Clone, Copy)]
 pub struct Export<'d> {
-    /// The database.
+    /// Source of the executions.
     pub database: &'d Database,
-    /// Which executions.
+    /// Kind of the exported executions.
     pub kind: &'d ExecutionKind,
-    /// Of how many executions the critical path is told: of the longest ones.
+    /// Number of executions with a critical path: the longest ones.
     pub paths: usize,
     /// Directory for a temporary file, about as large as these executions in the database.
     pub directory: &'d Path,
+    /// Receives the progress of reading the executions.
+    pub watch: &'d Watch,
 }
 
-/// Why a page was not written.
+/// Receives progress: the number of executions that were read, and of all.
+pub type Watch = dyn Fn(u64, u64) + Send + Sync;
+
+/// Reason for which a page was not written.
 #[derive(Debug)]
 pub enum ExportError {
-    /// The page cannot be made.
+    /// The page cannot be made; a message for the user.
     Refused(Refusal),
     /// The page cannot be written.
     Output(io::Error),
@@ -50,16 +55,17 @@ impl From<Refusal> for ExportError {
     }
 }
 
-/// Writes the page with all data in it, in memory that does not grow with the number of executions.
+/// Writes the page with all data, in memory that does not grow with the number of executions.
 ///
 /// # Errors
-/// When the program has no page, the database cannot be read, or the page cannot be written.
+/// If the program was built without the page, the database cannot be read, or the page cannot be
+/// written.
 pub fn export(export: &Export<'_>, out: &mut impl Write) -> Result<(), ExportError> {
-    let pack = Pack::new(export.database, export.kind, export.directory)?;
+    let pack = Pack::new(export.database, export.kind, export.directory, export.watch)?;
     exported(export, &pack, out)
 }
 
-/// As above for a pack that exists already.
+/// As [`export`], with an existing pack.
 pub(crate) fn exported(
     export: &Export<'_>,
     pack: &Pack,
@@ -77,7 +83,7 @@ pub(crate) fn exported(
     Ok(())
 }
 
-/// Compressed data in letters without a meaning in HTML.
+/// Compressed data in characters that have no meaning in HTML.
 type Data<'o, W> = GzEncoder<EncoderWriter<'static, GeneralPurpose, &'o mut W>>;
 
 fn script<W: Write>(
@@ -112,7 +118,7 @@ fn paths(export: &Export<'_>, pack: &Pack, out: &mut impl Write) -> Result<(), E
     Ok(())
 }
 
-/// Ids of the longest executions, the longest first; equal ones in their order.
+/// Ids of the longest executions, the longest first; equally long ones in the order of their ids.
 fn longest(pack: &Pack, most: usize) -> io::Result<Vec<u32>> {
     let (spool, of) = (&pack.spool, &pack.spool.of);
     let exact = of
@@ -146,7 +152,7 @@ fn longest(pack: &Pack, most: usize) -> io::Result<Vec<u32>> {
     Ok(sorted.map(|std::cmp::Reverse(long)| long.id).collect())
 }
 
-/// An execution, ordered by its duration, and among equal ones before those that come later.
+/// An execution, ordered by duration, and then by descending id.
 struct Long {
     duration: f64,
     id: u32,

@@ -1,8 +1,8 @@
 //! Host names that the server accepts, and addresses at which a browser reaches it.
 //!
-//! A page elsewhere can point its own name to this machine, and so make a browser query the server
-//! (DNS rebinding). Such a request has that name as its host. An address is not a name that anyone
-//! could assign: hosts that are addresses are always accepted.
+//! A foreign page can point its own name to this machine, and so make a browser query the server
+//! (DNS rebinding). Such a request has that name as its host. Addresses are safe, because no page
+//! can redirect an address: hosts that are addresses are always accepted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -12,21 +12,21 @@ use nix::net::if_::InterfaceFlags;
 /// Accepted hosts.
 #[derive(Clone, Debug)]
 pub(crate) enum Hosts {
-    /// All: the token controls access.
+    /// All hosts: the token controls access.
     Any,
     /// Addresses, `localhost` and these names.
     Named(Vec<String>),
 }
 
 impl Hosts {
-    /// Accepted hosts of a server at that address. If other machines reach it and need a token, its
-    /// names are unknown and need no check.
+    /// Accepted hosts of a server at an address. If other machines can reach it and need a token,
+    /// its names are unknown and are not checked.
     pub(crate) fn new(address: IpAddr, has_token: bool, names: &[String]) -> Hosts {
         if has_token && !address.is_loopback() {
             return Hosts::Any;
         }
         let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        // The machine's own name does not lead to the loopback interface.
+        // The machine's own name does not resolve to the loopback interface.
         let own = (!address.is_loopback()).then(|| own.trim().to_owned());
         let names = names.iter().cloned().chain(own);
         Hosts::Named(
@@ -37,7 +37,7 @@ impl Hosts {
         )
     }
 
-    /// Whether a request with that host is answered.
+    /// True if requests with this host are answered.
     pub(crate) fn answer(&self, host: &str) -> bool {
         let Hosts::Named(names) = self else {
             return true;
@@ -50,7 +50,7 @@ impl Hosts {
 /// A host without its port.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        // The colons of an address stand in brackets.
+        // The colons of an IPv6 address are in brackets.
         Some((name, port)) if !port.contains(']') => name,
         _ => host,
     }
@@ -71,8 +71,8 @@ fn is_address(name: &str) -> bool {
     }
 }
 
-/// Addresses that a browser can open to reach a server that listens at `address`: for all addresses
-/// of the machine (`0.0.0.0`, `[::]`) the loopback's, and those of interfaces that are up.
+/// Addresses at which a browser can reach a server that listens at `address`. For all addresses of
+/// the machine (`0.0.0.0`, `[::]`): the loopback addresses, and those of active interfaces.
 pub(crate) fn reached_at(address: SocketAddr) -> Vec<SocketAddr> {
     let of = |ip: IpAddr| SocketAddr::new(ip, address.port());
     let has_v4 = match address.ip() {
@@ -103,7 +103,7 @@ pub(crate) fn reached_at(address: SocketAddr) -> Vec<SocketAddr> {
     found.into_iter().map(of).collect()
 }
 
-/// Whether an address is link-local, which browsers cannot open.
+/// True for link-local addresses, which browsers cannot open.
 fn needs_zone(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.segments()[0] & 0xffc0 == 0xfe80)
 }

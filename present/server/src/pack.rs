@@ -1,8 +1,8 @@
-//! All executions of a kind as one binary document: what the page works on.
+//! All executions of a kind as one binary document, the data of the page.
 //!
-//! Magic, length of a header, the header in JSON, and sections of numbers, little endian, each at a
-//! multiple of 8 bytes. `docs/view-formats.md` has the format. It is written from a spool, piece by
-//! piece.
+//! The document consists of a magic number, the length of the header, the header in JSON, and
+//! sections of little-endian numbers, each at a multiple of 8 bytes. `docs/reference/view-formats.md`
+//! documents the format. The document is written piece by piece from a spool.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,34 +12,35 @@ use tracebraid_executions::database::{Database, ExecutionKind, Thread};
 use tracebraid_executions::{ContextId, FrameKind};
 
 use crate::Refusal;
+use crate::export::Watch;
 use crate::sources::Shown;
 use crate::spool::{NONE, PART, Pieces, Spool, has_short_contexts};
 
-/// What a pack begins with: format and version.
+/// Magic number: format and version.
 const MAGIC: &[u8; 8] = b"TBXPACK1";
-/// Bytes before the header.
+/// Bytes that precede the header.
 const LEAD: usize = MAGIC.len() + size_of::<u32>();
 
-/// A kind's executions, ready to be written as a pack any number of times.
+/// The executions of a kind, which can be written as a pack any number of times.
 #[derive(Debug)]
 pub(crate) struct Pack {
     pub(crate) spool: Spool,
-    /// The header without its texts and sections: with sources as they are, and as they leave this
-    /// machine.
+    /// The header without its texts and sections: with full paths of sources, and with the paths
+    /// for exported pages.
     about: [Value; 2],
     sections: Vec<Section>,
 }
 
-/// Where a section's numbers come from.
+/// Source of a section's numbers.
 #[derive(Debug)]
 enum From {
     /// These bytes.
     Bytes(Vec<u8>),
     /// These bytes, followed by pieces of the spool as they are.
     Pieces(Vec<u8>, Column),
-    /// Times from the origin: integers of 8 bytes, to become doubles from the first begin on.
+    /// Begins from the origin: 8-byte integers, converted to doubles relative to the first begin.
     Begins,
-    /// Doubles that are whole numbers of 4 bytes.
+    /// Doubles that are integers of 4 bytes.
     Words(Column),
 }
 
@@ -56,7 +57,7 @@ enum Column {
     Text(usize),
 }
 
-/// Numbers of one type.
+/// A section of the document: numbers of one type.
 #[derive(Debug)]
 struct Section {
     name: String,
@@ -65,7 +66,7 @@ struct Section {
     from: From,
 }
 
-/// Bytes of a number of a type.
+/// Size of a number in bytes.
 fn width(kind: &str) -> u64 {
     match kind {
         "u8" => 1,
@@ -83,23 +84,24 @@ impl Section {
 
 impl Pack {
     /// Reads the executions of a kind. Data that exceeds memory goes to an unnamed file in
-    /// `directory`.
+    /// `directory`. `watch` receives the progress.
     pub(crate) fn new(
         database: &Database,
         kind: &ExecutionKind,
         directory: &Path,
+        watch: &Watch,
     ) -> Result<Pack, Refusal> {
-        Pack::of_parts(database, kind, directory, PART)
+        Pack::of_parts(database, kind, directory, (PART, watch))
     }
 
     fn of_parts(
         database: &Database,
         kind: &ExecutionKind,
         directory: &Path,
-        part: usize,
+        parts: (usize, &Watch),
     ) -> Result<Pack, Refusal> {
         let (names, codes) = named(&database.threads);
-        let spool = Spool::new(database, kind, &codes, directory, part)?;
+        let spool = Spool::new(database, kind, &codes, directory, parts)?;
         let sections = sections(&spool, database);
         let about =
             [Shown::Whole, Shown::Away].map(|shown| about(database, kind, &spool, &names, shown));
@@ -110,14 +112,16 @@ impl Pack {
         })
     }
 
-    /// Bytes of the document.
+    /// Length of the document in bytes.
     ///
     /// # Errors
-    /// When its header is too long for the format.
+    /// If the header exceeds the limit of the format.
     pub(crate) fn length(&self, shown: Shown) -> Result<u64, Refusal> {
         let header = self.header(shown);
         let length = header.length();
-        u32::try_from(length).map_err(|_| "its texts are too long for a page".to_owned())?;
+        u32::try_from(length).map_err(|_| {
+            "the texts of the executions exceed 4 GiB, the limit of a page".to_owned()
+        })?;
         let sections = self
             .sections
             .iter()
@@ -157,7 +161,7 @@ impl Pack {
             );
             at += section.bytes();
         }
-        // The rest of the object goes on behind its texts.
+        // The rest of the object follows its texts.
         let rest = about.to_string();
         let rest = format!(
             "],\"sections\":{},{}",
@@ -236,7 +240,7 @@ struct Header<'p> {
 impl Header<'_> {
     const BEGIN: &'static str = "{\"texts\":[";
 
-    /// Bytes before the values of a text.
+    /// JSON before the values of a text column.
     fn before(place: usize, name: &str) -> String {
         let comma = if place == 0 { "" } else { "," };
         format!("{comma}{{\"name\":{},\"values\":[", Value::from(name))
@@ -244,7 +248,7 @@ impl Header<'_> {
 
     const AFTER: &'static str = "]}";
 
-    /// Its bytes, with the spaces behind it.
+    /// Length in bytes, including the padding with spaces.
     fn length(&self) -> u64 {
         let texts = self.pack.spool.of.texts.iter().enumerate();
         let texts = texts.map(|(place, (column, codes))| {
@@ -373,8 +377,8 @@ fn sections(spool: &Spool, database: &Database) -> Vec<Section> {
     sections
 }
 
-/// Names of threads, each once, and the place of each thread's. A thread without a name is none, as
-/// it is in the terminal.
+/// Distinct names of threads, and the index of each thread's name; `None` without a name, as in the
+/// terminal.
 fn named(threads: &[Thread]) -> (Vec<String>, Vec<Option<u32>>) {
     let mut names = tracebraid_executions::Names::default();
     let codes = threads
@@ -414,7 +418,8 @@ fn contexts(database: &Database) -> [Section; 3] {
 mod tests {
     use super::*;
 
-    /// A database of each case study: figures, texts, sources and threads of all sorts.
+    /// Databases of the case studies: they contain metrics, texts, sources and threads of all
+    /// sorts.
     fn databases() -> impl Iterator<Item = Database> {
         [
             "cpu-contention",
@@ -438,7 +443,8 @@ mod tests {
 
     fn pack_of(database: &Database, part: usize) -> Pack {
         let kind = database.kinds.first().expect("a kind");
-        Pack::of_parts(database, kind, &std::env::temp_dir(), part).expect("it can be made")
+        Pack::of_parts(database, kind, &std::env::temp_dir(), (part, &|_, _| {}))
+            .expect("it can be made")
     }
 
     #[test]
@@ -454,7 +460,7 @@ mod tests {
         }
     }
 
-    /// Header and numbers of a section, read as the page reads them.
+    /// Header and numbers of a section, decoded as the page does.
     fn section(bytes: &[u8], name: &str) -> (Value, Vec<f64>) {
         let length = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes")) as usize;
         let header: Value = serde_json::from_slice(&bytes[12..12 + length]).expect("JSON");
@@ -464,7 +470,7 @@ mod tests {
             .clone();
         let (kind, at) = (
             place[0].as_str().expect("a type"),
-            place[1].as_u64().expect("a place") as usize,
+            place[1].as_u64().expect("an offset") as usize,
         );
         let count = place[2].as_u64().expect("a number") as usize;
         assert_eq!((at % 8, (12 + length) % 8), (0, 0), "{name}");

@@ -1,4 +1,4 @@
-//! What came one behind the other in an execution, for its time line.
+//! The critical path of an execution as a sequence of steps, for its time line.
 
 use serde_json::{Value, json};
 use tracebraid_executions::database::{Database, Recorded};
@@ -6,7 +6,7 @@ use tracebraid_executions::database::{Database, Recorded};
 use crate::Refusal;
 use crate::sources::Shown;
 
-/// The path of an execution as the page takes it.
+/// The path of an execution in the format of the page.
 pub(crate) fn path(database: &Database, id: u32, shown: Shown) -> Result<Value, Refusal> {
     let found = database.execution(id).map_err(|error| error.to_string())?;
     found
@@ -15,7 +15,7 @@ pub(crate) fn path(database: &Database, id: u32, shown: Shown) -> Result<Value, 
 }
 
 fn json(database: &Database, id: u32, found: &Recorded, shown: Shown) -> Value {
-    // Threads in the order in which they are met; what is of none has one of its own.
+    // Threads in the order of their first steps. An unknown thread has an entry of its own.
     let mut threads: Vec<Option<u32>> = Vec::new();
     let mut begin = 0u64;
     let mut segments = Vec::with_capacity(found.steps.len());

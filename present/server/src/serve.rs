@@ -16,7 +16,7 @@ use serde_json::json;
 use tracebraid_executions::database::Database;
 
 use crate::connections::{self, Limits};
-use crate::export::{Export, ExportError, exported};
+use crate::export::{Export, ExportError, Watch, exported};
 use crate::hosts::{Hosts, reached_at};
 use crate::pack::Pack;
 use crate::page::PAGE;
@@ -24,43 +24,57 @@ use crate::path::path;
 use crate::sources::Shown;
 use crate::stream::streamed;
 
-/// What is served.
+/// State of the server.
 #[derive(Debug)]
 pub(crate) struct Served {
     /// The database, for short requests; long ones have a connection of their own.
     database: Mutex<Database>,
     file: PathBuf,
-    /// What every request has to tell, unless nobody needs to.
+    /// Token that every request must contain; `None` if access is open.
     token: Option<String>,
     hosts: Hosts,
-    /// Packs that were made, by place of the kind. One is made at a time.
+    /// Packs by index of the kind; they are made one at a time.
     packs: Arc<tokio::sync::Mutex<HashMap<usize, Arc<Pack>>>>,
     /// Serializes exports.
     export: Arc<tokio::sync::Mutex<()>>,
     options: Options,
 }
 
-/// How a database is served.
-#[derive(Clone, Debug, Default)]
+/// Options of the server.
+#[derive(Clone, Default)]
 pub struct Options {
-    /// Token that every request must have; none if access is open.
+    /// Token that every request must contain; `None` if access is open.
     pub token: Option<String>,
-    /// Names under which the server answers, besides addresses and `localhost`.
+    /// Host names that the server accepts, in addition to addresses and `localhost`.
     pub hosts: Vec<String>,
     /// Number of executions whose paths are in exported pages.
     pub paths: usize,
     /// Directory for temporary files, about as large as the database.
     pub directory: PathBuf,
+    /// Receives the progress of reading the executions, which the first request for a kind does.
+    pub watch: Option<Arc<Watch>>,
 }
 
-/// A refusal with its status.
+impl std::fmt::Debug for Options {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the token: it is a secret.
+        formatter
+            .debug_struct("Options")
+            .field("hosts", &self.hosts)
+            .field("paths", &self.paths)
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A response, or an error with its status.
 type Answer = Result<Response, (StatusCode, String)>;
 
-/// Serves until `stop` is ready; `ready` receives the addresses at which a browser reaches the
-/// server. It listens at the first of `listen` that is available.
+/// Serves until `stop` returns true. The server listens at the first available address of `listen`;
+/// `ready` receives the addresses at which a browser reaches it.
 ///
 /// # Errors
-/// When it cannot listen there.
+/// If none of the addresses is available.
 pub fn serve(
     database: Database,
     options: Options,
@@ -89,8 +103,7 @@ pub fn serve(
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
         };
-        // Requests that are going on when it is to stop are not waited for: they may be of clients
-        // that never end.
+        // Does not wait for requests in progress: their clients may never finish.
         tokio::select! {
             never = connections::serve(listener, router(Arc::new(served)), Limits::default()) => match never {},
             () = stopped => Ok(()),
@@ -117,7 +130,7 @@ fn router(served: Arc<Served>) -> Router {
         .with_state(served)
 }
 
-/// Refuses requests under foreign names: a page elsewhere could give its name this machine's
+/// Refuses requests with an unknown host: a foreign page could give its own name this machine's
 /// address (DNS rebinding).
 async fn of_known_hosts(
     State(served): State<Arc<Served>>,
@@ -160,7 +173,7 @@ async fn with_token(State(served): State<Arc<Served>>, request: Request, next: N
     }
 }
 
-/// Compares in a time that does not tell how much of it is right.
+/// Compares in a time that does not depend on the number of matching characters.
 fn is_same(one: &str, other: &str) -> bool {
     let differences = one
         .bytes()
@@ -169,7 +182,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one.len() == other.len() && differences == 0
 }
 
-/// What all answers tell the browser.
+/// Adds the headers of all responses.
 async fn with_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -201,7 +214,7 @@ async fn get_page() -> Response {
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], PAGE).into_response()
 }
 
-/// Does what takes long beside the threads that answer.
+/// Runs long work outside the threads that answer requests.
 async fn beside(work: impl FnOnce() -> Answer + Send + 'static) -> Response {
     let done = tokio::task::spawn_blocking(work).await;
     answered(done.unwrap_or_else(|_| {
@@ -217,12 +230,12 @@ fn number(query: &HashMap<String, String>, name: &str) -> Result<usize, (StatusC
     number.ok_or_else(|| {
         (
             StatusCode::BAD_REQUEST,
-            format!("a number is expected: ?{name}=0"),
+            format!("the parameter {name} must be a number: ?{name}=0"),
         )
     })
 }
 
-/// The place of the kind that is asked for: the first one if none is.
+/// Index of the requested kind; 0 without a parameter.
 fn kind(query: &HashMap<String, String>) -> Result<usize, (StatusCode, String)> {
     match query.contains_key("kind") {
         true => number(query, "kind"),
@@ -286,6 +299,7 @@ async fn get_export(State(served): State<Arc<Served>>, Query(query): Asked) -> R
                 kind,
                 paths: served.options.paths,
                 directory: &served.options.directory,
+                watch: &|_, _| {},
             };
             exported(&wanted, &pack, out).map_err(|error| match error {
                 ExportError::Refused(why) => why,
@@ -302,10 +316,11 @@ fn failed(why: String) -> (StatusCode, String) {
 }
 
 impl Served {
-    /// The executions of the kind at that place.
+    /// The pack of the kind at an index.
     async fn pack(self: &Arc<Served>, place: usize) -> Result<Arc<Pack>, (StatusCode, String)> {
         let served = self.clone();
-        // A pack in progress delays other requests for packs, even if its own client has gone.
+        // A pack in progress delays other requests for packs, even if its own client has
+        // disconnected.
         let mut packs = self.packs.clone().lock_owned().await;
         let made = tokio::task::spawn_blocking(move || {
             if let Some(known) = packs.get(&place) {
@@ -315,7 +330,9 @@ impl Served {
                 Database::open(&served.file).map_err(|error| failed(error.to_string()))?;
             let kind = database.kinds.get(place);
             let kind = kind.ok_or((StatusCode::NOT_FOUND, "there is no such kind".to_owned()))?;
-            let pack = Pack::new(&database, kind, &served.options.directory).map_err(failed)?;
+            let watch = served.options.watch.as_deref().unwrap_or(&|_, _| {});
+            let pack = Pack::new(&database, kind, &served.options.directory, watch);
+            let pack = pack.map_err(failed)?;
             let pack = Arc::new(pack);
             packs.insert(place, pack.clone());
             Ok(pack)

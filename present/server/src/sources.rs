@@ -84,7 +84,7 @@ mod tests {
             of(&["/x/one/t/kernel", "/x/two/t/kernel", "/y/db"]),
             ["one/t/kernel", "two/t/kernel", "db"]
         );
-        // One path is the end of the other and has no more names.
+        // One path is the end of the other and has no further names.
         assert_eq!(of(&["kernel", "/a/kernel"]), ["kernel", "a/kernel"]);
         assert_eq!(of(&[]), [] as [String; 0]);
         assert_eq!(of(&["/", ""]), ["", ""]);

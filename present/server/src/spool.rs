@@ -1,10 +1,10 @@
-//! The executions of one kind as columns in a temporary file, from which a pack of any size is made
-//! in little memory.
+//! The executions of one kind as columns in a temporary file, from which packs of any size are
+//! written in little memory.
 //!
 //! A database is read by rows and a pack is written by columns. One pass over the rows, in parts of
-//! some thousand, appends each column's piece of a part to one file; a pack then takes the pieces
-//! column by column. Memory holds the small tables of a database, the offsets of pieces, and a hash
-//! of each different text.
+//! some thousand, appends each column's piece of a part to one file; a pack then reads the pieces
+//! column by column. Memory contains the small tables of a database, the offsets of pieces, and a
+//! hash of each distinct text.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,10 +16,11 @@ use std::path::Path;
 use tracebraid_executions::database::{Column, Database, DatabaseError, ExecutionKind, Table};
 
 use crate::Refusal;
+use crate::export::Watch;
 
 /// Number of executions in memory at a time.
 pub(crate) const PART: usize = 4096;
-/// The code of a missing text.
+/// Code of a missing text.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A range of bytes of the file.
@@ -29,19 +30,19 @@ pub(crate) struct Piece {
     bytes: u64,
 }
 
-/// A column: its piece of each part, none where the part has no value of it.
+/// A column: its piece of each part; `None` where the part has no values of the column.
 pub(crate) type Pieces = Vec<Option<Piece>>;
 
-/// Numbers, kept as doubles.
+/// Numbers, stored as doubles.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     pub(crate) pieces: Pieces,
-    /// Whether all are known integers below 2^32.
+    /// True if all numbers are known integers below 2^32.
     pub(crate) are_words: bool,
 }
 
-/// Texts of a column as codes, and the texts, in the order of codes, as JSON strings with commas
-/// between them.
+/// Texts of a column as codes, and the distinct texts in the order of codes, as JSON strings
+/// separated by commas.
 #[derive(Debug, Default)]
 pub(crate) struct Codes {
     pub(crate) pieces: Pieces,
@@ -52,7 +53,7 @@ pub(crate) struct Codes {
 /// Index of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Spooled {
-    /// Executions of each part.
+    /// Number of executions of each part.
     pub(crate) parts: Vec<usize>,
     pub(crate) executions: usize,
     pub(crate) entries: u64,
@@ -83,7 +84,7 @@ struct Spooling<'d> {
     file: BufWriter<File>,
     at: u64,
     of: Spooled,
-    /// By place of a thread: the code of its name.
+    /// By index of a thread: code of its name.
     thread_codes: &'d [Option<u32>],
     has_short_contexts: bool,
     columns: &'d [Column],
@@ -92,7 +93,7 @@ struct Spooling<'d> {
     hashers: [RandomState; 2],
 }
 
-/// Reasons why a spool cannot be made.
+/// Reason for which a spool cannot be made.
 enum Failed {
     Database(DatabaseError),
     File(io::Error),
@@ -111,20 +112,20 @@ impl From<io::Error> for Failed {
 }
 
 impl Spool {
-    /// Reads all executions of a kind into an unnamed file in a directory, `part` of them at a
-    /// time.
+    /// Reads all executions of a kind into an unnamed file in `directory`, `part` executions at a
+    /// time; `watch` receives the progress.
     pub(crate) fn new(
         database: &Database,
         kind: &ExecutionKind,
         thread_codes: &[Option<u32>],
         directory: &Path,
-        part: usize,
+        (part, watch): (usize, &Watch),
     ) -> Result<Spool, Refusal> {
-        let made = Spool::made(database, kind, thread_codes, directory, part);
+        let made = Spool::made(database, kind, thread_codes, directory, (part, watch));
         made.map_err(|failed| match failed {
             Failed::Database(error) => error.to_string(),
             Failed::File(error) => {
-                // An export has it beside the page.
+                // An export writes it to the directory of the page.
                 let remedy = match directory == std::env::temp_dir() {
                     true => "; set TMPDIR to use another directory",
                     false => "",
@@ -140,7 +141,7 @@ impl Spool {
         kind: &ExecutionKind,
         thread_codes: &[Option<u32>],
         directory: &Path,
-        part: usize,
+        (part, watch): (usize, &Watch),
     ) -> Result<Spool, Failed> {
         let mut spooling = Spooling {
             file: BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(directory)?),
@@ -157,8 +158,11 @@ impl Spool {
             texts: database.columns.iter().map(|_| None).collect(),
             hashers: [RandomState::new(), RandomState::new()],
         };
+        let mut done = 0;
         database.parts(kind, part, |table| -> Result<(), Failed> {
             spooling.take(&table)?;
+            done += table.len() as u64;
+            watch(done, kind.executions);
             Ok(())
         })?;
         Ok(spooling.finish()?)
@@ -178,7 +182,7 @@ impl Spool {
         Ok(())
     }
 
-    /// A piece of numbers of eight bytes.
+    /// A piece of 8-byte numbers.
     pub(crate) fn words(&self, piece: Piece) -> io::Result<Vec<[u8; 8]>> {
         let mut bytes = vec![0; piece.bytes as usize];
         self.file.read_exact_at(&mut bytes, piece.at)?;
@@ -186,7 +190,7 @@ impl Spool {
         Ok(words.to_vec())
     }
 
-    /// A piece of numbers of four bytes.
+    /// A piece of 4-byte numbers.
     pub(crate) fn short_words(&self, piece: Piece) -> io::Result<Vec<u32>> {
         let mut bytes = vec![0; piece.bytes as usize];
         self.file.read_exact_at(&mut bytes, piece.at)?;
@@ -201,12 +205,12 @@ impl Piece {
     }
 }
 
-/// Whether the indices of contexts fit into two bytes.
+/// True if the indices of contexts fit into two bytes.
 pub(crate) fn has_short_contexts(database: &Database) -> bool {
     database.union.contexts.count() <= 1 << 16
 }
 
-/// Whether a number is an integer below 2^32.
+/// True if a number is an integer below 2^32.
 fn is_word(number: f64) -> bool {
     number.fract() == 0.0 && (0.0..4_294_967_296.0).contains(&number)
 }
@@ -282,12 +286,12 @@ impl Spooling<'_> {
         Ok(())
     }
 
-    /// The codes of texts; new texts are appended as JSON.
+    /// Codes of texts; new texts are appended as JSON.
     fn codes_of(&mut self, codes: &mut Codes, texts: &[String]) -> io::Result<Vec<u32>> {
         let at = self.at;
         let mut found = Vec::with_capacity(texts.len());
         for text in texts {
-            // 128 bits with two secret keys: no two texts collide.
+            // 128 bits with two secret keys: collisions are practically impossible.
             let hash = [
                 self.hashers[0].hash_one(text),
                 self.hashers[1].hash_one(text),
@@ -310,7 +314,7 @@ impl Spooling<'_> {
         Ok(found)
     }
 
-    /// The columns that all executions have.
+    /// Appends the fixed columns of executions.
     fn fixed(&mut self, table: &Table) -> io::Result<()> {
         let piece = self.put(table.ids.iter().map(|id| id.to_le_bytes()))?;
         self.of.ids.push(piece);
@@ -366,7 +370,7 @@ impl Spooling<'_> {
         let parts = of.parts.len();
         for (place, numbers) in self.figures.into_iter().enumerate() {
             if let (Some(mut numbers), Some(column)) = (numbers, self.columns.get(place)) {
-                // A missing value is unknown, and not an integer.
+                // A missing value is unknown, not an integer.
                 numbers.are_words &=
                     numbers.pieces.len() == parts && numbers.pieces.iter().all(Option::is_some);
                 numbers.pieces.resize(parts, None);

@@ -1,4 +1,4 @@
-//! Answers that are streamed in little memory.
+//! Streamed responses, which need little memory.
 
 use std::io::{self, BufWriter, Write};
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Bytes of a piece.
 const PIECE: usize = 64 << 10;
-/// Pieces that wait to be sent. The writer blocks until the client reads them.
+/// Number of pieces in the queue. If it is full, the writer blocks until the client reads.
 const PIECES: usize = 4;
 
-/// A body that `write` writes in a thread of its own. If it fails the answer is truncated, which
-/// the client notices. `length` is the number of bytes, if known.
+/// A body that `write` produces in a thread of its own. If `write` fails, the response is
+/// truncated, which the client notices. `length`: number of bytes, if known.
 pub(crate) fn streamed(
     length: Option<u64>,
     write: impl FnOnce(&mut BufWriter<Pieces>) -> Result<(), String> + Send + 'static,
@@ -30,13 +30,13 @@ pub(crate) fn streamed(
     Body::new(Written { receiver, length })
 }
 
-/// Hands pieces over to the sender.
+/// Sends written bytes as pieces.
 pub(crate) struct Pieces(Sender<io::Result<Bytes>>);
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let sent = self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
-        // The client has gone.
+        // The client has disconnected.
         sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         Ok(bytes.len())
     }
@@ -46,7 +46,7 @@ impl Write for Pieces {
     }
 }
 
-/// A body that comes in pieces.
+/// A body that arrives in pieces.
 struct Written {
     receiver: Receiver<io::Result<Bytes>>,
     length: Option<u64>,

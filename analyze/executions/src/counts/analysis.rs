@@ -1,4 +1,4 @@
-//! The analysis that counts page faults, bytes, system calls, and values of counters and programs.
+//! Counts page faults, bytes, system calls, and values of counters and programs.
 
 use std::sync::Arc;
 
@@ -21,34 +21,34 @@ use crate::counts::time_series::{Keep, TimeSeries};
 use crate::execution::Kernels;
 use crate::metrics::Metric;
 
-/// Counts what threads do.
+/// Analysis that counts the quantities of threads.
 #[derive(Debug)]
 pub struct CountAnalysis {
     input: Input,
     quantities: Quantities,
     classes: Vec<Class>,
-    /// By trace, stream class and event class: one more than the place among the classes, or 0.
+    /// By trace, stream class and event class: 1 + index in `classes`, or 0 without a class.
     places: Vec<Vec<Vec<u32>>>,
     subjects: Subjects,
     kernels: Kernels,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct CountPartial {
-    /// What was counted: of what the kernel did on a CPU, all; of the rest, what was before the
-    /// last watermark.
+    /// Counted values: all those of the kernel on a CPU; of the others, those earlier than the last
+    /// watermark.
     pub series: CountSeries,
-    /// In a chunk, which is of few CPUs: what the kernel did. It comes in the order of time.
+    /// In a chunk, which covers few CPUs: values of the kernel, already in the order of time.
     #[serde(skip)]
     chunk: Vec<(SeriesKey, TimeSeries)>,
-    /// What must be put in the order of time first, as it may come from several streams.
+    /// Values that must be sorted by time first, as they may come from several streams.
     waiting: Vec<Sample>,
     #[serde(skip)]
     packets: Packets,
 }
 
-/// Something that counts.
+/// One value of a quantity.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Sample {
     time: i64,
@@ -59,15 +59,16 @@ struct Sample {
 }
 
 impl CountAnalysis {
-    /// Of those traces, with the values that definitions attach.
+    /// Creates the analysis for traces, with the values that definitions attach.
     ///
     /// # Errors
-    /// When a value has the name of another figure, for people.
+    /// A message for the user if a value has the name of another metric.
     pub fn new(set: &TraceSet, definitions: &Definitions) -> Result<CountAnalysis, String> {
         CountAnalysis::sharing(set, None, definitions)
     }
 
-    /// As [`CountAnalysis::new`]. `recorded`: the recorded CPUs, if another analysis has read them.
+    /// As [`CountAnalysis::new`]. `recorded`: the recorded CPUs, if another analysis has determined
+    /// them.
     ///
     /// # Errors
     /// As [`CountAnalysis::new`].
@@ -108,17 +109,17 @@ impl CountAnalysis {
         Ok(analysis)
     }
 
-    /// What is counted.
+    /// The counted quantities.
     pub fn quantities(&self) -> &Quantities {
         &self.quantities
     }
 
-    /// What in the definitions is probably wrong, for people.
+    /// Probable mistakes in the definitions, as messages for the user.
     pub fn doubts(&self) -> Vec<String> {
         let list = self.quantities.list().iter();
         let doubts = list.filter_map(|quantity| match &quantity.what {
             Measured::Value(value) if !quantity.is_recorded => Some(format!(
-                "no event of the traces tells the value {}",
+                "no event of the traces records the value {}",
                 value.name
             )),
             _ => None,
@@ -128,7 +129,7 @@ impl CountAnalysis {
 
     fn check_names(&self) -> Result<(), String> {
         let mut names: Vec<String> = Metric::all().map(Metric::name).collect();
-        // A figure goes by its name without the unit, too.
+        // A metric is also addressed by its name without the unit.
         let short = names
             .iter()
             .filter_map(|name| Some(name.strip_suffix("_ns")?.to_owned()));
@@ -137,7 +138,7 @@ impl CountAnalysis {
         for extra in self.quantities.extra() {
             if names.contains(&extra.name) {
                 return Err(format!(
-                    "there is a figure {} already: call the value otherwise",
+                    "a metric is already named {}: choose another name for the value",
                     extra.name
                 ));
             }
@@ -146,7 +147,7 @@ impl CountAnalysis {
         Ok(())
     }
 
-    /// Finds what each event class tells.
+    /// Determines which quantities each event class records.
     fn plan(&mut self, set: &TraceSet) {
         let mut list = self.quantities.list().to_vec();
         let mut counters = Vec::new();
@@ -189,7 +190,7 @@ impl CountAnalysis {
         self.classes.get((place as usize).checked_sub(1)?)
     }
 
-    /// What an event of the kernel tells.
+    /// Counts an event of the kernel.
     #[inline(always)]
     fn kernel(partial: &mut CountPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let mut add = |quantity, value| {
@@ -228,7 +229,7 @@ impl CountAnalysis {
         }
     }
 
-    /// What an event record of any trace tells.
+    /// Counts an event record of any trace.
     fn tell(&self, partial: &mut CountPartial, record: &mut Record<'_>) -> Option<()> {
         let trace = record.stream.trace as usize;
         let stream_class = self.subjects.class(record.stream)?;
@@ -283,8 +284,9 @@ impl CountAnalysis {
         Some(())
     }
 
-    /// Moves the counted values to `series`. Samples that have to be sorted by time first are moved
-    /// if they are earlier than `before`, in nanoseconds from the origin; all of them without it.
+    /// Moves the counted values to `series`. Samples that must be sorted by time first are moved if
+    /// they are earlier than `before`, in nanoseconds from the origin; without it, all samples are
+    /// moved.
     pub(crate) fn settle_into(
         &self,
         partial: &mut CountPartial,
@@ -295,8 +297,8 @@ impl CountAnalysis {
         self.take(&mut partial.waiting, series, before);
     }
 
-    /// Sorts the waiting samples, and moves those earlier than `before` to `series`; all of them
-    /// without it.
+    /// Sorts the waiting samples, and moves those earlier than `before` to `series`; without it,
+    /// all samples.
     fn take(&self, waiting: &mut Vec<Sample>, series: &mut CountSeries, before: Option<i64>) {
         // Stable: samples of one stream with equal times keep their order.
         waiting.sort_by_key(|sample| (sample.time, sample.stream));
@@ -313,7 +315,7 @@ impl CountAnalysis {
     }
 }
 
-/// The events of the kernel that count.
+/// True for kernel events that are counted.
 fn counts(event: &KernelEvent) -> bool {
     match event {
         KernelEvent::Entry(_) => true,
@@ -325,7 +327,7 @@ fn counts(event: &KernelEvent) -> bool {
     }
 }
 
-/// Whether a call reads bytes, and whether it writes some, as its result tells.
+/// Whether the result of a call is a number of bytes read, and of bytes written.
 fn moves(call: Syscall) -> (bool, bool) {
     match call.action() {
         Action::Read => (true, false),
@@ -349,7 +351,7 @@ fn is_recorded(input: &Input, what: &Measured) -> bool {
     })
 }
 
-/// The kernel traces are those that tell who ran, and the others are of their machines.
+/// Kernel traces are those with context switches; the other traces belong to their machines.
 fn kernels(set: &TraceSet) -> Kernels {
     let model = KernelModel::new(set);
     Kernels::new(set, |index| {

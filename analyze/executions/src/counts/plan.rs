@@ -1,5 +1,5 @@
-//! What event records of each class tell of quantities, besides those that the kernel's own events
-//! tell.
+//! Quantities that event records of each class contain, in addition to those of the kernel's own
+//! events.
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -7,12 +7,12 @@ use tracebraid_language::ClassField;
 use tracebraid_language::ast::{Field, Where};
 use tracebraid_language::executions::Attached;
 
-/// An event class that tells of counters or values.
+/// An event class with fields for counters or values.
 #[derive(Debug, Default)]
 pub(crate) struct Class {
     pub(crate) tid: Option<ClassField>,
     pub(crate) cpu: Option<ClassField>,
-    /// Quantities, and what tells them.
+    /// Index of a quantity, and its source in the class.
     pub(crate) tells: Vec<(u16, Tells)>,
 }
 
@@ -22,19 +22,19 @@ pub(crate) enum Tells {
     OfCpu(ClassField),
     /// A counter of the thread.
     OfThread(ClassField),
-    /// A value of the thread's.
+    /// A value of the thread.
     Value(ClassField),
-    /// That there is such an event record.
+    /// The number of event records.
     Occurs,
 }
 
-/// Names of what contexts tell of counters begin so; those of threads with the second.
+/// Prefixes of the context fields of counters; the second is that of counters by thread.
 const COUNTERS: [&str; 2] = ["perf_cpu_", "perf_thread_"];
 
-/// Counters that there may be.
+/// Maximum number of counters.
 const MOST_COUNTERS: usize = 256;
 
-/// Names of all counters that contexts tell, sorted.
+/// Sorted names of all counters in contexts.
 pub(crate) fn counters(set: &TraceSet) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for stream in set.traces.iter().flat_map(|trace| &trace.layout.streams) {
@@ -55,8 +55,8 @@ pub(crate) fn counters(set: &TraceSet) -> Vec<String> {
     names
 }
 
-/// What a class tells of these counters, and of these values, each with the number of its quantity;
-/// none if nothing.
+/// Quantities of a class, from lists of counters and values with the index of each quantity. `None`
+/// without any.
 pub(crate) fn class(
     (trace, stream, event): (&Trace, &StreamLayout, usize),
     counters: &[(u16, &str)],

@@ -1,4 +1,4 @@
-//! Which quantities there are, and how much of each falls upon a critical path.
+//! The quantities, and the share of each that a critical path is charged with.
 
 use tracebraid_follow::CpuKey;
 use tracebraid_graph::{Graph, Path, Role, Segment, SegmentKind};
@@ -7,47 +7,45 @@ use tracebraid_language::executions::{Attached, How};
 use crate::counts::series_by_owner::{CountSeries, Owner, SeriesCursors};
 use crate::counts::time_series::{Keep, SeriesCursor, TimeSeries};
 
-/// A figure of executions that is not there of all traces.
+/// A metric that exists only in some traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtraMetric {
-    /// Its name.
+    /// Unique name, also among [`crate::Metric`].
     pub name: String,
-    /// Of what it is: `""` for a number.
+    /// Unit of the values; `""` for a number.
     pub unit: &'static str,
-    /// What it is, for people.
+    /// Description for the user.
     pub description: String,
-    /// A program attaches it; else it is a counter of the processor.
+    /// True for a value that a program attaches, false for a processor counter.
     pub is_value: bool,
 }
 
-/// What is counted.
+/// The counted quantities.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quantities {
     list: Vec<Quantity>,
 }
 
-/// A quantity.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quantity {
     pub(crate) what: Measured,
-    /// Some event record of the traces can tell of it.
+    /// True if some event class of the traces records the quantity.
     pub(crate) is_recorded: bool,
 }
 
-/// What a quantity is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Measured {
     Faults,
     Read,
     Written,
     Calls,
-    /// What a counter shows of which event records' context has that field.
+    /// A processor counter: the name of the context field.
     Counter(String),
-    /// What a program attaches.
+    /// A value that a program attaches.
     Value(Attached),
 }
 
-/// The first quantities, which are always there.
+/// The first quantities, which always exist.
 pub(crate) const FIXED: [Measured; 4] = [
     Measured::Faults,
     Measured::Read,
@@ -59,12 +57,12 @@ pub(crate) const READ: u16 = 1;
 pub(crate) const WRITTEN: u16 = 2;
 pub(crate) const CALLS: u16 = 3;
 
-/// How much of each quantity falls upon a path.
+/// Amount of each quantity on a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// Of page faults, bytes read, bytes written, system calls.
+    /// Page faults, bytes read, bytes written, system calls.
     pub(crate) fixed: [Option<u64>; 4],
-    /// Of the others, in the order of [`Quantities::extra`].
+    /// Other quantities, in the order of [`Quantities::extra`].
     pub(crate) extra: Vec<Option<u64>>,
 }
 
@@ -79,7 +77,7 @@ impl Quantity {
 }
 
 impl Quantity {
-    /// Whether event records may tell of it by thread; else it is known by CPU only.
+    /// True if event records may record the quantity by thread; otherwise it is known by CPU only.
     fn is_of_threads(&self) -> bool {
         matches!(self.what, Measured::Counter(_) | Measured::Value(_))
     }
@@ -94,15 +92,13 @@ impl Quantities {
         &self.list
     }
 
-    /// The figures that there are besides those of [`crate::Metric`].
+    /// Metrics other than those of [`crate::Metric`].
     pub fn extra(&self) -> Vec<ExtraMetric> {
         let extra = |quantity: &Quantity| match &quantity.what {
             Measured::Counter(name) => Some(ExtraMetric {
                 name: name.clone(),
                 unit: "",
-                description: format!(
-                    "what the counter {name} grew by while threads on the path ran"
-                ),
+                description: format!("growth of the counter {name} while threads on the path ran"),
                 is_value: false,
             }),
             Measured::Value(value) => Some(ExtraMetric {
@@ -116,7 +112,7 @@ impl Quantities {
         self.list.iter().filter_map(extra).collect()
     }
 
-    /// How much of each falls upon the path of an execution of that definition.
+    /// Amount of each quantity on the path of an execution of the definition `kind`.
     pub(crate) fn of_path(
         &self,
         (series, cursors): (&CountSeries, &mut SeriesCursors),
@@ -141,7 +137,7 @@ impl Quantities {
         counted
     }
 
-    /// What is found of each on a path.
+    /// Sum, last and greatest value of each quantity on a path.
     fn taken(
         &self,
         (series, cursors): (&CountSeries, &mut SeriesCursors),
@@ -151,7 +147,7 @@ impl Quantities {
         let end = path.segments.last().map(|segment| segment.end);
         let are_of_threads = self.list.iter().any(Quantity::is_of_threads);
         let mut taken = vec![Taken::default(); self.list.len()];
-        // Work of the threads for other executions does not count.
+        // Work of the threads for other executions is not charged.
         let own = path
             .segments
             .iter()
@@ -179,8 +175,9 @@ impl Quantities {
 }
 
 impl Keep {
-    /// From which time on, and to before which one, values of a part of a path count: what begins
-    /// and ends an execution is part of it. Of a counter its values at both ends count.
+    /// First time and end time (exclusive) of the values that belong to a segment of a path. The
+    /// events that begin and end an execution belong to it. For a counter, its readings at both
+    /// ends count.
     fn window(self, segment: &Segment, is_last: bool) -> (i64, i64) {
         let after = |time: i64| time.saturating_add(1);
         match self {
@@ -194,12 +191,12 @@ impl Keep {
 fn described(value: &Attached) -> String {
     let events = value.events.text();
     match value.how {
-        How::Count => format!("how many event records {events} there were"),
-        how => format!("{} of what {events} told", how.name()),
+        How::Count => format!("number of {events} event records"),
+        how => format!("{} of the values of {events}", how.name()),
     }
 }
 
-/// Whose quantities are those of a part of a path.
+/// CPU and thread whose quantities a segment of a path is charged with.
 fn owners(graph: &Graph, path: &Path, segment: &Segment) -> impl Iterator<Item = Owner> {
     let hop = path.hops.get(segment.hop as usize);
     let key = hop
@@ -218,7 +215,6 @@ fn owners(graph: &Graph, path: &Path, segment: &Segment) -> impl Iterator<Item =
     key.map(Owner::Thread).into_iter().chain(cpu)
 }
 
-/// What was found on a path.
 #[derive(Clone, Copy, Default)]
 struct Taken {
     sum: u64,
@@ -260,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    /// A thread that waits from 20 to 60 for another one, which runs on another CPU from 10 on.
+    /// A thread that waits from 20 to 60 for another thread, which runs on another CPU from 10 on.
     fn graph() -> Graph {
         let actor = |tid, line: &[(i64, State)]| Actor {
             key: ThreadKey { trace: 0, tid },
@@ -315,7 +311,7 @@ mod tests {
 
     #[test]
     fn counters_count_while_their_thread_is_on_the_path() {
-        // It shows a thousand and as much as the time is, and of the other CPU twice as much.
+        // The first CPU's counter shows 1000 + time, the second's 2 × time.
         let shows = |time: i64| {
             [
                 (CPUS[0], time, 1000 + time as u64),

@@ -12,7 +12,7 @@ use crate::counts::time_series::{Keep, SeriesCursor, TimeSeries};
 /// CPU or thread of a time series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Owner {
-    /// The thread that recorded the value.
+    /// The CPU on which the value was recorded.
     Cpu(CpuKey),
     Thread(ThreadKey),
 }

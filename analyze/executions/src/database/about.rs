@@ -1,4 +1,4 @@
-//! What a database is told of what is written into it.
+//! Descriptions of the sources and definitions of a database.
 
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_language::executions::{Definitions, Delimiter};
@@ -6,22 +6,22 @@ use tracebraid_language::periods::Condition;
 
 use crate::execution::machine;
 
-/// What is told of executions that are written.
+/// Sources and definitions of the executions that are written.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// By index of the trace: where they come from.
+    /// Sources by index of the trace.
     pub sources: Vec<SourceAbout>,
-    /// By place among the definitions.
+    /// Kinds by index of the definition.
     pub kinds: Vec<KindAbout>,
-    /// Functions that are taken for those of another name.
+    /// Renamed functions: old and new name. Executions with either name are compared as equal.
     pub renames: Vec<(String, String)>,
-    /// What related the clocks of several machines: `auto`, or a file.
+    /// Source of the clock relations of several machines: `auto`, or a file.
     pub sync: Option<String>,
 }
 
 impl About {
-    /// Of executions of these definitions, of which `text` is what the user wrote, in these traces,
-    /// which have these labels.
+    /// Describes the traces, with labels from `label`, and the definitions, of which `text` is the
+    /// source as the user wrote it.
     pub fn new(
         set: &TraceSet,
         label: impl Fn(&Trace) -> String,
@@ -55,7 +55,7 @@ fn source(trace: &Trace, label: String) -> SourceAbout {
     }
 }
 
-/// Where a trace is, as databases tell it.
+/// Absolute path of a trace, as stored in databases.
 pub fn trace_path(trace: &Trace) -> String {
     let path = trace.paths.first();
     let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
@@ -63,8 +63,8 @@ pub fn trace_path(trace: &Trace) -> String {
         .unwrap_or_default()
 }
 
-/// Whether a kind of executions is delimited as that of the same name among other definitions,
-/// however they are written. What is kept of it may differ.
+/// True if the definition `kind` and the definition of the same name in `others` have the same
+/// delimiters, regardless of how they are written. The values that they capture may differ.
 pub fn delimits_alike(definitions: &Definitions, kind: usize, others: &Definitions) -> bool {
     let path = definitions.path(kind);
     let mut places = 0..others.list.len();
@@ -81,7 +81,7 @@ pub fn delimits_alike(definitions: &Definitions, kind: usize, others: &Definitio
     }
 }
 
-/// The conditions of a period and of those around it.
+/// The begin and end conditions of a period and of the periods around it.
 fn around(
     definitions: &Definitions,
     place: usize,
@@ -91,28 +91,28 @@ fn around(
     all.map(|period| (&period.begin, &period.end))
 }
 
-/// A trace.
+/// A trace from which executions come.
 #[derive(Clone, Debug, Default)]
 pub struct SourceAbout {
-    /// Name that the user gave to the recording.
+    /// Label that the user gave to the recording.
     pub label: String,
-    /// Where it is.
+    /// Path of the trace.
     pub path: String,
     /// Hostname, if the trace contains it.
     pub host: Option<String>,
 }
 
-/// A kind of executions.
+/// A kind of executions: those of one definition.
 #[derive(Clone, Debug, Default)]
 pub struct KindAbout {
-    /// Its name.
+    /// Name of the kind.
     pub name: String,
     /// Its delimiters, as the user defined them.
     pub definition: String,
-    /// They delimit executions otherwise than those of that name which are in the database: both
-    /// are told.
+    /// True if the delimiters differ from those of the kind of that name which is already in the
+    /// database; the database then stores both definitions.
     pub is_otherwise: bool,
-    /// Names of values that are captured, in the order of [`crate::Execution::values`].
+    /// Names of captured values, in the order of [`crate::Execution::values`].
     pub values: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ mod tests {
         for kind in 0..3 {
             assert!(delimits_alike(&one, kind, &same), "{kind}");
         }
-        // Of a period within another one, that one counts, too.
+        // The period around a period matters, too.
         let around = defined(
             "call io : sync\nperiod p : $evt.a == 2\nperiod q(p) : $evt.b == 1 : $evt.c == 2\n",
         );

@@ -1,13 +1,13 @@
-//! The times and the steps of an execution as bytes.
+//! Encoding of the times and the steps of an execution as bytes.
 
 use tracebraid_storage::varint::{Numbers, put};
 
 use crate::contexts::ContextId;
 
-/// A step with the number of its thread; of none if nobody knows.
+/// Number of the thread (`None` if unknown), context, and duration in nanoseconds.
 pub(super) type StoredStep = (Option<u32>, ContextId, u64);
 
-/// Puts times into bytes, in place of what was there.
+/// Encodes times; replaces the contents of `bytes`.
 pub(super) fn put_times(bytes: &mut Vec<u8>, times: &[(ContextId, u64)]) {
     bytes.clear();
     let mut before = 0;
@@ -18,7 +18,7 @@ pub(super) fn put_times(bytes: &mut Vec<u8>, times: &[(ContextId, u64)]) {
     }
 }
 
-/// The times that bytes hold, of contexts below that count; `None` if they hold none.
+/// Decodes times; `None` if the bytes are invalid or refer to a context not below `contexts`.
 pub(super) fn read_times(bytes: &[u8], contexts: usize) -> Option<Vec<(ContextId, u64)>> {
     let mut numbers = Numbers::new(bytes);
     let mut found: Vec<(ContextId, u64)> = Vec::with_capacity(bytes.len() / 3);
@@ -36,7 +36,7 @@ pub(super) fn read_times(bytes: &[u8], contexts: usize) -> Option<Vec<(ContextId
     Some(found)
 }
 
-/// Puts steps into bytes, in place of what was there.
+/// Encodes steps; replaces the contents of `bytes`.
 pub(super) fn put_steps(bytes: &mut Vec<u8>, steps: impl Iterator<Item = StoredStep>) {
     bytes.clear();
     let mut before = None;
@@ -51,7 +51,7 @@ pub(super) fn put_steps(bytes: &mut Vec<u8>, steps: impl Iterator<Item = StoredS
     }
 }
 
-/// The steps that bytes hold, of contexts and threads below those counts; `None` if they hold none.
+/// Decodes steps; `None` if the bytes are invalid or refer to a context or thread out of range.
 pub(super) fn read_steps(bytes: &[u8], contexts: usize, threads: usize) -> Option<Vec<StoredStep>> {
     let mut numbers = Numbers::new(bytes);
     let mut found: Vec<StoredStep> = Vec::with_capacity(bytes.len() / 4);
@@ -88,7 +88,7 @@ mod tests {
         fn times_are_read_as_they_were_written(found in prop::collection::btree_map(0u32..500, any::<u64>(), 0..20)) {
             let found: Vec<(ContextId, u64)> = found.into_iter().map(|(id, time)| (ContextId(id), time)).collect();
             prop_assert_eq!(read_times(&bytes_of(&found), 500), Some(found.clone()));
-            // A context that there is not.
+            // A context out of range.
             let most = found.last().map_or(0, |last| last.0.0);
             prop_assert_eq!(read_times(&bytes_of(&found), most as usize).is_none(), !found.is_empty());
         }

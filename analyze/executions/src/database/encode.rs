@@ -1,4 +1,4 @@
-//! Encoding of executions as rows: on any thread, once their numbers are mapped to global ones.
+//! Encodes executions as rows, on any thread, after their numbers are mapped to global ones.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct Encoding {
     pub(super) form: Arc<Form>,
 }
 
-/// Columns added after those of the schema, by index.
+/// Columns that are added after those of the schema, by index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AddedColumns {
     /// Columns that already exist, in the order in which they were added.

@@ -1,70 +1,70 @@
-//! What can be wrong with a database.
+//! Errors of databases.
 
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a database of executions.
+/// Reasons for which a database of executions cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     /// The file cannot be opened, read or written.
     #[error("{path}: {source}", path = path.display())]
     File {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// SQLite refuses.
+    /// SQLite reports an error.
     #[error("{path}: {source}", path = path.display())]
     Sqlite {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: rusqlite::Error,
     },
     /// Neither a file nor a directory.
     #[error("{path}: this is {what}; a database must be a regular file", path = path.display())]
     Special {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
         /// Type of the file: a pipe, a device.
         what: &'static str,
     },
-    /// It is something else.
-    #[error("{path}: is no database of executions: make one by `tracebraid executions build`", path = path.display())]
+    /// The file is not a database of executions.
+    #[error("{path}: not a database of executions; create one with `tracebraid executions build`", path = path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Somebody else appends to it.
-    #[error("{path}: another build appends to it: try again when that has ended", path = path.display())]
+    /// Another process is appending to the database.
+    #[error("{path}: another build is appending to this database; try again when it has finished", path = path.display())]
     Busy {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
     },
-    /// What is to be appended is there already.
-    #[error("{path}: {trace} is in it already, labelled {label}: give these executions another label (--label)", path = path.display())]
+    /// The database already contains the trace with the same label.
+    #[error("{path}: {trace} is already in the database with the label {label}; choose another one with --label", path = path.display())]
     Twice {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// The trace.
+        /// Path of the trace.
         trace: String,
-        /// What both are called.
+        /// Label of both.
         label: String,
     },
-    /// It has another version.
-    #[error("{path}: has version {found} of the schema, and this program knows {known}: build it anew from its traces", path = path.display(), known = super::VERSION)]
+    /// The database has another schema version.
+    #[error("{path}: the database has schema version {found}, but this program reads version {known}; rebuild it from its traces", path = path.display(), known = super::VERSION)]
     Version {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// Its version.
+        /// Version of the database.
         found: i64,
     },
-    /// What stands in it cannot be.
-    #[error("{path}: is damaged: {what}", path = path.display())]
+    /// The contents are invalid.
+    #[error("{path}: the database is damaged: {what}", path = path.display())]
     Damaged {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
 }
@@ -82,7 +82,7 @@ impl DatabaseError {
         }
     }
 
-    /// SQLite's refusals as such of that file.
+    /// Converts errors of SQLite for that file.
     pub(super) fn sqlite(path: &Path) -> impl Fn(rusqlite::Error) -> Self + '_ {
         |source| {
             let path = path.to_owned();
@@ -97,7 +97,7 @@ impl DatabaseError {
     }
 }
 
-/// What is wrong with a value that is not what its column has.
+/// Describes a value that does not have the type of its column; `None` for other errors.
 fn wrong_value(error: &rusqlite::Error) -> Option<String> {
     use rusqlite::Error::{
         FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,

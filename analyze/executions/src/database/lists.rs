@@ -1,9 +1,9 @@
-//! Reading what there is little of in a database: names, contexts, threads, kinds.
+//! Reads the small tables of a database: names, contexts, threads, kinds.
 //!
-//! Nothing is taken for granted of a file that others made. Tables must be tables, with numbers of
-//! their own for their rows: a view may go on for ever. What they are read in is ascending or has
-//! each thing once, which is checked row by row: a small file may have pages that are there many
-//! times. And no more bytes of values are read than the file has.
+//! The file may come from anywhere, so it is not trusted. The tables must be real tables whose rows
+//! have ids, because a view may be endless. Rows must be in ascending order or unique, and each row
+//! is checked, because a small file may refer to the same page many times. The total size of the
+//! values that are read is limited to the size of the file.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::database::schema::{APPLICATION, VERSION};
 use crate::database::table::Column;
 use crate::names::{NameId, Names};
 
-/// A trace that executions come from.
+/// A trace from which executions come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// Name that the user gave to the recording.
@@ -34,7 +34,7 @@ pub struct Source {
     pub sync: Option<String>,
 }
 
-/// A kind of executions.
+/// A kind of executions: those of one definition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionKind {
     /// Id in the database.
@@ -49,7 +49,7 @@ pub struct ExecutionKind {
     pub executions: u64,
 }
 
-/// A thread.
+/// A thread of a recorded machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
     /// Id of the trace in the database.
@@ -67,12 +67,13 @@ pub(super) struct Lists<'c> {
     room: Room,
 }
 
-/// How many bytes of values a file can still have.
+/// Number of bytes of values that may still be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room(u64);
 
 impl Room {
-    /// As many as its pages: another file may have its name by now.
+    /// The size of all pages. The file's own size is not used, since the path may refer to another
+    /// file by now.
     pub(super) fn of(connection: &Connection) -> rusqlite::Result<Room> {
         let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
         let pages = number("PRAGMA page_count")?.unsigned_abs();
@@ -81,7 +82,7 @@ impl Room {
         )))
     }
 
-    /// Takes the bytes of a value from it; `None` if there are not as many.
+    /// Subtracts the bytes of a value; `None` if fewer are left.
     pub(super) fn take(&mut self, value: ValueRef<'_>) -> Option<()> {
         let bytes = match value {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len() as u64,
@@ -92,12 +93,13 @@ impl Room {
     }
 }
 
-/// Tables whose rows have numbers, and those of which a column tells rows apart.
+/// Tables whose rows have ids, and tables whose rows are identified by another column.
 const NUMBERED: [&str; 6] = ["source", "kind", "name", "context", "thread", "execution"];
 const OTHERS: [&str; 2] = ["metric", "rename"];
 
 impl<'c> Lists<'c> {
-    /// Of a file that is a database of executions of this version.
+    /// Opens the lists of a file; fails unless the file is a database of executions of this
+    /// version.
     pub(super) fn new(
         path: &'c Path,
         connection: &'c Connection,
@@ -137,8 +139,8 @@ impl<'c> Lists<'c> {
         }
     }
 
-    /// Tables are tables, nothing in them is calculated, and nothing happens when they are written
-    /// to.
+    /// Checks that the tables are real tables without generated columns, and that there are no
+    /// triggers.
     fn check_tables(&self) -> Result<(), DatabaseError> {
         let sqlite = DatabaseError::sqlite(self.path);
         let count = |select: &str, name: &str| -> Result<i64, DatabaseError> {
@@ -154,10 +156,10 @@ impl<'c> Lists<'c> {
                 return Err(self.damaged(format!("it has no table `{name}`")));
             }
             if count(calculated, name)? != 0 {
-                return Err(self.damaged(format!("columns of its table `{name}` are calculated")));
+                return Err(self.damaged(format!("its table `{name}` has generated columns")));
             }
             if NUMBERED.contains(&name) && count(numbers, name)? != 1 {
-                return Err(self.damaged(format!("the rows of its table `{name}` have no numbers")));
+                return Err(self.damaged(format!("its table `{name}` has no integer key `id`")));
             }
         }
         let triggers = "SELECT count(*) FROM sqlite_schema WHERE type = ?1";
@@ -167,7 +169,7 @@ impl<'c> Lists<'c> {
         }
     }
 
-    /// Gives each row of a table to `take`, which refuses what cannot be.
+    /// Calls `take` for each row of a table; `take` rejects invalid rows.
     fn each(
         &mut self,
         select: &str,
@@ -181,7 +183,7 @@ impl<'c> Lists<'c> {
             for column in 0..columns {
                 let value = row.get_ref(column).map_err(&sqlite)?;
                 if self.room.take(value).is_none() {
-                    return Err(self.damaged("its values have more bytes than the file"));
+                    return Err(self.damaged("its values are larger than the file"));
                 }
             }
             match take(row) {
@@ -193,7 +195,7 @@ impl<'c> Lists<'c> {
         Ok(())
     }
 
-    /// The names, in the order of their ids from 0.
+    /// The names, in the order of their ids, which begin at 0.
     pub(super) fn names(&mut self) -> Result<Names, DatabaseError> {
         let mut names = Names::default();
         self.each("SELECT id, text FROM name ORDER BY id", |row| {
@@ -207,7 +209,7 @@ impl<'c> Lists<'c> {
         Ok(names)
     }
 
-    /// The contexts, in the order of their ids from 1, of frames with those names.
+    /// The contexts, in the order of their ids, which begin at 1, with frames from `names`.
     pub(super) fn contexts(&mut self, names: &Names) -> Result<Contexts, DatabaseError> {
         let mut contexts = Contexts::default();
         let select = "SELECT id, around, kind, name FROM context ORDER BY id";
@@ -219,7 +221,7 @@ impl<'c> Lists<'c> {
             let kind = kind.and_then(|kind| FrameKind::ALL.get(kind));
             let name = place_below(name, names.texts().len());
             let (Some(around), Some(&kind), Some(name)) = (around, kind, name) else {
-                return Err(RowError::Damaged(format!("context {id} is none")));
+                return Err(RowError::Damaged(format!("context {id} is invalid")));
             };
             let name = NameId(name);
             let found = contexts.within(ContextId(around), Frame { kind, name });
@@ -231,7 +233,7 @@ impl<'c> Lists<'c> {
         Ok(contexts)
     }
 
-    /// Functions that are taken for others, by their names.
+    /// Renamed functions: old and new name.
     pub(super) fn renames(&mut self) -> Result<Vec<(String, String)>, DatabaseError> {
         let mut renames: HashMap<String, String> = HashMap::new();
         self.each("SELECT old, new FROM rename", |row| {
@@ -245,7 +247,7 @@ impl<'c> Lists<'c> {
         Ok(renames)
     }
 
-    /// The traces, in the order of their ids from 1.
+    /// The traces, in the order of their ids, which begin at 1.
     pub(super) fn sources(&mut self) -> Result<Vec<Source>, DatabaseError> {
         let mut sources = Vec::new();
         let select = "SELECT id, label, path, host, recording, sync FROM source ORDER BY id";
@@ -265,7 +267,7 @@ impl<'c> Lists<'c> {
         Ok(sources)
     }
 
-    /// The threads, in the order of their ids from 0.
+    /// The threads, in the order of their ids, which begin at 0.
     pub(super) fn threads(&mut self) -> Result<Vec<Thread>, DatabaseError> {
         let mut threads = Vec::new();
         self.each(
@@ -285,7 +287,7 @@ impl<'c> Lists<'c> {
         Ok(threads)
     }
 
-    /// The kinds of executions, by their ids, with how many there are of each.
+    /// The kinds of executions, in the order of their ids, with the number of executions of each.
     pub(super) fn kinds(&mut self) -> Result<Vec<ExecutionKind>, DatabaseError> {
         let counts = self.counts()?;
         let mut kinds: Vec<ExecutionKind> = Vec::new();
@@ -307,15 +309,15 @@ impl<'c> Lists<'c> {
         Ok(kinds)
     }
 
-    /// By kind: how many executions there are. There may be millions, so nothing else is done with
-    /// them.
+    /// Number of executions by kind. Reads only the columns id and kind, since there may be
+    /// millions of executions.
     fn counts(&self) -> Result<HashMap<i64, u64>, DatabaseError> {
         let sqlite = DatabaseError::sqlite(self.path);
         let select = "SELECT id, kind FROM execution ORDER BY id";
         let mut statement = self.connection.prepare(select).map_err(&sqlite)?;
         let mut rows = statement.query([]).map_err(&sqlite)?;
         let mut counts: HashMap<i64, u64> = HashMap::new();
-        // Most are of the kind of the one before.
+        // Most executions have the same kind as the previous one.
         let (mut last, mut of_one, mut count) = (i64::MIN, 0, 0);
         while let Some(row) = rows.next().map_err(&sqlite)? {
             let id: i64 = row.get(0).map_err(&sqlite)?;
@@ -334,7 +336,7 @@ impl<'c> Lists<'c> {
         Ok(counts)
     }
 
-    /// Columns of figures and values, in the order in which executions have them.
+    /// Columns of metrics and values, in the order of the columns of executions.
     pub(super) fn columns(&mut self) -> Result<Vec<Column>, DatabaseError> {
         let mut order: HashMap<String, usize> = HashMap::new();
         self.each("SELECT name FROM pragma_table_info('execution')", |row| {
@@ -355,7 +357,7 @@ impl<'c> Lists<'c> {
                 .with_unit();
                 if !met.insert(column.name.clone()) {
                     return Err(RowError::Damaged(format!(
-                        "`{}` is told of twice",
+                        "the column `{}` is listed twice",
                         column.name
                     )));
                 }
@@ -370,7 +372,7 @@ impl<'c> Lists<'c> {
     }
 }
 
-/// A row that cannot be.
+/// An invalid row.
 enum RowError {
     Sqlite(rusqlite::Error),
     Damaged(String),
@@ -388,7 +390,7 @@ impl From<rusqlite::Error> for RowError {
     }
 }
 
-/// Whether a row's number is more than that of the last one, which it then is.
+/// Checks that the ids of rows ascend; stores the id as the last one.
 fn ascends(last: &mut Option<i64>, id: i64, what: &str) -> Result<(), RowError> {
     match last.replace(id).is_none_or(|last| last < id) {
         true => Ok(()),
@@ -396,7 +398,7 @@ fn ascends(last: &mut Option<i64>, id: i64, what: &str) -> Result<(), RowError> 
     }
 }
 
-/// A place in a list of so many.
+/// `place` if it is an index into a list of `count` elements.
 fn place_below(place: i64, count: usize) -> Option<u32> {
     let place = u32::try_from(place).ok()?;
     ((place as usize) < count).then_some(place)

@@ -1,14 +1,14 @@
 //! Executions in one file: an SQLite database that can be copied, mailed, appended to and queried
 //! in SQL.
 //!
-//! `writer` numbers what executions refer to and gives batches of them away to be encoded
-//! (`encode`). Of a new database the pages are laid out one batch after the other and written in
-//! parallel (`paged`, `pages`); when a database is appended to, SQLite adds rows in a thread of its
-//! own (`store`). Both add columns as rows need them. `reader` reads rows into tables by column
-//! (`column_builder`), with functions renamed (`renames`). `lists` reads the small tables, and
-//! trusts nothing in them.
+//! `writer` numbers the names, contexts and threads of executions, and hands out batches of
+//! executions for encoding (`encode`). The pages of a new database are laid out batch by batch and
+//! written in parallel (`paged`, `pages`). When a database is appended to, SQLite adds the rows in
+//! a thread of its own (`store`). Both add columns as rows need them. `reader` reads rows into
+//! tables by column (`column_builder`), with functions renamed (`renames`). `lists` reads the small
+//! tables without trusting their contents.
 //!
-//! `docs/executions-database.md` documents the schema.
+//! `docs/reference/executions-database.md` documents the schema.
 
 mod about;
 mod blobs;

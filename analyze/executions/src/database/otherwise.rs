@@ -1,14 +1,14 @@
-//! Other delimiters of a kind: what recordings were added with that delimit executions of its name
-//! otherwise.
+//! Other delimiters of a kind: recordings may be added whose executions of the same name are
+//! delimited differently.
 //!
-//! They stand behind its definition as comments, so that this is still the first one to whoever
-//! reads it as definitions.
+//! The other delimiters follow the definition as comments, so that a parser of definitions still
+//! reads the first one.
 
-/// What they begin with, and each line of them.
+/// Prefixes of the first and of each further line of other delimiters.
 const MARK: &str = "# Otherwise, of ";
 const LINE: &str = "#   ";
 
-/// What is added to the definition of a kind.
+/// Text that is appended to the definition of a kind.
 pub(super) fn comment(label: &str, definition: &str) -> String {
     let label = label.replace(['\n', '\r'], " ");
     let lines = definition.lines().filter(|line| !line.trim().is_empty());
@@ -16,7 +16,7 @@ pub(super) fn comment(label: &str, definition: &str) -> String {
     format!("\n{MARK}{label}:\n{lines}")
 }
 
-/// A definition as it was at first, and the others with their labels.
+/// Splits a stored definition into the first definition and the others with their labels.
 pub(super) fn apart(text: &str) -> (String, Vec<(String, String)>) {
     let mut definition = String::new();
     let mut others: Vec<(String, String)> = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn apart(text: &str) -> (String, Vec<(String, String)>) {
             (Some(label), _, _) => others.push((label.to_owned(), String::new())),
             (None, Some((_, other)), Some(line)) => other.push_str(line),
             (None, None, _) => definition.push_str(line),
-            // An empty line between them.
+            // An empty line between definitions.
             (None, Some(_), None) => {}
         }
     }
@@ -58,7 +58,7 @@ mod tests {
             others,
             expected.map(|(label, text)| (label.to_owned(), text))
         );
-        // To others it is the first definition.
+        // A parser of definitions reads the first definition only.
         let read = |text: &str| {
             let mut definitions = tracebraid_language::executions::Definitions::default();
             definitions.file(text).unwrap();

@@ -1,9 +1,9 @@
 //! Writer of a new database: pages with executions are written in parallel while no connection has
 //! the file open.
 //!
-//! A column is added as soon as an execution differs in it from all earlier ones, whose rows take
-//! no space for the column: most executions are empty in most figures. The execution that requires
-//! a column is found for each batch from its summary ([`crate::KindMade`]).
+//! A column is added as soon as an execution differs in it from all earlier ones; their rows take
+//! no space for the column, since most executions are empty in most metrics. The execution that
+//! requires a column is found for each batch from its summary ([`crate::KindMade`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Paged {
     /// them.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub(super) fn new(
         mut store: Store,
         sources: Vec<i64>,
@@ -103,7 +103,7 @@ impl Paged {
     /// Assigns pages to executions. Batches must come in the order of [`Paged::encode`].
     ///
     /// # Errors
-    /// When the order is wrong, or the file gets too large.
+    /// If the order is wrong, or the file gets too large.
     pub(super) fn lay_out(&mut self, cells: Cells) -> rusqlite::Result<Pages> {
         let (first, count) = cells.ids();
         if first != self.next {
@@ -125,7 +125,7 @@ impl Paged {
     /// Reconnects to the database once all pages are written, and adds the columns.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub(super) fn finish(self) -> rusqlite::Result<Store> {
         let Paged {
             mut store,

@@ -154,7 +154,7 @@ impl PageWriter {
     /// new database.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub(super) fn new(path: &Path, root: u32) -> io::Result<Option<PageWriter>> {
         let file = File::options().read(true).write(true).open(path)?;
         let mut head = [0; HEAD];
@@ -195,7 +195,7 @@ impl PageWriter {
     /// rows, not on their content.
     ///
     /// # Errors
-    /// When the file gets too large.
+    /// If the file gets too large.
     pub(super) fn lay_out(&mut self, mut cells: Cells) -> io::Result<Pages> {
         let first = self.next;
         let (mut spilled, mut inner) = (Vec::new(), Vec::new());
@@ -306,7 +306,7 @@ impl PageWriter {
     /// Completes the table and the file; `last` is the id of the last row.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub(super) fn finish(mut self, last: i64) -> io::Result<()> {
         let size = self.size;
         let mut pages = Vec::new();
@@ -368,7 +368,7 @@ impl Pages {
     /// the write in nanoseconds: the operating system lets one thread at a time write to a file.
     ///
     /// # Errors
-    /// When the pages cannot be written.
+    /// If the pages cannot be written.
     pub(super) fn write(mut self) -> io::Result<(Cells, u64)> {
         let mut bytes = std::mem::take(&mut self.cells.pages);
         bytes.clear();

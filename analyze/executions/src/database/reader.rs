@@ -1,4 +1,4 @@
-//! Reading a database.
+//! Reads a database.
 
 use std::path::{Path, PathBuf};
 
@@ -20,52 +20,51 @@ use crate::database::table::{Column, Table};
 use crate::ecct::add_up;
 use crate::metrics::Metric;
 
-/// A database that is read.
+/// A database that is open for reading.
 #[derive(Debug)]
 pub struct Database {
     path: PathBuf,
     connection: Connection,
-    /// Contexts and names, functions renamed: contexts that are then the same are one.
+    /// Contexts and names after functions are renamed; contexts that become equal are merged.
     pub union: Union,
-    /// By id in the database: the context it is.
+    /// By id in the database: the context in `union`.
     merged: Vec<ContextId>,
-    /// Where executions come from, in the order of their ids from 1.
+    /// Traces from which executions come, in the order of their ids, which begin at 1.
     pub sources: Vec<Source>,
-    /// Threads in the order of their ids from 0.
+    /// Threads, in the order of their ids, which begin at 0.
     pub threads: Vec<Thread>,
-    /// What executions there are.
+    /// Kinds of executions.
     pub kinds: Vec<ExecutionKind>,
-    /// Columns of figures and values.
+    /// Columns of metrics and values.
     pub columns: Vec<Column>,
-    /// Functions that are taken for those of another name.
+    /// Renamed functions: old and new name.
     pub renames: Vec<(String, String)>,
 }
 
 impl Database {
-    /// Where an execution of a table comes from, by its place there.
+    /// The trace of the execution in a row of a table.
     pub fn source_of(&self, table: &Table, row: usize) -> Option<&Source> {
         self.sources.get(*table.sources.get(row)? as usize)
     }
 
-    /// The thread in which one ends, by its place there.
+    /// The thread in which the execution in a row of a table ends.
     pub fn thread_of(&self, table: &Table, row: usize) -> Option<&Thread> {
         let thread = table.threads.get(row).copied().flatten()?;
         self.threads.get(thread as usize)
     }
 }
 
-/// What others put into the file is not done when it is read: functions in views and tables, pages
-/// that cannot be.
+/// A file from elsewhere must not run code when it is read (functions in views and tables), and its
+/// pages are checked.
 const CAREFUL: &str = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;";
 
-/// Columns of times; the path where only it contains them.
+/// The times; the path instead where only the path contains them.
 const TIMES: &str = "times, CASE WHEN times IS NULL THEN path END";
 const NO_TIMES: &str = "x'', NULL";
 
-/// Number of columns of [`Database::select`] that precede those of figures and values.
+/// Number of columns of [`Database::select`] that precede those of metrics and values.
 const FIXED: usize = 6;
 
-/// The column of durations.
 const DURATION: &str = "duration_ns";
 
 impl Database {
@@ -110,12 +109,12 @@ impl Database {
         })
     }
 
-    /// Where it is.
+    /// Path of the database file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Contexts and names as they were written, nothing renamed.
+    /// Contexts and names as they were written, without renames.
     pub(super) fn recorded_union(&self) -> Result<Union, DatabaseError> {
         let mut lists = Lists::new(&self.path, &self.connection)?;
         let names = lists.names()?;
@@ -123,24 +122,24 @@ impl Database {
         Ok(Union { contexts, names })
     }
 
-    /// The kind of that name; of a database with one kind that one if no name is given.
+    /// The kind with a name; without a name, the only kind of the database.
     ///
     /// # Errors
-    /// When there is none, for people: with what there is.
+    /// A message for the user with the names of all kinds, if there is no such kind.
     pub fn kind(&self, name: Option<&str>) -> Result<&ExecutionKind, String> {
         let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
         match (name, self.kinds.as_slice()) {
             (None, [kind]) => Ok(kind),
-            (None, []) => Err("there are no executions in it".to_owned()),
+            (None, []) => Err("the database contains no executions".to_owned()),
             (None, _) => Err(format!(
-                "there are several kinds of executions in it, say which: {}",
+                "the database contains several kinds of executions; name one: {}",
                 names.join(", ")
             )),
             (Some(name), kinds) => {
                 let found = kinds.iter().find(|kind| kind.name == name);
                 found.ok_or_else(|| {
                     format!(
-                        "there are no executions called {name} in it, but {}",
+                        "the database contains no executions named {name}; it contains: {}",
                         names.join(", ")
                     )
                 })
@@ -151,25 +150,25 @@ impl Database {
     /// All executions of a kind.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If the executions cannot be read.
     pub fn table(&self, kind: &ExecutionKind) -> Result<Table, DatabaseError> {
         self.read(kind, TIMES)
     }
 
-    /// The same without where their time went.
+    /// All executions of a kind, without their times by context.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If the executions cannot be read.
     pub fn table_without_times(&self, kind: &ExecutionKind) -> Result<Table, DatabaseError> {
         self.read(kind, NO_TIMES)
     }
 
-    /// All executions of a kind in parts of at most `most`, one after the other in the order of
-    /// their ids: reading takes no more memory than a part. Columns in which a part has no values
-    /// are not in it.
+    /// Calls `each` with all executions of a kind in parts of at most `most`, in the order of their
+    /// ids; only one part is in memory at a time. A part lacks the columns in which it has no
+    /// values.
     ///
     /// # Errors
-    /// When they cannot be read, and those of `each`, which end it.
+    /// If the executions cannot be read, or with the first error of `each`.
     pub fn parts<E: From<DatabaseError>>(
         &self,
         kind: &ExecutionKind,
@@ -213,7 +212,7 @@ impl Database {
             .iter()
             .position(|column| column.name == DURATION);
         let is_reason = self.are_reasons();
-        // Large integers may be in another part of the rows.
+        // Integers above 2^53 may be in other parts of the rows.
         let are_names = match most {
             usize::MAX => vec![false; self.columns.len()],
             _ => self.names(kind)?,
@@ -294,7 +293,7 @@ impl Database {
         self.columns.iter().map(is_name).collect()
     }
 
-    /// A table with its columns.
+    /// Adds the columns to a table.
     fn filled(&self, mut table: Table, columns: Vec<ColumnBuilder>) -> Table {
         for (column, filled) in self.columns.iter().zip(columns) {
             filled.into_table(column, &mut table);
@@ -302,7 +301,7 @@ impl Database {
         table
     }
 
-    /// What every execution has; `last` is the id of the one before it.
+    /// Reads the fixed columns of an execution; `last` is the id of the previous one.
     fn take(
         &self,
         table: &mut Table,
@@ -314,15 +313,15 @@ impl Database {
         let id: i64 = row.get(0).map_err(&sqlite)?;
         let damaged =
             |what: &str| DatabaseError::damaged(&self.path, format!("execution {id}: {what}"));
-        let id = u32::try_from(id).map_err(|_| damaged("its id is none"))?;
+        let id = u32::try_from(id).map_err(|_| damaged("its id is out of range"))?;
         if last.is_some_and(|last| last >= id) {
-            return Err(damaged("it is not behind those before it"));
+            return Err(damaged("its id is not higher than the previous one"));
         }
         table.ids.push(id);
         table.begins.push(row.get(1).map_err(&sqlite)?);
         let source = self
             .source(row.get(2).map_err(&sqlite)?)
-            .ok_or_else(|| damaged("its source is not there"))?;
+            .ok_or_else(|| damaged("its source does not exist"))?;
         table.sources.push(source as u32);
         let thread: Option<i64> = row.get(3).map_err(&sqlite)?;
         let thread = thread.map(|id| {
@@ -331,7 +330,7 @@ impl Database {
                 .filter(|&id| (id as usize) < self.threads.len())
         });
         if thread == Some(None) {
-            return Err(damaged("its thread is not there"));
+            return Err(damaged("its thread does not exist"));
         }
         table.threads.push(thread.flatten());
         for column in [4, 5] {
@@ -344,7 +343,7 @@ impl Database {
         Ok(())
     }
 
-    /// That the times of the last execution, if it has any, add up to its duration.
+    /// Checks that the times of the last execution, if it has times, add up to its duration.
     fn check_times(&self, table: &Table, duration: ValueRef<'_>) -> Result<(), DatabaseError> {
         let times = table.rows.of(table.len() - 1).iter().map(|(_, time)| *time);
         let id = table.ids.last().copied().unwrap_or_default();
@@ -380,7 +379,8 @@ impl Database {
         Ok(())
     }
 
-    /// Both are not told: nobody knows which of them is right.
+    /// Error of an execution whose parts and duration contradict each other; it is unknown which is
+    /// right, so neither is returned.
     fn differs(
         &self,
         id: i64,
@@ -390,16 +390,17 @@ impl Database {
     ) -> DatabaseError {
         let sum: u128 = parts.map(u128::from).sum();
         let told = format!(
-            "execution {id}: its {what} add up to {sum} ns, and its duration is {duration} ns"
+            "execution {id}: its {what} add up to {sum} ns, but its duration is {duration} ns"
         );
         DatabaseError::damaged(&self.path, told)
     }
 
     fn is_too_much(&self) -> DatabaseError {
-        DatabaseError::damaged(&self.path, "its executions have more bytes than the file")
+        DatabaseError::damaged(&self.path, "its executions are larger than the file")
     }
 
-    /// The times of an execution, of which that column has them, and the next one its path.
+    /// The times of an execution: from `column`, or from the path in the next column where it is
+    /// empty.
     fn times(&self, row: &Row<'_>, column: usize) -> Option<Vec<(ContextId, u64)>> {
         let contexts = self.merged.len();
         let times = row.get_ref(column).ok()?.as_blob_or_null().ok()?;
@@ -418,7 +419,7 @@ impl Database {
         Some(self.merge(times))
     }
 
-    /// Times of contexts as they are when functions are renamed.
+    /// Maps times to the contexts after renames.
     fn merge(&self, mut times: Vec<(ContextId, u64)>) -> Vec<(ContextId, u64)> {
         if self.renames.is_empty() {
             return times;
@@ -442,20 +443,20 @@ impl Database {
         (place < self.sources.len()).then_some(place)
     }
 
-    /// One execution, with its steps; none if there is none with that id.
+    /// An execution with its steps; `None` if the id does not exist.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the execution cannot be read.
     pub fn execution(&self, id: u32) -> Result<Option<Recorded>, DatabaseError> {
         let found = self.execution_from(id.into())?;
         Ok(found.and_then(|(found, recorded)| (found == i64::from(id)).then_some(recorded)))
     }
 
-    /// The first execution whose id is not less, with its id and its steps; none if there is none
-    /// any more.
+    /// The first execution whose id is at least `id`, with its id and its steps; `None` after the
+    /// last one.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the execution cannot be read.
     pub fn execution_from(&self, id: i64) -> Result<Option<(i64, Recorded)>, DatabaseError> {
         let has_durations = self.columns.iter().any(|column| column.name == DURATION);
         let duration = if has_durations { DURATION } else { "NULL" };
@@ -503,11 +504,11 @@ impl Database {
         Ok(found)
     }
 
-    /// The times of the first execution whose id is not less, with its id: contexts ascending, and
-    /// the nanoseconds in them themselves; none if there is none any more.
+    /// The times of the first execution whose id is at least `id`, with its id: contexts in
+    /// ascending order, with the nanoseconds of their own time. `None` after the last execution.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If the times cannot be read.
     pub fn times_from(
         &self,
         id: i64,
@@ -517,8 +518,8 @@ impl Database {
         self.first(&select, id, |row| self.times(row, 1))
     }
 
-    /// What is read of the first execution whose id, which the statement selects first, is not
-    /// less.
+    /// Reads the first row whose id is at least `from`; the statement must select the id as its
+    /// first column.
     fn first<T>(
         &self,
         select: &str,
@@ -538,25 +539,25 @@ impl Database {
         let found = found.ok_or_else(|| {
             DatabaseError::damaged(
                 &self.path,
-                format!("execution {id}: what is kept of it cannot be read"),
+                format!("execution {id}: its data cannot be read"),
             )
         });
         Ok(Some((id, found?)))
     }
 }
 
-/// A duration, as SQLite keeps it; none if it is none.
+/// A duration as SQLite stores it; `None` for other types.
 fn known(duration: ValueRef<'_>) -> Option<u64> {
     match duration {
-        // One below 0 is longer than any is.
+        // A negative duration becomes longer than any valid one.
         ValueRef::Integer(number) => Some(number.cast_unsigned()),
         ValueRef::Real(number) => Some(number as u64),
         _ => None,
     }
 }
 
-/// Whether parts of a duration are all of it. Of executions without any nobody knows where their
-/// time went. What is too long for SQLite is kept as the longest.
+/// True if the parts of a duration add up to it. An execution without parts is valid: its thread is
+/// unknown. A duration too long for SQLite is stored as the longest.
 fn adds_up(parts: impl Iterator<Item = u64> + Clone, duration: u64) -> bool {
     let sum: u128 = parts.clone().map(u128::from).sum();
     parts.clone().next().is_none()

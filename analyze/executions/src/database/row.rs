@@ -19,7 +19,7 @@ pub(super) struct Row<'r> {
     /// `None` if the times equal the sums over the path.
     pub(super) times: Option<&'r [u8]>,
     pub(super) path: &'r [u8],
-    /// The kind maps columns to figures and values.
+    /// The kind maps columns to metrics and values.
     pub(super) figures: &'r [Option<u64>],
     pub(super) values: &'r [Datum],
 }
@@ -107,12 +107,12 @@ impl Batch {
 pub(super) struct StoredKind {
     /// Database id.
     pub(super) id: i64,
-    /// By column: index into the figures and, after them, the values of a row; `None` for columns
+    /// By column: index into the metrics and, after them, the values of a row; `None` for columns
     /// of other kinds.
     pub(super) places: Vec<Option<usize>>,
 }
 
-/// Content of a column in a row; a missing figure if the kind does not have the column.
+/// Content of a column in a row; a missing metric if the kind does not have the column.
 pub(super) fn of<'r>(kinds: &[StoredKind], row: &Row<'r>, column: usize) -> Cell<'r> {
     let place = kinds
         .get(row.kind)

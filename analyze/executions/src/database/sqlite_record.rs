@@ -77,7 +77,7 @@ impl Record {
         self.values.extend_from_slice(blob);
     }
 
-    /// Encoded record.
+    /// The encoded record.
     pub(super) fn bytes(&mut self) -> &[u8] {
         self.bytes.clear();
         // The header length includes itself.

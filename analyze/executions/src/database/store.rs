@@ -1,8 +1,7 @@
-//! Rows of executions that SQLite adds to a database, in a thread of its own: to one that is
-//! appended to.
+//! Adds rows of executions to an existing database with SQLite, in a thread of its own.
 //!
-//! A column is there as soon as an execution has something else in it than all before, who have no
-//! room for it in their rows: most executions have nothing at all in most figures.
+//! A column is added as soon as an execution differs in it from all earlier ones; their rows take
+//! no space for the column, since most executions are empty in most metrics.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,53 +15,53 @@ use crate::database::schema::{COLUMNS, quoted};
 use crate::database::table::Column;
 use crate::made::Constant;
 
-/// A column, and whether it is there.
+/// A column, and whether the table has it.
 #[derive(Clone, Debug)]
 pub(super) struct StoredColumn {
     pub(super) column: Column,
     pub(super) state: State,
 }
 
-/// What is there of a column.
+/// State of a column in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It is there.
+    /// The table has the column.
     There,
-    /// It is not there: all executions so far have that in it.
+    /// The column does not exist yet: all executions so far have this constant in it.
     All(Constant),
-    /// It is not there, and neither are executions.
+    /// The column does not exist yet, and the table has no rows.
     New,
 }
 
-/// Where executions are kept.
+/// The table of executions.
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) connection: Connection,
-    /// There are no executions yet, and nothing else but what this program has just made.
+    /// The database contains no executions, and only tables that this program has just created.
     pub(super) is_new: bool,
     pub(super) kinds: Vec<StoredKind>,
     pub(super) columns: Vec<StoredColumn>,
-    /// The id of the next execution.
+    /// Id of the next execution.
     pub(super) next: i64,
-    /// CPU time in nanoseconds that writing rows took its thread.
+    /// CPU time in nanoseconds that the writing thread spent on rows.
     pub(super) busy_ns: u64,
 }
 
-/// A store that is written to.
+/// A store that a thread writes to.
 #[derive(Debug)]
 pub(super) struct Writing {
     batches: Option<SyncSender<Batch>>,
     thread: Option<JoinHandle<rusqlite::Result<Store>>>,
 }
 
-/// How many batches may wait.
+/// Maximum number of batches in the queue.
 const WAITING: usize = 8;
 
 impl Writing {
-    /// Begins to write.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// When there can be no thread for it.
+    /// If the thread cannot be started.
     pub(super) fn new(store: Store) -> std::io::Result<Writing> {
         let (batches, receiver) = sync_channel(WAITING);
         let thread = std::thread::Builder::new().name("database".to_owned());
@@ -72,24 +71,24 @@ impl Writing {
         })
     }
 
-    /// Further rows.
+    /// Queues rows.
     ///
     /// # Errors
-    /// When what was written before could not be.
+    /// If earlier rows could not be written.
     pub(super) fn send(&mut self, batch: Batch) -> rusqlite::Result<()> {
         let batches = self.batches.as_ref();
         let is_taken = batches.is_some_and(|batches| batches.send(batch).is_ok());
         match is_taken {
             true => Ok(()),
-            // It has ended before its time: that tells why.
+            // The thread ended early; its result is the error.
             false => self.joined().map(|_| ()),
         }
     }
 
-    /// Waits until all is written.
+    /// Waits until all rows are written.
     ///
     /// # Errors
-    /// When it cannot be.
+    /// If a row could not be written.
     pub(super) fn finish(mut self) -> rusqlite::Result<Store> {
         self.joined()
     }
@@ -104,7 +103,7 @@ impl Writing {
     }
 }
 
-/// What is not finished is not kept; but nobody writes to its file any more.
+/// An unfinished database is discarded, but its file must not be written to after the drop.
 impl Drop for Writing {
     fn drop(&mut self) {
         self.batches = None;
@@ -128,8 +127,8 @@ impl Store {
         Ok(self)
     }
 
-    /// Inserts rows from that place on, as far as there is room for what is in them; gives the
-    /// place of the first that is not inserted.
+    /// Inserts rows from `place` on, as long as the table has all columns that they need. Returns
+    /// the index of the first row that is not inserted.
     fn insert(&mut self, batch: &Batch, mut place: usize) -> rusqlite::Result<usize> {
         let Store {
             connection,
@@ -150,7 +149,7 @@ impl Store {
         Ok(place)
     }
 
-    /// Adds the columns that a row has something in.
+    /// Adds the columns that a row needs.
     fn make_room(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
         if fits(&mut self.columns, &self.kinds, row) {
             return Ok(());
@@ -168,10 +167,10 @@ impl Store {
         Ok(())
     }
 
-    /// Of executions from that id on nothing is known of that figure, though they have 0 of it.
+    /// Marks a metric as unknown for executions from the id `from` on, although they have 0 in it.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// If the database cannot be written.
     pub(super) fn lacks(&mut self, name: &str, from: i64) -> rusqlite::Result<()> {
         let column = self
             .columns
@@ -192,10 +191,10 @@ impl Store {
         Ok(())
     }
 
-    /// Adds all columns that are not there, in which all executions have the same.
+    /// Adds the columns that do not exist yet, in which all executions have the same content.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// If the database cannot be written.
     pub(super) fn add_others(&mut self) -> rusqlite::Result<()> {
         (0..self.columns.len()).try_for_each(|place| self.add(place))
     }
@@ -211,10 +210,10 @@ impl Store {
         }
     }
 
-    /// Adds a column of which that was there so far.
+    /// Adds a column that was in this state so far.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// If the database cannot be written.
     pub(super) fn alter(&self, place: usize, state: State) -> rusqlite::Result<()> {
         let Some(column) = self.columns.get(place) else {
             return Ok(());
@@ -235,7 +234,8 @@ impl Store {
 }
 
 impl State {
-    /// Whether nothing is to be written of that; `None` is anything else than a constant.
+    /// True if a row with this content needs no column; `None` is any content other than a
+    /// constant.
     fn takes(self, constant: Option<Constant>) -> bool {
         match self {
             State::There | State::New => true,
@@ -244,7 +244,7 @@ impl State {
     }
 }
 
-/// Whether a row can be written; what is new in it is noted.
+/// True if the table has all columns that a row needs. Updates the states of new columns.
 fn fits(columns: &mut [StoredColumn], kinds: &[StoredKind], row: &Row<'_>) -> bool {
     let mut fits = true;
     for (place, column) in columns.iter_mut().enumerate() {
@@ -253,7 +253,7 @@ fn fits(columns: &mut [StoredColumn], kinds: &[StoredKind], row: &Row<'_>) -> bo
         }
         let constant = constant(of(kinds, row, place));
         if column.state == State::New {
-            // A column that is needed from the first row on has nothing before it.
+            // If the first row needs the column, no earlier row has content in it.
             column.state = State::All(constant.unwrap_or(Constant::Null));
         }
         fits &= column.state.takes(constant);
@@ -261,7 +261,7 @@ fn fits(columns: &mut [StoredColumn], kinds: &[StoredKind], row: &Row<'_>) -> bo
     fits
 }
 
-/// How a row is inserted: all columns that are there are named, as those that were added may have a
+/// Statement that inserts a row. It names all existing columns, since the added ones may have a
 /// default.
 fn insertion(columns: &[StoredColumn]) -> String {
     let there = columns.iter().filter(|column| column.state == State::There);
@@ -276,7 +276,7 @@ fn insertion(columns: &[StoredColumn]) -> String {
     format!("INSERT INTO execution ({names}) VALUES ({places})")
 }
 
-/// Binds what a row with that id has to the places of [`insertion`].
+/// Binds the content of a row to the parameters of [`insertion`].
 fn bind(
     insert: &mut Statement<'_>,
     columns: &[StoredColumn],
@@ -306,8 +306,8 @@ fn bind(
     Ok(())
 }
 
-/// Opens a database that nobody else knows, and of which a half one is thrown away: no journal is
-/// needed.
+/// Opens a database that no other program uses, and that is discarded when it is incomplete, so
+/// that it needs no journal.
 pub(super) fn connected(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = OFF; \

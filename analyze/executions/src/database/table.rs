@@ -4,21 +4,22 @@ use crate::contexts::ContextId;
 use crate::counts::ExtraMetric;
 use crate::metrics::Metric;
 
-/// A column of executions: a figure, or a value that was captured.
+/// A column of executions: a metric, or a captured value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// `ns`, `bytes`, or nothing for other numbers.
+    /// `ns`, `bytes`, or empty for other numbers.
     pub unit: String,
-    /// What it is, for people.
+    /// Description for the user.
     pub description: String,
-    /// It is a value of events; else a figure of the critical path.
+    /// True for a value of events, false for a metric of the critical path.
     pub is_value: bool,
 }
 
 impl Column {
-    /// Whether that is its name, with or without its unit: `duration` is `duration_ns`.
+    /// True if `name` is the name of the column, with or without its unit: `duration` is
+    /// `duration_ns`.
     pub fn is_called(&self, name: &str) -> bool {
         let rest = self.name.strip_prefix(name);
         rest.is_some_and(|rest| matches!(rest, "" | "_ns" | "_bytes"))
@@ -26,7 +27,7 @@ impl Column {
 }
 
 impl Column {
-    /// A value of which nobody says in which unit it is has the one in its name.
+    /// Sets the unit of a value without a unit to the unit in its name.
     pub(crate) fn with_unit(mut self) -> Column {
         let named = [("_ns", "ns"), ("_bytes", "bytes")];
         let mut named = named
@@ -61,64 +62,64 @@ impl From<&ExtraMetric> for Column {
     }
 }
 
-/// Executions of one kind, by columns. All columns have as many elements as there are executions.
+/// Executions of one kind, by column. All columns have one element for each execution.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// Their ids in the database, ascending.
+    /// Ids in the database, ascending.
     pub ids: Vec<u32>,
-    /// When they begin, in nanoseconds from the origin.
+    /// Begins, in nanoseconds from the origin.
     pub begins: Vec<i64>,
-    /// Places of their sources among those of the database.
+    /// Indexes of the sources among those of the database.
     pub sources: Vec<u32>,
-    /// Threads in which they end, by place among those of the database.
+    /// Indexes, among those of the database, of the threads in which executions end.
     pub threads: Vec<Option<u32>>,
-    /// Numbers.
+    /// Columns of numbers.
     pub figures: Vec<Figures>,
-    /// Texts that were captured.
+    /// Columns of captured texts.
     pub texts: Vec<Texts>,
-    /// Where their time went.
+    /// Time by calling context.
     pub rows: Rows,
 }
 
-/// A number of each execution.
+/// A column of numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// What it is.
+    /// Name, unit and description.
     pub column: Column,
-    /// Not a number where it is not known.
+    /// One number for each execution; NaN where it is unknown.
     pub values: Vec<f64>,
 }
 
-/// A text of each execution.
+/// A column of texts.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
-    /// What it is.
+    /// Name and description.
     pub column: Column,
-    /// The texts, each once.
+    /// Distinct texts.
     pub texts: Vec<String>,
-    /// Which it is.
+    /// Index in `texts` for each execution; `None` without a text.
     pub codes: Vec<Option<u32>>,
 }
 
 impl Texts {
-    /// That of an execution, by its place in the table.
+    /// The text of an execution, by its index in the table.
     pub fn at(&self, row: usize) -> Option<&str> {
         let code = self.codes.get(row).copied().flatten()?;
         self.texts.get(code as usize).map(String::as_str)
     }
 }
 
-/// Times by execution and context, without those that are 0.
+/// Times by execution and context; times of 0 are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
-    /// Where those of each execution end.
+    /// End of each execution's entries.
     pub ends: Vec<usize>,
-    /// A context, in the order of contexts within an execution, and the nanoseconds in it itself.
+    /// A context, in ascending order within an execution, and the nanoseconds of its own time.
     pub entries: Vec<(ContextId, u64)>,
 }
 
 impl Rows {
-    /// Those of an execution, by its place in the table.
+    /// Entries of an execution, by its index in the table.
     pub fn of(&self, row: usize) -> &[(ContextId, u64)] {
         let end = self.ends.get(row).copied().unwrap_or(0);
         let begin = row
@@ -128,7 +129,7 @@ impl Rows {
         self.entries.get(begin..end).unwrap_or_default()
     }
 
-    /// Appends those of the next execution.
+    /// Appends the entries of the next execution.
     pub(crate) fn push(&mut self, entries: &[(ContextId, u64)]) {
         self.entries.extend_from_slice(entries);
         self.ends.push(self.entries.len());
@@ -136,17 +137,17 @@ impl Rows {
 }
 
 impl Table {
-    /// How many executions there are.
+    /// Number of executions.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// True if there are none.
+    /// True if the table has no executions.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The figures of that name, or of that name with its unit: `duration` is `duration_ns`.
+    /// The metric with a name, with or without its unit: `duration` is `duration_ns`.
     pub fn figure(&self, name: &str) -> Option<&Figures> {
         let exact = self
             .figures

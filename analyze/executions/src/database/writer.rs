@@ -1,4 +1,4 @@
-//! Writing a database.
+//! Writes a database.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,52 +27,52 @@ use crate::database::table::Column;
 use crate::made::{Constant, Made, MetThread};
 use crate::metrics::Metric;
 
-/// Writes a database aside; [`Writer::finish`] puts it in its place.
+/// Writes a database to a temporary file; [`Writer::finish`] moves it to its path.
 #[derive(Debug)]
 pub struct Writer {
-    /// Where it will be.
+    /// Final path.
     place: PathBuf,
     hidden: TempPath,
     keeps: Keeps,
-    /// By index of the trace.
+    /// Database ids of the traces, by index of the trace.
     sources: Vec<i64>,
-    /// By place among the definitions: names of what is captured.
+    /// Names of captured values, by index of the definition.
     values: Vec<Vec<String>>,
     threads: Threads,
-    /// How many contexts and names there were.
+    /// Number of contexts and names that the database already had.
     known: (usize, usize),
-    /// The id of the first execution that is written.
+    /// Id of the first execution that is written.
     first: i64,
-    /// Executions that were given one by one, and are not written yet.
+    /// Executions that were given one at a time and are not written yet.
     single: Made,
-    /// The file that is appended to: nobody else does so meanwhile.
+    /// The locked file that is appended to; other builds are refused meanwhile.
     lock: Option<File>,
 }
 
-/// What executions are written into.
+/// Destination of executions.
 #[derive(Debug)]
 enum Keeps {
-    /// Nothing is known of figures yet.
+    /// The metrics are not known yet.
     Store(Box<Store>),
     /// A new database.
     Paged(Box<Paged>),
-    /// One that is appended to.
+    /// A database that is appended to.
     Writing(Box<Writing>, Arc<Form>),
-    /// It failed.
+    /// Writing failed.
     Nothing,
 }
 
-/// Numbers of threads, by source, id and name.
+/// Numbers of threads by source, thread id and name.
 #[derive(Debug, Default)]
 struct Threads {
     numbers: HashMap<(i64, i32, Option<String>), u32>,
 }
 
 impl Writer {
-    /// A new database; one that is there stays as it is until this one is complete.
+    /// Creates a database. A database at `path` stays unchanged until the new one is complete.
     ///
     /// # Errors
-    /// When it cannot be written there.
+    /// If the database cannot be written.
     pub fn create(path: &Path, about: &About) -> Result<Writer, DatabaseError> {
         let (hidden, mut store) = aside(path, None)?;
         let tables = format!(
@@ -85,11 +85,11 @@ impl Writer {
         Writer::new(path, (hidden, store), about, sources)
     }
 
-    /// A database that goes on with all that is in that one, and what its executions refer to. That
-    /// one stays as it is until this one is complete.
+    /// Continues the database at `path`; also returns its contexts and names. The file stays
+    /// unchanged until the new database is complete.
     ///
     /// # Errors
-    /// When there is none, or it cannot be written there.
+    /// If there is no database, or the new one cannot be written.
     pub fn append(path: &Path, about: &About) -> Result<(Writer, Union), DatabaseError> {
         let lock = locked(path)?;
         let before = Database::open(path)?;
@@ -148,8 +148,7 @@ impl Writer {
         })
     }
 
-    /// What executions are written into from now on, with these figures besides those of
-    /// [`Metric`].
+    /// Chooses the destination of executions, with metrics in addition to those of [`Metric`].
     fn begin(&mut self, extra: &[ExtraMetric]) -> Result<(), DatabaseError> {
         let mut store = match std::mem::replace(&mut self.keeps, Keeps::Nothing) {
             Keeps::Store(store) => store,
@@ -176,19 +175,20 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what executions refer to, and puts the database in its place. Gives its size in
+    /// Writes contexts, names and threads, and moves the database to its path. Returns its size in
     /// bytes.
     ///
     /// # Errors
-    /// When it cannot be written: then what was there stays as it was.
+    /// If the database cannot be written; a database at the path then stays unchanged.
     pub fn finish(self, built: &Built) -> Result<u64, DatabaseError> {
         self.finish_timed(built).0
     }
 
-    /// As above; also gives the CPU time in nanoseconds of the thread that kept the rows.
+    /// As [`Writer::finish`]; also returns the CPU time in nanoseconds of the thread that wrote the
+    /// rows.
     ///
     /// # Errors
-    /// As above.
+    /// As [`Writer::finish`].
     pub fn finish_timed(self, built: &Built) -> (Result<u64, DatabaseError>, u64) {
         let mut of_thread = 0;
         (self.complete(built, &mut of_thread), of_thread)
@@ -205,7 +205,7 @@ impl Writer {
             Keeps::Store(_) | Keeps::Nothing => {
                 return Err(DatabaseError::damaged(
                     &self.place,
-                    "it could not be written",
+                    "an earlier write failed",
                 ));
             }
         };
@@ -261,8 +261,7 @@ impl Writer {
         connection.execute_batch("COMMIT")
     }
 
-    /// Gives executions away to be encoded; what comes of that is written by
-    /// [`Writer::take_encoded`].
+    /// Returns the job that encodes executions; [`Writer::take_encoded`] writes the result.
     fn encode(&mut self, made: Made) -> Result<Option<SinkJob<Writer>>, DatabaseError> {
         self.begin(&[])?;
         if made.is_empty() {
@@ -294,18 +293,18 @@ impl Writer {
     }
 
     fn broken(&self) -> DatabaseError {
-        DatabaseError::damaged(&self.place, "it could not be written")
+        DatabaseError::damaged(&self.place, "an earlier write failed")
     }
 
     fn paged(&mut self) -> Result<&mut Paged, DatabaseError> {
         let place = &self.place;
         match &mut self.keeps {
             Keeps::Paged(paged) => Ok(paged),
-            _ => Err(DatabaseError::damaged(place, "it could not be written")),
+            _ => Err(DatabaseError::damaged(place, "an earlier write failed")),
         }
     }
 
-    /// Has SQLite insert rows.
+    /// Sends rows to SQLite.
     fn insert(&mut self, batch: Batch) -> Result<Vec<SinkJob<Writer>>, DatabaseError> {
         let Keeps::Writing(writing, _) = &mut self.keeps else {
             return Err(self.broken());
@@ -315,7 +314,7 @@ impl Writer {
         Ok(Vec::new())
     }
 
-    /// Writes what was given one by one.
+    /// Writes the executions that were given one at a time.
     fn write_single(&mut self) -> Result<(), DatabaseError> {
         let made = std::mem::take(&mut self.single);
         let mut jobs: Vec<SinkJob<Writer>> = self.encode(made)?.into_iter().collect();
@@ -326,7 +325,7 @@ impl Writer {
     }
 }
 
-/// Pages are filled and written.
+/// The job that fills and writes pages.
 fn writing(pages: Pages) -> SinkJob<Writer> {
     SinkJob::new(
         || pages.write(),
@@ -339,7 +338,7 @@ fn writing(pages: Pages) -> SinkJob<Writer> {
 }
 
 impl Threads {
-    /// The number of a thread.
+    /// Number of a thread; assigns the next number to a new thread.
     fn number(&mut self, met: &MetThread, sources: &[i64]) -> Option<u32> {
         let source = *sources.get(met.trace as usize)?;
         let next = self.numbers.len() as u32;
@@ -368,16 +367,16 @@ impl Sink for Writer {
     }
 }
 
-/// Number of executions that are written at once where the sink gets them one by one.
+/// Number of executions that are encoded together if the sink receives them one at a time.
 const MANY: usize = 256;
 
-/// Below that size of a file in bytes, pages that are not full are much of it.
+/// In files of fewer bytes, partly filled pages are a large share of the size.
 const SMALL: u64 = 1 << 20;
 
-/// Smaller pages.
+/// Makes the pages smaller.
 const SHRINK: &str = "PRAGMA page_size = 1024; VACUUM";
 
-/// The file that is there, for this writer only.
+/// Opens and locks the existing file.
 fn locked(path: &Path) -> Result<File, DatabaseError> {
     let error = |source| DatabaseError::file(path, source);
     let busy = || DatabaseError::Busy {
@@ -385,7 +384,7 @@ fn locked(path: &Path) -> Result<File, DatabaseError> {
     };
     let file = File::open(path).map_err(error)?;
     file.try_lock().map_err(|_| busy())?;
-    // Whoever had it before may have put another one in its place since it was opened.
+    // The previous holder of the lock may have replaced the file since it was opened.
     let (held, there) = (
         file.metadata().map_err(error)?,
         std::fs::metadata(path).map_err(error)?,
@@ -396,7 +395,7 @@ fn locked(path: &Path) -> Result<File, DatabaseError> {
     }
 }
 
-/// A file beside the one that it will become, or a copy of one that is there.
+/// Creates a temporary file beside `path`, empty or as a copy of a file.
 fn aside(path: &Path, copied: Option<&Path>) -> Result<(TempPath, Store), DatabaseError> {
     let error = |source| DatabaseError::file(path, source);
     let place = tracebraid_storage::aside::place(path).map_err(error)?;
@@ -420,7 +419,7 @@ fn aside(path: &Path, copied: Option<&Path>) -> Result<(TempPath, Store), Databa
     Ok((hidden, store))
 }
 
-/// Writes what is known before all executions; gives the ids of the traces.
+/// Writes the descriptions of traces and kinds; returns the ids of the traces.
 fn tell(store: &mut Store, about: &About) -> rusqlite::Result<Vec<i64>> {
     let connection = &store.connection;
     let mut sources = Vec::new();
@@ -452,7 +451,7 @@ fn tell(store: &mut Store, about: &About) -> rusqlite::Result<Vec<i64>> {
     Ok(sources)
 }
 
-/// A kind that recordings of these labels have.
+/// Inserts a kind, with the labels of its recordings.
 fn stored_kind(
     connection: &Connection,
     kind: &KindAbout,
@@ -473,8 +472,8 @@ fn stored_kind(
     })
 }
 
-/// Columns of all figures, and of what each kind captures: they are told of now, and there as soon
-/// as something is in them.
+/// Registers the columns of all metrics and of the captured values of each kind. A column is added
+/// to the table when an execution needs it.
 fn add_columns(
     store: &mut Store,
     extra: &[ExtraMetric],
@@ -522,8 +521,8 @@ fn add_metric(connection: &Connection, column: &Column) -> rusqlite::Result<()> 
     Ok(())
 }
 
-/// The columns of executions that capture values of those names, behind those of the schema:
-/// figures, then values.
+/// Columns of executions with the given captured values, which follow those of the schema: metrics,
+/// then values.
 fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
     let value = |name: &String| Column {
         name: name.clone(),
@@ -533,7 +532,8 @@ fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
     };
     let mut columns: Vec<Column> = Metric::all().map(Column::from).collect();
     let figures = columns.len();
-    // What is captured is named first: its name stays the same whatever else programs attach.
+    // Captured values get their names first, so that these do not depend on the values that
+    // programs attach.
     for mut column in values
         .iter()
         .map(value)
@@ -547,7 +547,7 @@ fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
     columns
 }
 
-/// Contexts from that id on.
+/// Contexts with ids from `from` on: id, context around it, and frame.
 fn contexts_from(contexts: &Contexts, from: usize) -> impl Iterator<Item = (u32, u32, Frame)> + '_ {
     (from as u32..contexts.count() as u32).filter_map(|id| {
         let (around, frame) = contexts.parts(ContextId(id))?;
@@ -555,7 +555,7 @@ fn contexts_from(contexts: &Contexts, from: usize) -> impl Iterator<Item = (u32,
     })
 }
 
-/// The number of a kind of frames in the schema.
+/// Number of a kind of frames in the schema.
 fn number_of(kind: FrameKind) -> i64 {
     let place = FrameKind::ALL.iter().position(|known| *known == kind);
     place.map_or(0, |at| at as i64)

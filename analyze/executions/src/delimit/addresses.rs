@@ -1,5 +1,5 @@
-//! Names of the functions whose addresses event records tell: found before, in a pass over their
-//! event records alone.
+//! Names of functions whose addresses event records contain. A separate earlier pass over only
+//! those event records finds them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -26,11 +26,12 @@ pub struct FunctionNames(HashMap<Key, String>);
 type Key = (u32, Option<i64>, i128);
 
 impl FunctionNames {
-    /// Of all functions that the traces tell were entered, if any are asked for. What is unloaded
-    /// and loaded again elsewhere has the names of where it was first.
+    /// Names of all functions that the traces record as entered, if a definition asks for
+    /// functions. Code that is unloaded and loaded again at another address keeps the names of its
+    /// first address.
     ///
     /// # Errors
-    /// When it is cancelled.
+    /// If the pass is cancelled.
     pub fn new(
         set: &TraceSet,
         definitions: &Definitions,
@@ -50,7 +51,7 @@ impl FunctionNames {
             .into_iter()
             .collect();
         met.sort_by_key(|&(key, time)| (time, key));
-        // The threads of the pass that reads loaded modules are counted by that pass.
+        // The pass that reads loaded modules accounts for its own threads.
         control.serially("function names", || {
             let addresses = Addresses::new(set, symbols, maps, (options, control))?;
             Ok(FunctionNames::of(set, met, addresses))
@@ -73,17 +74,17 @@ impl FunctionNames {
         FunctionNames(names)
     }
 
-    /// The name of one.
+    /// Name of the function at an address.
     pub(crate) fn name(&self, trace: u32, pid: Option<i64>, address: i128) -> Option<&str> {
         self.0.get(&(trace, pid, address)).map(String::as_str)
     }
 }
 
-/// Addresses that there may be: no program has that many functions. The lowest are kept, in
-/// whichever pieces they are found.
+/// Maximum number of addresses; no program has that many functions. The lowest addresses are kept,
+/// so that the choice does not depend on chunks.
 const MOST: usize = 1 << 20;
 
-/// Finds when each function was entered first.
+/// Finds the first entry of each function.
 struct Survey {
     classes: Classes,
 }
@@ -95,7 +96,7 @@ struct SurveyPartial {
     packets: Packets,
 }
 
-/// Addresses, and when they were met first.
+/// Time of the first entry by address.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<(Key, i64)>", into = "Vec<(Key, i64)>")]
 struct Met(BTreeMap<Key, i64>);

@@ -1,7 +1,9 @@
-//! System calls in a slice of time, without knowledge of which had begun before.
+//! System calls in a slice of time, without knowledge of the calls that are open at its beginning.
 //!
-//! What a thread does whose state at the beginning of the slice matters is kept, and done once that
-//! is known: an exit before any entry, and what ends a call that may be open. After it the thread's
+//! Items whose effect depends on a thread's state at the beginning of the slice are deferred until
+//! that state is known: an exit before any entry, and an item that ends a call that may be open.
+//! After such an item the state of the thread is known, except if it takes over the state of an
+//! unknown thread.
 //! state is known, but where it takes over that of another thread of which nothing is known.
 
 use std::collections::HashSet;
@@ -13,22 +15,22 @@ use crate::delimit::calls::Calls;
 use crate::delimit::kernel::{CallEdge, Kernel, LifeEvent};
 use crate::delimit::log::Block;
 
-/// Calls in a slice of time.
+/// System calls in a slice of time.
 #[derive(Debug, Default)]
 pub(crate) struct CallSlice {
-    /// Those that began in it. They are numbered from 1. Those that ended last are in it.
+    /// Calls that began in the slice, numbered from 1, including the block of calls that ended
+    /// last.
     calls: Calls,
-    /// Those that ended before.
+    /// Blocks of calls that ended earlier.
     blocks: Vec<Block>,
-    /// Threads of which it is known whether they are in a call.
+    /// Threads whose state is known, in a call or not.
     known: HashSet<ThreadKey, Hasher>,
-    /// Items that wait for what came before, with the places of the blocks before which they
-    /// happened.
+    /// Deferred items, with the index of the block before which each one happened.
     deferred: Vec<(usize, CpuKey, i64, LifeEvent)>,
 }
 
 impl CallSlice {
-    /// Plays the items of a slice. No block reaches over one of these times.
+    /// Plays the items of a slice. No block spans one of the times in `cuts`.
     pub(crate) fn play(kernel: &Kernel, mut items: Items<LifeEvent>, cuts: &[i64]) -> CallSlice {
         let mut slice = CallSlice::default();
         let mut cuts = cuts.iter().copied();
@@ -44,7 +46,7 @@ impl CallSlice {
         slice
     }
 
-    /// Closes the current block: later calls go into another one.
+    /// Closes the current block; later calls go into the next one.
     fn end_block(&mut self) {
         self.blocks.append(&mut self.calls.take());
     }
@@ -87,14 +89,15 @@ impl CallSlice {
     }
 
     fn defer(&mut self, (cpu, time): (CpuKey, i64), item: LifeEvent) {
-        // Nothing else ends calls.
+        // Only exits end calls.
         if matches!(item, LifeEvent::Call(_, CallEdge::Exit(..))) {
             self.end_block();
         }
         self.deferred.push((self.blocks.len(), cpu, time, item));
     }
 
-    /// Adds it to what was known before: it takes time for what was deferred, and for each block.
+    /// Appends the slice to earlier state. The cost is linear in the number of deferred items and
+    /// of blocks.
     pub(crate) fn compose(self, kernel: &Kernel, calls: &mut Calls) {
         let mut blocks = calls.take();
         let mut late: Vec<(usize, Block)> = Vec::new();
@@ -171,7 +174,7 @@ mod tests {
             let mut found = Calls::default();
             let mut cuts = cuts;
             cuts.sort_unstable();
-            // Two parts at a time.
+            // Two cuts in each slice.
             cuts.push(i64::MAX);
             for cuts in cuts.chunks(2) {
                 let until = cuts.last().copied().unwrap_or(i64::MAX);

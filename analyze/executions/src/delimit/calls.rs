@@ -1,4 +1,4 @@
-//! System calls, each from its entry to its exit.
+//! System calls from entry to exit.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, Pairs, ThreadKey};
@@ -9,18 +9,18 @@ use tracebraid_periods::EndedPeriod;
 use crate::delimit::kernel::{CallEdge, Kernel, LifeEvent};
 use crate::delimit::log::{Block, Log, bound};
 
-/// What is known of calls.
+/// Open and ended system calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Calls {
     open: Pairs<ThreadKey, Open>,
-    /// Calls that ended in slices of time, and after them.
+    /// Blocks of calls that ended in slices of time; those in `ended` are later.
     pub(crate) blocks: Vec<Block>,
     pub(crate) ended: Vec<EndedCall>,
-    /// How many began and ended.
+    /// Numbers of begun and open calls.
     pub(crate) log: Log,
 }
 
-/// A call that ended, as far as one definition is concerned.
+/// An ended call, for one definition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EndedCall {
     kind: u32,
@@ -32,18 +32,18 @@ pub(crate) struct EndedCall {
     result: Option<i64>,
     pub(crate) begin: i64,
     pub(crate) end: i64,
-    /// The CPUs on which it began and ended.
+    /// CPUs of the entry and of the exit.
     cpus: [u32; 2],
 }
 
 impl EndedCall {
-    /// As an execution, whose number grows by that.
+    /// Converts the call to an execution; `before` is added to its number.
     pub(crate) fn period(self, before: u64) -> EndedPeriod {
         let number = |number: Option<i64>| {
             number.map_or(Datum::Missing, |number| Datum::Integer(number.into()))
         };
         let captures = |list: &[Datum]| {
-            // With the thread, and those of the end behind those of the beginning.
+            // Room for the thread, and for the captures of the end after those of the beginning.
             let mut captures = Vec::with_capacity(list.len() + 2);
             captures.extend_from_slice(list);
             captures
@@ -62,19 +62,19 @@ impl EndedCall {
     }
 }
 
-/// A call that has begun.
+/// A call without its exit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Open {
     call: Syscall,
     fd: Option<i32>,
     time: i64,
     cpu: u32,
-    /// Its number in each definition that it fits.
+    /// Its number in each matching definition.
     numbers: Vec<u64>,
 }
 
 impl Calls {
-    /// What matters of an item.
+    /// Applies an item, if it concerns calls.
     pub(crate) fn play(&mut self, kernel: &Kernel, at: (CpuKey, i64), item: &LifeEvent) {
         match *item {
             LifeEvent::Call(tid, what) => self.step(kernel, at, tid, what),
@@ -84,8 +84,8 @@ impl Calls {
         }
     }
 
-    /// Takes over calls that began later, and are numbered from 1, but for those that have ended.
-    /// Gives what their numbers grow by.
+    /// Takes over the open calls of a later slice, whose numbers begin at 1. Returns the offset
+    /// that was added to their numbers.
     pub(crate) fn take_over(&mut self, later: Calls) -> u64 {
         let before = self.log.take_over(&later.log);
         for (key, mut open) in Vec::from(later.open) {
@@ -95,18 +95,18 @@ impl Calls {
         before
     }
 
-    /// A thread makes a call.
+    /// Applies the entry or exit of a call.
     fn step(&mut self, kernel: &Kernel, (cpu, time): (CpuKey, i64), tid: i32, what: CallEdge) {
         let key = ThreadKey {
             trace: cpu.trace,
             tid,
         };
-        // What is open has lost its exit, or ends now.
+        // An open call ends now, or its exit was lost.
         let open = self.open.end(key);
         match what {
             CallEdge::Enter(call, fd) => {
                 let kinds = kernel.kinds(call);
-                // Calls that end their threads never end.
+                // Calls that end their thread have no exit.
                 if kinds.is_empty() || call.ends_thread() || !kernel.has_begun(time) {
                     return;
                 }
@@ -155,7 +155,7 @@ impl Calls {
         }
     }
 
-    /// Takes out what ended.
+    /// Removes and returns the calls that ended.
     pub(crate) fn take(&mut self) -> Vec<Block> {
         let mut blocks = std::mem::take(&mut self.blocks);
         let ended = std::mem::take(&mut self.ended);
@@ -165,18 +165,18 @@ impl Calls {
         blocks
     }
 
-    /// When those began that are open.
+    /// Begins of the open calls.
     pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
         self.open.open().map(|(_, open)| open.time)
     }
 
-    /// A thread is made: whatever call had been open under its id does not end.
+    /// A thread is created: a call that is still open under its id never ends.
     pub(crate) fn forget(&mut self, cpu: CpuKey, tid: i32) {
         let trace = cpu.trace;
         self.open.end(ThreadKey { trace, tid });
     }
 
-    /// A thread has another id from now on.
+    /// A thread changes its id.
     fn moves(&mut self, cpu: CpuKey, from: i32, to: i32) {
         let trace = cpu.trace;
         self.forget(cpu, to);

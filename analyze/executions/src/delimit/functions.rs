@@ -1,5 +1,4 @@
-//! Functions of programs, from entry to exit, each in its thread; what they call themselves lies
-//! within.
+//! Functions of programs from entry to exit, by thread, including the functions that they call.
 
 use std::collections::HashMap;
 
@@ -12,33 +11,33 @@ use crate::delimit::fitting;
 use crate::delimit::log::{Log, bound};
 use crate::delimit::user::{Told, User, UserEdge};
 
-/// What is known of functions.
+/// Entered functions by thread.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Functions {
-    /// By trace and thread; by trace and process, where the trace does not tell threads.
+    /// By trace and thread; by trace and process if the trace does not record threads.
     stacks: Pairs<(u32, bool, i64), Stack>,
-    /// What names of functions fit.
+    /// Matching definitions by function name.
     #[serde(skip)]
     fits: HashMap<Box<[u8]>, Vec<usize>>,
     pub(crate) log: Log,
 }
 
-/// The functions that a thread is in.
+/// The entered functions of a thread, the innermost last.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stack {
     frames: Vec<Frame>,
-    /// How many there are above, which are not kept.
+    /// Number of frames above the limit, which are not stored.
     above: u64,
-    /// Numbers of those that are asked for.
+    /// Execution numbers of the requested functions.
     numbers: Vec<u64>,
 }
 
-/// A function that was entered.
+/// An entered function.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Frame {
-    /// Its address, or name.
+    /// Address or name.
     function: Datum,
-    /// What it is, if it is asked for.
+    /// Execution of a requested function.
     asked: Option<Box<Asked>>,
 }
 
@@ -48,15 +47,15 @@ struct Asked {
     begin: Bound,
 }
 
-/// Calls that may be nested; few stacks have room for more.
+/// Maximum depth of nested calls; few stacks have room for more.
 const MOST_FRAMES: usize = 1 << 16;
-/// How many of the executions around one are told.
+/// Maximum number of enclosing executions that are recorded for an execution.
 const MOST_AROUND: usize = 64;
-/// Names whose patterns are kept.
+/// Maximum number of names in the cache.
 const MOST_NAMES: usize = 1 << 16;
 
 impl Functions {
-    /// When those began that are open and asked for: of each thread the outermost.
+    /// Begins of the open requested functions: the outermost of each thread.
     pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
         let first = |(_, stack): (_, &Stack)| {
             stack
@@ -67,7 +66,7 @@ impl Functions {
         self.stacks.open().filter_map(first)
     }
 
-    /// One is entered or left.
+    /// Applies the entry or exit of a function.
     pub(crate) fn step(&mut self, user: &User, told: &Told<'_>) {
         let thread = match told.tid {
             Some(tid) => (told.trace, true, tid),
@@ -111,7 +110,7 @@ impl Functions {
         });
     }
 
-    /// The definitions that a name fits.
+    /// Definitions that match a function name.
     fn kinds(&mut self, user: &User, name: &[u8]) -> Vec<usize> {
         if let Some(kinds) = self.fits.get(name) {
             return kinds.clone();
@@ -123,8 +122,8 @@ impl Functions {
         kinds
     }
 
-    /// What has no name of its own ends the innermost; else what is above it has lost its exit, as
-    /// when a program jumps.
+    /// An exit without a function ends the innermost function. Otherwise the exits of the functions
+    /// above are missing, as after a jump.
     fn exit(&mut self, stack: &mut Stack, told: &Told<'_>) {
         if stack.above > 0 {
             stack.above -= 1;
@@ -153,5 +152,6 @@ impl Functions {
     }
 }
 
-/// How many exits may be lost at once: beyond that an exit is of a function whose entry was lost.
+/// Maximum number of exits that may be missing at once. If more frames lie above, the entry of the
+/// function is considered lost.
 const MOST_SKIPPED: usize = 256;

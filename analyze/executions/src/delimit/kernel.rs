@@ -1,7 +1,7 @@
-//! What the kernel tells of: system calls, and lives of processes.
+//! Executions from kernel events: system calls and lifetimes of processes.
 //!
-//! Each CPU finds out who runs; what threads do becomes items, which are played in the order of
-//! time.
+//! The analysis of each CPU determines the running thread. The actions of threads become items,
+//! which are played in the order of time.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,79 +23,80 @@ use crate::delimit::log::{Block, Log};
 use crate::delimit::processes::Processes;
 use crate::delimit::{Patterns, fitting};
 
-/// What is asked for, and what is read.
+/// Requested definitions and input.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     input: Input,
     window: Window,
-    /// By number of a system call: the definitions that it fits.
+    /// Matching definitions by number of a system call.
     calls: Vec<Vec<usize>>,
-    /// Definitions that fit calls with neither a known name nor a known number.
+    /// Definitions that match calls with neither a known name nor a known number.
     other: Vec<usize>,
-    /// Exits may name no call: then all entries matter.
+    /// Exits may lack the call: then all entries matter.
     is_anonymous: bool,
     pub(crate) processes: Patterns,
     doubts: Vec<String>,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct KernelPartial {
     lanes: ByCpu<Lane<Who, CpuCall>>,
     items: Items<LifeEvent>,
-    /// Nothing came before.
+    /// True if the state starts at the beginning of the trace.
     is_first: bool,
-    /// Threads that were met in the chunk: that they are there is not told again.
+    /// Threads that were seen in the chunk; each one's presence is recorded once.
     #[serde(skip)]
     met: HashSet<ThreadKey>,
     calls: Calls,
     processes: Processes,
 }
 
-/// Who runs on a CPU, if that is known.
+/// The running thread of a CPU, if it is known.
 type Who = Option<i32>;
 
-/// What happens on a CPU.
+/// An action on a CPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum CpuCall {
-    /// By the thread that the event's context names, else by whoever runs there.
+    /// Of the thread in the event's context, or else of the running thread.
     Call(Option<i32>, CallEdge),
-    /// Whoever runs there.
+    /// An action that does not depend on the running thread.
     Life(LifeEvent),
 }
 
-/// What a thread does.
+/// Beginning or end of a system call.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum CallEdge {
-    /// A call begins, about that descriptor.
+    /// Entry of a call, with its file descriptor.
     Enter(Syscall, Option<i32>),
-    /// One ends, or whatever is open, with that result.
+    /// Exit of the call, or of any open call if the call is unknown, with its result.
     Exit(Option<Syscall>, Option<i64>),
-    /// Whether the one that is open ends is not known.
+    /// The end of an open call may have been lost.
     Lose,
 }
 
-/// What is played.
+/// An action of a thread, which is played in the order of time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum LifeEvent {
-    /// A thread makes a call.
+    /// Entry or exit of a system call.
     Call(i32, CallEdge),
-    /// A thread is made, in that process if it is told, with that name.
+    /// Creation of a thread, with its process and name, if they are recorded.
     Made(i32, Option<i32>, Option<Comm>),
-    /// A thread ends.
+    /// End of a thread.
     Ends(i32),
-    /// A thread executes a program of that name, if it is told; it had the second id.
+    /// Execution of a program, with its name if it is recorded; the second id is the thread's
+    /// former id.
     Executes(i32, i32, Option<Comm>),
-    /// It takes a name.
+    /// Change of a thread's name.
     Named(i32, Comm),
-    /// It is there, in that process if it is told.
+    /// Presence of a thread, with its process and name, if they are recorded.
     IsThere(i32, Option<i32>, Option<Comm>),
-    /// It leaves its CPU; that is what it is called by then.
+    /// A thread leaves its CPU, with its process and its name at that time.
     Leaves(i32, Option<i32>, Option<Comm>),
 }
 
 impl Kernel {
-    /// None if nothing is asked for.
+    /// `None` if no definition concerns calls or processes.
     pub(crate) fn new(
         (set, recorded): (&TraceSet, Option<&Arc<Recorded>>),
         calls: Patterns,
@@ -112,7 +113,7 @@ impl Kernel {
             kinds.dedup();
             kinds
         };
-        // Registers the calls that the traces name.
+        // Registers the system calls that the traces name.
         let input = Input::sharing(set, recorded, Selection::default(), |event| {
             matches!(event, KernelEvent::Exit(_))
         });
@@ -155,7 +156,7 @@ impl Kernel {
         }
     }
 
-    /// The definitions of a call.
+    /// Definitions that match a call.
     pub(crate) fn kinds(&self, call: Syscall) -> &[usize] {
         self.calls.get(usize::from(call.0)).unwrap_or(&self.other)
     }
@@ -164,7 +165,7 @@ impl Kernel {
         !self.kinds(call).is_empty()
     }
 
-    /// What is not in the traces, or nowhere.
+    /// Collects warnings about definitions that match nothing in the traces, or no call of Linux.
     fn doubt(&mut self, calls: &Patterns) {
         let has = |kind: &dyn Fn(&KernelEvent) -> bool| self.input.sources.has(kind);
         let mut doubts = Vec::new();
@@ -190,7 +191,7 @@ impl Kernel {
         if !self.processes.is_empty() && !has(&|event| matches!(event, KernelEvent::ThreadExit(_)))
         {
             doubts.push(
-                "no event of the traces tells that a process ends (sched_process_exit)".to_owned(),
+                "the traces do not record the end of processes (sched_process_exit)".to_owned(),
             );
         }
         self.doubts = doubts;
@@ -225,7 +226,7 @@ impl Kernel {
         }
     }
 
-    /// Events may be lost before a packet.
+    /// Handles events that may have been lost before a packet.
     fn lost(&self, partial: &mut KernelPartial, packet: &Packet) {
         let time = packet.begin.unwrap_or(i64::MIN);
         if !packet.lost_before {
@@ -248,7 +249,7 @@ impl Kernel {
     #[inline(always)]
     pub(crate) fn event(&self, partial: &mut KernelPartial, record: &mut Record<'_>) {
         self.input.event(record, |event, body| {
-            // What comes later is not read in every way: it must not matter.
+            // Later events must not matter, since it depends on the analyses whether they are read.
             if !self.window.is_over(event.time) {
                 self.tell(partial, event, body);
             }
@@ -266,8 +267,8 @@ impl Kernel {
                 CallEdge::Enter(call, descriptor(entry, call, body))
             }
             KernelEvent::Exit(exit) => {
-                // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is
-                // open.
+                // `rt_sigreturn` loses its number before its exit: an exit without a number ends
+                // any open call.
                 let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
                 CallEdge::Exit(call, exit.result.get(body))
             }
@@ -277,7 +278,7 @@ impl Kernel {
         self.step(partial, cpu, time, CpuCall::Call(tid, what));
     }
 
-    /// Something that tells about threads.
+    /// Handles events about threads.
     fn task(&self, partial: &mut KernelPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event {
             model, cpu, time, ..
@@ -293,7 +294,7 @@ impl Kernel {
                     let names = [&switch.prev_name, &switch.next_name];
                     let names = names.map(|name| name.as_ref().and_then(|name| name.comm(body)));
                     let pid = model.pid(body);
-                    // The lane's first boundary comes next: nothing waits behind this.
+                    // The lane's first boundary follows, so no item waits after this one.
                     Self::passes(
                         partial,
                         (cpu, time),
@@ -325,7 +326,7 @@ impl Kernel {
                     let old = taken.map_or(tid, |(old, _)| old);
                     tell(LifeEvent::Executes(tid, old, name));
                 }
-                // It takes over the id of its process's first thread.
+                // The thread takes over the id of its process's first thread.
                 if let Some((_, tid)) = taken {
                     partial.lanes.get(cpu).goes_over(time, Some(tid));
                 }
@@ -350,7 +351,7 @@ impl Kernel {
         }
     }
 
-    /// A thread leaves its CPU, and another one takes it, of which that is told once in a chunk.
+    /// Records that a thread leaves its CPU, and, once in a chunk, the presence of the next thread.
     fn passes(
         partial: &mut KernelPartial,
         (cpu, time): (CpuKey, i64),
@@ -369,7 +370,7 @@ impl Kernel {
         }
     }
 
-    /// Something happens on a CPU.
+    /// Applies an action on a CPU.
     #[inline(always)]
     fn step(&self, partial: &mut KernelPartial, cpu: CpuKey, time: i64, step: CpuCall) {
         let lane = partial.lanes.get(cpu);
@@ -386,7 +387,7 @@ impl Kernel {
         let item = match (step, lane.now()) {
             (step, None) => return lane.wait(time, step),
             (CpuCall::Life(item), _) => item,
-            // Idle threads make no calls: the switch to whoever did was lost.
+            // Idle threads make no system calls: the switch to the calling thread was lost.
             (CpuCall::Call(..), Some(None | Some(0))) => return,
             (CpuCall::Call(_, what), Some(Some(tid))) => LifeEvent::Call(*tid, what),
         };
@@ -402,7 +403,7 @@ impl Kernel {
         earlier.items.append(later.items);
     }
 
-    /// Takes what happened in the order of time.
+    /// Plays the items in the order of time, up to `until`.
     pub(crate) fn play(&self, partial: &mut KernelPartial, until: Option<i64>) {
         let (calls, processes) = (&mut partial.calls, &mut partial.processes);
         let from = self.window.from.map_or(i64::MIN, |from| from.0);
@@ -412,13 +413,14 @@ impl Kernel {
                 processes.play(&self.processes, from, (cpu, time), &item);
             }
         });
-        // Behind that nothing can come.
+        // No further item can follow.
         if until.is_none_or(|until| until == i64::MAX) {
             processes.close_all(&self.processes);
         }
     }
 
-    /// Takes out what is played for calls before a time, if nothing is asked for of processes.
+    /// Removes and returns the items before a time that can be played for calls alone; `None` if a
+    /// definition concerns processes.
     pub(crate) fn cut_calls(
         &self,
         partial: &mut KernelPartial,
@@ -427,14 +429,14 @@ impl Kernel {
         self.processes.is_empty().then(|| partial.items.cut(until))
     }
 
-    /// True if what begins then is asked for.
+    /// True if executions that begin at that time are inside the window.
     pub(crate) fn has_begun(&self, time: i64) -> bool {
         self.window.from.is_none_or(|from| from.0 <= time)
     }
 }
 
 impl KernelPartial {
-    /// Before a chunk.
+    /// State before the first event of a chunk.
     pub(crate) fn new(is_first: bool) -> KernelPartial {
         KernelPartial {
             is_first,
@@ -442,22 +444,22 @@ impl KernelPartial {
         }
     }
 
-    /// Adds the calls of a slice of time.
+    /// Appends the calls of a slice of time.
     pub(crate) fn compose(&mut self, kernel: &Kernel, slice: CallSlice) {
         slice.compose(kernel, &mut self.calls);
     }
 
-    /// Takes out the calls that ended.
+    /// Removes and returns the calls that ended.
     pub(crate) fn take_calls(&mut self) -> Vec<Block> {
         self.calls.take()
     }
 
-    /// What ended.
+    /// Logs of calls and processes.
     pub(crate) fn logs(&mut self) -> [&mut Log; 2] {
         [&mut self.calls.log, &mut self.processes.log]
     }
 
-    /// When those began that are open.
+    /// Begins of the open executions.
     pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
         self.calls.open().chain(self.processes.open())
     }
@@ -467,7 +469,7 @@ fn get(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i32> {
     Some(field.as_ref()?.get(body)? as i32)
 }
 
-/// The descriptor that a call is about.
+/// File descriptor argument of a call.
 fn descriptor(entry: &SyscallEntry, call: Syscall, body: &mut Body<'_, '_>) -> Option<i32> {
     let place = call.descriptor()?;
     i32::try_from(entry.argument(call, place, body)?).ok()

@@ -1,4 +1,4 @@
-//! Executions of one family that ended, and how many began.
+//! Ended executions of one family of definitions, and the numbers of begun ones.
 
 use std::vec::IntoIter;
 
@@ -9,26 +9,26 @@ use tracebraid_periods::{Bound, EndedPeriod};
 use crate::delimit::calls::EndedCall;
 use crate::turns::Turn;
 
-/// Executions that ended, in the order in which that was known.
+/// Ended executions, in the order in which their ends became known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Block {
     pub(crate) ended: EndedList,
-    /// Added to the numbers in the block: executions that began before the slice in which these are
-    /// numbered.
+    /// Offset of the numbers in the block: the number of executions that began before the slice in
+    /// which they were numbered.
     pub(crate) before: u64,
-    /// When the first one began.
+    /// Begin of the earliest execution.
     pub(crate) earliest: i64,
 }
 
-/// Executions that ended: of calls as they were found, since there may be a great many.
+/// Ended executions. Calls stay in their compact form, since there may be millions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum EndedList {
     Calls(Vec<EndedCall>),
-    /// With the times when it was known.
+    /// With the times at which their ends became known.
     Periods(Vec<(i64, EndedPeriod)>),
 }
 
-/// Executions one by one, with the times when it was known that they ended.
+/// Iterator over executions, with the times at which their ends became known.
 #[derive(Debug)]
 pub(crate) enum EndedOnes {
     Calls(IntoIter<EndedCall>, u64),
@@ -40,7 +40,7 @@ impl Block {
     /// threads.
     pub(crate) const FULL: usize = 256;
 
-    /// Calls that are numbered among all.
+    /// A block of calls whose numbers are final.
     pub(crate) fn of_calls(ended: Vec<EndedCall>) -> Block {
         let begins = ended.iter().map(|call| call.begin);
         Block {
@@ -73,7 +73,7 @@ impl Block {
         blocks
     }
 
-    /// When it was known of the first and of the last one that they had ended.
+    /// Times at which the ends of the first and the last execution became known.
     pub(crate) fn told(&self) -> Option<(i64, i64)> {
         match &self.ended {
             EndedList::Calls(ended) => Some((ended.first()?.end, ended.last()?.end)),
@@ -81,7 +81,7 @@ impl Block {
         }
     }
 
-    /// How many there are.
+    /// Number of executions.
     pub(crate) fn len(&self) -> usize {
         match &self.ended {
             EndedList::Calls(ended) => ended.len(),
@@ -89,7 +89,7 @@ impl Block {
         }
     }
 
-    /// Each, with its number among all.
+    /// The executions with their final numbers.
     pub(crate) fn numbered(self) -> EndedOnes {
         match self.ended {
             EndedList::Calls(ended) => EndedOnes::Calls(ended.into_iter(), self.before),
@@ -99,7 +99,7 @@ impl Block {
 }
 
 impl EndedOnes {
-    /// When the next one ended.
+    /// End of the next execution.
     pub(crate) fn end(&self) -> Option<i64> {
         match self {
             EndedOnes::Calls(ended, _) => ended.as_slice().first().map(|call| call.end),
@@ -123,31 +123,31 @@ impl Iterator for EndedOnes {
     }
 }
 
-/// Executions that are delimited in one way.
+/// Executions of one family of definitions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
-    /// With the times when that was known.
+    /// With the times at which their ends became known.
     pub(crate) ended: Vec<(i64, EndedPeriod)>,
-    /// How many have begun: they are numbered from 1.
+    /// Number of begun executions; the numbers of executions begin at 1.
     numbered: u64,
-    /// By definition: how many began that have not ended.
+    /// By definition: number of open executions.
     open: Vec<u64>,
-    /// How many were not begun, since too many were open.
+    /// Number of executions that were not begun because too many were open.
     pub(crate) refused: u64,
-    /// Begins, and ends of executions that are not selected, which show when threads turned to
-    /// other work.
+    /// Begins, and ends of executions that are not selected. They show when threads turned to other
+    /// work.
     pub(crate) turns: Vec<Turn>,
 }
 
 impl Log {
-    /// The number of the next one.
+    /// Number of the next execution.
     pub(crate) fn number(&mut self) -> u64 {
         self.numbered += 1;
         self.numbered
     }
 
-    /// Counts what began later, numbered from 1, and what ended of that. Gives how many had begun
-    /// before.
+    /// Adds the counts of a later slice, whose numbers begin at 1. Returns the number of executions
+    /// that had begun earlier.
     pub(crate) fn take_over(&mut self, later: &Log) -> u64 {
         for (kind, open) in later.open.iter().enumerate() {
             *self.of(kind) += open;
@@ -157,24 +157,24 @@ impl Log {
         before
     }
 
-    /// One of that definition begins.
+    /// An execution of the definition begins.
     pub(crate) fn begins(&mut self, kind: usize) {
         *self.of(kind) += 1;
     }
 
-    /// One ends.
+    /// An execution ends.
     pub(crate) fn ends(&mut self, kind: usize, numbers: Vec<u64>, bounds: [Bound; 2]) {
         let told = bounds[1].time;
         self.ends_as_told(told, kind, numbers, bounds);
     }
 
-    /// One ended that is kept elsewhere.
+    /// An execution ends that is stored elsewhere.
     pub(crate) fn ends_elsewhere(&mut self, kind: usize) {
         let open = self.of(kind);
         *open = open.saturating_sub(1);
     }
 
-    /// One has ended, as is known since that time.
+    /// An execution ended; its end became known at `told`.
     pub(crate) fn ends_as_told(
         &mut self,
         told: i64,
@@ -199,13 +199,13 @@ impl Log {
         &mut self.open[kind]
     }
 
-    /// By definition: how many did not end.
+    /// By definition: number of executions without an end.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = u64> + '_ {
         self.open.iter().copied().chain(std::iter::repeat(0))
     }
 }
 
-/// What delimits an execution: when, where, and what is kept, with the thread as the last.
+/// Beginning or end of an execution: time, CPU and captures, of which the thread is the last.
 pub(crate) fn bound(
     time: i64,
     (trace, cpu): (u32, Option<u32>),

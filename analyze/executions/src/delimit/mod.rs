@@ -1,9 +1,9 @@
-//! What delimits executions, whichever way: one analysis that finds all of them.
+//! Delimits executions of all families in one analysis.
 //!
-//! Periods are found by their own analysis. The others are found here: what the kernel tells of
-//! (system calls, processes) by each CPU alone, as other analyses of kernel events do it; what
-//! programs tell of in the order of time. All are given as periods that ended, with the thread as
-//! the last of their captures.
+//! `tracebraid-periods` finds periods. The other families are found here: executions from kernel
+//! events (system calls, processes) by CPU, like other analyses of kernel events, and those from
+//! programs' events (functions, spans) in the order of time. All are returned as ended periods,
+//! whose last capture is the thread.
 
 mod addresses;
 mod call_slice;
@@ -37,19 +37,19 @@ use kernel::{Kernel, KernelPartial, LifeEvent};
 use log::Log;
 use user::{User, UserPartial};
 
-/// The analysis that finds all executions.
+/// Analysis that finds all executions.
 #[derive(Debug)]
 pub struct DelimitedAnalysis {
     periods: Option<EndedAnalysis>,
-    /// By place among the periods: that among the definitions.
+    /// Index of the definition, by index of the period.
     kinds: Vec<usize>,
     kernel: Option<Kernel>,
     user: Option<User>,
-    /// How many definitions there are.
+    /// Number of definitions.
     count: usize,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct DelimitedPartial {
     periods: PeriodPartial,
@@ -57,10 +57,10 @@ pub struct DelimitedPartial {
     user: UserPartial,
 }
 
-/// Patterns of names, each with the place of its definition.
+/// Patterns of names, each with the index of its definition.
 pub(crate) type Patterns = Vec<(usize, Glob)>;
 
-/// The patterns of definitions, by what they are of.
+/// Patterns of definitions, by family.
 #[derive(Default)]
 struct Patterned {
     calls: Patterns,
@@ -86,17 +86,17 @@ impl Patterned {
     }
 }
 
-/// The definitions that a name fits.
+/// Definitions that match a name.
 pub(crate) fn fitting(patterns: &Patterns, name: &[u8]) -> Vec<usize> {
     let fitting = patterns.iter().filter(|(_, glob)| glob.matches(name));
     fitting.map(|(kind, _)| *kind).collect()
 }
 
 impl DelimitedAnalysis {
-    /// Of those executions in those traces, as far as they are in the window.
+    /// Creates the analysis for executions inside the window.
     ///
     /// # Errors
-    /// When there are too many conditions, for people.
+    /// A message for the user if there are too many conditions.
     pub fn new(
         set: &TraceSet,
         definitions: &Definitions,
@@ -106,8 +106,8 @@ impl DelimitedAnalysis {
         DelimitedAnalysis::sharing((set, None), definitions, names, window)
     }
 
-    /// As [`DelimitedAnalysis::new`]. `recorded`: the recorded CPUs, if another analysis has read
-    /// them.
+    /// As [`DelimitedAnalysis::new`]. `recorded`: the recorded CPUs, if another analysis has
+    /// determined them.
     ///
     /// # Errors
     /// As [`DelimitedAnalysis::new`].
@@ -143,9 +143,9 @@ impl DelimitedAnalysis {
         })
     }
 
-    /// Takes out what calls were made before the last of these times, or what calls were made, if
-    /// that is all that is asked of the kernel: then it is played on any thread, and
-    /// [`Analysis::settle`] has nothing to do for it.
+    /// Removes and returns the system calls made before `until`, if calls are all that definitions
+    /// need of the kernel. They can then be played on any thread, and [`Analysis::settle`] skips
+    /// them. `None` if definitions need more than calls, or nothing of the kernel.
     pub(crate) fn cut_calls(
         &self,
         partial: &mut DelimitedPartial,
@@ -156,7 +156,7 @@ impl DelimitedAnalysis {
         Some(CutCalls { kernel, items })
     }
 
-    /// What in the definitions is probably wrong, for people.
+    /// Probable mistakes in the definitions, as messages for the user.
     pub fn doubts(&self) -> Vec<String> {
         let periods = self.periods.iter().flat_map(EndedAnalysis::doubts).cloned();
         let kernel = self.kernel.iter().flat_map(Kernel::doubts);
@@ -164,15 +164,15 @@ impl DelimitedAnalysis {
         periods.chain(kernel).chain(user).collect()
     }
 
-    /// Takes those out that are known to have ended so far, in the order in which that was known.
+    /// Removes and returns the ended executions, in the order in which their ends became known.
     pub fn take(&self, partial: &mut DelimitedPartial) -> Vec<EndedPeriod> {
         let blocks = self.take_with_turns(partial, &[]).0.into_iter();
         let ended = blocks.flat_map(Block::numbered);
         ended.map(|(_, period)| period).collect()
     }
 
-    /// As above, in blocks of which none reaches over one of these times, with the times so far at
-    /// which threads turned to others, in no order.
+    /// As [`DelimitedAnalysis::take`], in blocks that span none of the times in `cuts`. Also
+    /// returns the times at which threads turned to other work, unordered.
     pub(crate) fn take_with_turns(
         &self,
         partial: &mut DelimitedPartial,
@@ -188,13 +188,14 @@ impl DelimitedAnalysis {
         }
         let [periods, others] = self.take_others(partial);
         let calls = partial.kernel.take_calls();
-        // Calls stay in their threads.
+        // Calls never go from one thread to another.
         let ended = periods.iter().chain(&others);
         turns.extend(ended.filter_map(|(_, ended)| ends(ended, self.label(ended)?)));
         (joined((periods, calls, others), cuts), turns)
     }
 
-    /// Label of executions of one kind; `None` if these never go from one thread to another.
+    /// Label of executions of one kind; `None` if such executions never go from one thread to
+    /// another.
     pub(crate) fn label(&self, period: &EndedPeriod) -> Option<Label> {
         if self.kinds.contains(&period.period) {
             return Some(Label::of_period(period.period));
@@ -208,7 +209,7 @@ impl DelimitedAnalysis {
         Some(Label::of_span(name?.bytes().unwrap_or_default()))
     }
 
-    /// Takes out periods, and what stands in logs.
+    /// Removes and returns periods, and the executions in logs.
     fn take_others(&self, partial: &mut DelimitedPartial) -> [Vec<(i64, EndedPeriod)>; 2] {
         let mut periods = Vec::new();
         if let Some(analysis) = &self.periods {
@@ -222,7 +223,7 @@ impl DelimitedAnalysis {
         [periods, others]
     }
 
-    /// When those began that are open.
+    /// Begins of the open executions.
     pub fn open<'p>(&'p self, partial: &'p DelimitedPartial) -> impl Iterator<Item = i64> + 'p {
         let periods = self
             .periods
@@ -233,7 +234,7 @@ impl DelimitedAnalysis {
             .chain(partial.user.open())
     }
 
-    /// How many may have been open at a time: what [`DelimitedAnalysis::open`] looks through.
+    /// Upper bound of the number of executions that [`DelimitedAnalysis::open`] visits.
     pub fn room(&self, partial: &DelimitedPartial) -> usize {
         let periods = self.periods.as_ref();
         let periods = periods.map_or(0, |periods| periods.room(&partial.periods));
@@ -249,8 +250,8 @@ impl DelimitedAnalysis {
     }
 }
 
-/// Executions of all families that ended, in the order in which that was known: what ended at one
-/// time is in the order of what it is, and there in its own.
+/// Ended executions of all families, in the order in which their ends became known. Ends at the
+/// same time are in the order periods, calls, others, and each family keeps its own order.
 fn joined(
     (periods, calls, others): (Vec<(i64, EndedPeriod)>, Vec<Block>, Vec<(i64, EndedPeriod)>),
     cuts: &[i64],
@@ -267,31 +268,30 @@ fn joined(
     let mut ended = periods;
     ended.extend(calls.into_iter().flat_map(Block::numbered));
     ended.extend(others);
-    // Stable.
+    // A stable sort.
     ended.sort_by_key(|(told, _)| *told);
     Block::all(ended, cuts)
 }
 
-/// What threads called in a slice of time.
+/// System calls of a slice of time, not yet played.
 pub(crate) struct CutCalls<'a> {
     kernel: &'a Kernel,
     items: Items<LifeEvent>,
 }
 
-/// Calls in a slice of time.
+/// System calls of a slice of time.
 #[derive(Debug)]
 pub(crate) struct PlayedCalls(CallSlice);
 
 impl CutCalls<'_> {
-    /// Finds the calls that began there. Those that end on both sides of one of these times are not
-    /// in one block.
+    /// Finds the calls that begin in the slice. No block spans one of the times in `cuts`.
     pub(crate) fn play(self, cuts: &[i64]) -> PlayedCalls {
         PlayedCalls(CallSlice::play(self.kernel, self.items, cuts))
     }
 }
 
 impl PlayedCalls {
-    /// Adds them to what is known before.
+    /// Appends the calls to earlier state.
     pub(crate) fn compose(self, analysis: &DelimitedAnalysis, partial: &mut DelimitedPartial) {
         if let Some(kernel) = &analysis.kernel {
             partial.kernel.compose(kernel, self.0);
@@ -299,7 +299,7 @@ impl PlayedCalls {
     }
 }
 
-/// A period begins, of that definition.
+/// Turn at the beginning of a period.
 pub(crate) fn begins(begun: &BegunPeriod, kind: Option<usize>) -> Turn {
     Turn {
         time: begun.begin.time,
@@ -309,7 +309,7 @@ pub(crate) fn begins(begun: &BegunPeriod, kind: Option<usize>) -> Turn {
     }
 }
 
-/// An execution ends.
+/// Turn at the end of an execution.
 pub(crate) fn ends(ended: &EndedPeriod, label: Label) -> Option<Turn> {
     let of = |bound: &Bound| (bound.time, RecordThread::of(bound));
     Turn::ends(label, of(&ended.begin), of(&ended.end))
@@ -325,8 +325,8 @@ impl Analysis for DelimitedAnalysis {
     type Partial = DelimitedPartial;
     type Report = Ended;
 
-    /// Each CPU's streams together, and what else is read each stream alone: what must be in the
-    /// order of time is put in order when it is settled.
+    /// The streams of each CPU form a group; every other stream is a group of its own, and its
+    /// events are sorted by time when they are settled.
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let mut groups = self.kernel.as_ref().map_or_else(Vec::new, Kernel::groups);
         let mut known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();

@@ -1,5 +1,4 @@
-//! Lives of processes: from when they are made, or are known first, to the end of their first
-//! thread.
+//! Lifetimes of processes: from creation, or first sight, to the end of the first thread.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, Table, ThreadKey};
@@ -10,14 +9,14 @@ use crate::delimit::kernel::LifeEvent;
 use crate::delimit::log::{Log, bound};
 use crate::delimit::{Patterns, fitting};
 
-/// What is known of threads.
+/// Lifetimes of threads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Processes {
     threads: Table<Option<Life>>,
     pub(crate) log: Log,
 }
 
-/// A thread, which may be the first one of a process.
+/// Lifetime of a thread, which may be the first thread of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Life {
     begin: i64,
@@ -25,21 +24,21 @@ struct Life {
     number: u64,
     pid: Option<i32>,
     name: Option<Comm>,
-    /// Definitions that the programs fit which it executed.
+    /// Definitions that match a program that it executed.
     kinds: Vec<usize>,
-    /// When and where it ended.
+    /// Time and CPU of its end.
     end: Option<(i64, u32)>,
-    /// It begins in the window, and nobody has told yet that it ended.
+    /// True if it begins in the window and its end has not been recorded yet.
     is_asked_for: bool,
 }
 
 impl Life {
-    /// Its end is told.
+    /// True if its end has been recorded.
     fn is_over(&self) -> bool {
         self.end.is_some() && !self.is_asked_for
     }
 
-    /// The definitions that it fits, if it is the first thread of a process.
+    /// Matching definitions, if it is the first thread of a process.
     fn kinds(&self, patterns: &Patterns, tid: i32) -> Vec<usize> {
         if self.pid != Some(tid) || !self.is_asked_for {
             return Vec::new();
@@ -55,7 +54,7 @@ impl Life {
 }
 
 impl Processes {
-    /// Something is told of a thread.
+    /// Applies an event of a thread.
     pub(crate) fn play(
         &mut self,
         patterns: &Patterns,
@@ -82,7 +81,7 @@ impl Processes {
                 }
                 life.pid = pid.or(life.pid);
                 life.name = name.or(life.name);
-                // Only now it is known what it was called in the end.
+                // Its last name is known only now.
                 if life.end.is_some() {
                     self.close(patterns, at, tid);
                 }
@@ -91,7 +90,7 @@ impl Processes {
                 if old != tid {
                     *self.slot(at.0, old) = None;
                 }
-                // Its first thread was told to end to make room.
+                // The end of the process's first thread was recorded when its id was taken over.
                 if self.life(from, at, tid).end.is_some() {
                     self.close(patterns, at, tid);
                     self.born(from, at, tid);
@@ -119,7 +118,7 @@ impl Processes {
         self.threads.get(ThreadKey { trace, tid })
     }
 
-    /// What is known of it; it begins now if it is new.
+    /// The lifetime of a thread; begins now if the thread is new.
     fn life(&mut self, from: i64, at: (CpuKey, i64), tid: i32) -> &mut Life {
         if self.slot(at.0, tid).is_none() {
             return self.born(from, at, tid);
@@ -133,7 +132,7 @@ impl Processes {
         self.slot(at.0, tid).insert(Life::new(from, at, number))
     }
 
-    /// Nothing more will be told of whoever has that id: it has ended, or its end was lost.
+    /// Closes the lifetime of the thread with that id: the thread ended, or its end was lost.
     fn close(&mut self, patterns: &Patterns, (cpu, told): (CpuKey, i64), tid: i32) {
         let Some(life) = self.slot(cpu, tid) else {
             return;
@@ -158,7 +157,7 @@ impl Processes {
         }
     }
 
-    /// Nothing is told any more: who has ended is known, and who has not.
+    /// Closes all lifetimes at the end of the traces.
     pub(crate) fn close_all(&mut self, patterns: &Patterns) {
         let keys: Vec<ThreadKey> = self.threads.entries().map(|(key, _)| key).collect();
         for ThreadKey { trace, tid } in keys {
@@ -166,8 +165,7 @@ impl Processes {
         }
     }
 
-    /// When those began that may be processes that are asked for, by the names that they have in
-    /// the end.
+    /// Begins of lifetimes that may belong to requested processes, depending on their last names.
     pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
         let lives = self.threads.entries();
         let lives = lives.filter_map(|(key, life)| Some((key, life.as_ref()?)));
@@ -205,7 +203,7 @@ mod tests {
         Some(Comm::new(name.as_bytes()))
     }
 
-    /// What is found of a process of that name: its begins and ends, and how many did not end.
+    /// Begins and ends of the processes with a name, and the number of those without an end.
     fn found(name: &str, items: &[(i64, LifeEvent)]) -> (Vec<(i64, i64)>, u64) {
         let patterns = vec![(0, Glob::new(name))];
         let mut processes = Processes::default();
@@ -229,7 +227,7 @@ mod tests {
             (1, LifeEvent::Made(7, Some(7), comm("bash"))),
             (2, LifeEvent::Executes(7, 7, comm("server"))),
             (3, LifeEvent::Leaves(7, None, comm("worker"))),
-            // A thread of it is none.
+            // Another thread of the process is not an execution.
             (4, LifeEvent::Made(8, Some(7), comm("worker"))),
             (5, LifeEvent::Ends(8)),
             (6, LifeEvent::Ends(7)),
@@ -257,7 +255,7 @@ mod tests {
             (2, LifeEvent::Ends(7)),
             (3, LifeEvent::Made(7, Some(7), comm("a"))),
             (4, LifeEvent::IsThere(7, None, comm("b"))),
-            // Its end was lost.
+            // The end of the thread was lost.
             (5, LifeEvent::Made(7, Some(7), comm("a"))),
             (6, LifeEvent::Ends(7)),
         ];

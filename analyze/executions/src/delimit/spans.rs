@@ -1,5 +1,4 @@
-//! Spans: pieces of work that programs tell of by a number, on whichever threads they begin and
-//! end.
+//! Spans: pieces of work that programs identify by a number, on any threads.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::Pairs;
@@ -11,20 +10,20 @@ use crate::delimit::log::{Log, bound};
 use crate::delimit::user::{Told, User, UserEdge};
 use crate::turns::{Label, RecordThread, Turn};
 
-/// What is known of spans.
+/// Open and ended spans.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Spans {
     /// By trace, process and number.
     open: Pairs<(u32, i64, i128), Open>,
-    /// How many there are.
+    /// Number of entries in `open`.
     count: usize,
-    /// Spans that are not selected: when and in which thread they began, and their kind.
+    /// Spans that are not selected: time and thread of the beginning, and their label.
     others: Pairs<(u32, i64, i128), (i64, RecordThread, Label)>,
     others_count: usize,
     pub(crate) log: Log,
 }
 
-/// A span that has begun.
+/// A begun span.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Open {
     kinds: Vec<usize>,
@@ -32,16 +31,16 @@ struct Open {
     begin: Bound,
 }
 
-/// Spans that may be open.
+/// Maximum number of open spans.
 const MOST_OPEN: usize = 1 << 20;
 
 impl Spans {
-    /// When those began that are open.
+    /// Begins of the open spans.
     pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
         self.open.open().map(|(_, open)| open.begin.time)
     }
 
-    /// One begins or ends.
+    /// Applies the beginning or end of a span.
     pub(crate) fn step(&mut self, user: &User, told: &Told<'_>) {
         let Datum::Integer(id) = *told.of else {
             return;

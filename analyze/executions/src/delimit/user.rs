@@ -1,7 +1,7 @@
-//! What programs tell of: functions and spans.
+//! Executions from programs' events: functions and spans.
 //!
-//! Event records of all streams are put in the order of time, since a thread may go from one CPU's
-//! buffer to another's.
+//! Event records of all streams are sorted by time, since a thread may move from one CPU's buffer
+//! to another's.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::layout::StreamLayout;
@@ -18,19 +18,19 @@ use crate::delimit::functions::Functions;
 use crate::delimit::log::Log;
 use crate::delimit::spans::Spans;
 
-/// What event records of a class tell.
+/// Meaning of an event class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UserEdge {
-    /// A function is entered, which they give by address or by name.
+    /// Entry of a function, which is identified by address or by name.
     Enter,
-    /// It is left.
+    /// Exit of a function.
     Exit,
     SpanBegin,
     SpanEnd,
 }
 
 impl UserEdge {
-    /// Of an event class of that name, and the field that says of what.
+    /// Meaning of the event class with a name, and the field that identifies the function or span.
     fn named(name: &str) -> Option<(UserEdge, &'static str)> {
         Some(match name {
             "lttng_ust_cyg_profile:func_entry" | "lttng_ust_cyg_profile_fast:func_entry" => {
@@ -52,13 +52,13 @@ impl UserEdge {
     }
 }
 
-/// An event class that matters.
+/// An event class of functions or spans.
 #[derive(Debug)]
 pub(crate) struct Class {
     pub(crate) kind: UserEdge,
-    /// The process that its trace is of, if the trace says so.
+    /// Process of the trace, if the trace contains it.
     pid: Option<i64>,
-    /// The thread, the process, of what it is, and the name of that.
+    /// Fields of the thread, the process, the identifier, and the name.
     fields: [Option<ClassField>; 4],
 }
 
@@ -84,7 +84,7 @@ impl Class {
     }
 }
 
-/// An event record of one of the classes.
+/// An event record of a function or span.
 #[derive(Debug)]
 pub(crate) struct Told<'c> {
     pub(crate) kind: UserEdge,
@@ -92,28 +92,28 @@ pub(crate) struct Told<'c> {
     pub(crate) trace: u32,
     pub(crate) cpu: Option<u32>,
     pub(crate) tid: Option<i64>,
-    /// The process that the event record names.
+    /// Process in the event record.
     pub(crate) pid: Option<i64>,
-    /// That, or the one that its trace is of.
+    /// Process in the event record, or else that of the trace.
     pub(crate) process: i64,
-    /// Of what it is, and the name of that.
+    /// Identifier of the function or span, and its name.
     pub(crate) of: &'c Datum,
     pub(crate) name: &'c Datum,
 }
 
-/// Event classes that matter, by trace, stream class and event class.
+/// Event classes of functions and spans, by trace, stream class and event class.
 #[derive(Debug)]
 pub(crate) struct Classes {
     classes: Vec<Class>,
-    /// One more than the place among the classes, or 0.
+    /// 1 + index in `classes`, or 0 without a class.
     places: Vec<Vec<Vec<u32>>>,
     subjects: Subjects,
-    /// By number of the stream: its trace.
+    /// Trace by index of the stream.
     traces: Vec<u32>,
 }
 
 impl Classes {
-    /// Those of these kinds.
+    /// Collects the event classes with a wanted meaning.
     pub(crate) fn new(set: &TraceSet, is_wanted: impl Fn(UserEdge) -> bool) -> Classes {
         let mut classes = Vec::new();
         let mut of_stream = |trace: &Trace, stream: &StreamLayout| {
@@ -142,7 +142,7 @@ impl Classes {
         }
     }
 
-    /// Whether there are any of those.
+    /// True if an event class has such a meaning.
     pub(crate) fn any(&self, is_it: impl Fn(UserEdge) -> bool) -> bool {
         self.classes.iter().any(|class| is_it(class.kind))
     }
@@ -156,7 +156,7 @@ impl Classes {
         self.place(trace, stream_class, class).is_some()
     }
 
-    /// The streams that are read.
+    /// The streams to read.
     pub(crate) fn streams(&self, set: &TraceSet) -> Vec<StreamRef> {
         let is_read = |stream: &StreamRef| {
             let class = self.subjects.class(*stream);
@@ -170,8 +170,7 @@ impl Classes {
         self.subjects.packet(packets, place);
     }
 
-    /// What an event record says, if it is of one of the classes: the class's place, its CPU, and
-    /// its values.
+    /// Reads an event record of one of the classes: index of the class, CPU, and values.
     #[inline]
     pub(crate) fn read(
         &self,
@@ -191,7 +190,7 @@ impl Classes {
         Some((place, cpu, fields))
     }
 
-    /// The same, of values that were kept.
+    /// Interprets values that [`Classes::read`] returned.
     pub(crate) fn told<'c>(
         &'c self,
         place: usize,
@@ -222,7 +221,7 @@ impl Classes {
     }
 }
 
-/// What is asked for, and what is read.
+/// Requested definitions and input.
 #[derive(Debug)]
 pub(crate) struct User {
     classes: Classes,
@@ -232,7 +231,7 @@ pub(crate) struct User {
     window: Window,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct UserPartial {
     candidates: Candidates,
@@ -243,7 +242,7 @@ pub(crate) struct UserPartial {
 }
 
 impl User {
-    /// None if nothing is asked for.
+    /// `None` if no definition concerns functions or spans.
     pub(crate) fn new(
         set: &TraceSet,
         functions: Patterns,
@@ -271,12 +270,12 @@ impl User {
         let mut doubts = Vec::new();
         if !self.functions.is_empty() && !self.classes.any(UserEdge::is_of_functions) {
             doubts.push(
-                "no event of the traces tells of functions (lttng_ust_cyg_profile:*, tracebraid:prof_in)"
+                "the traces record no functions (lttng_ust_cyg_profile:*, tracebraid:prof_in)"
                     .to_owned(),
             );
         }
         if !self.spans.is_empty() && !self.classes.any(|kind| kind == UserEdge::SpanBegin) {
-            doubts.push("no event of the traces tells of spans (tracebraid:span_begin)".to_owned());
+            doubts.push("the traces record no spans (tracebraid:span_begin)".to_owned());
         }
         doubts
     }
@@ -313,7 +312,7 @@ impl User {
         earlier.candidates.append(later.candidates);
     }
 
-    /// Takes what happened in the order of time.
+    /// Plays the events in the order of time, up to `until`.
     pub(crate) fn play(&self, partial: &mut UserPartial, until: Option<i64>) {
         let taken = partial.candidates.take_before(until);
         for (candidate, values) in taken.iter() {
@@ -339,12 +338,12 @@ impl User {
 }
 
 impl UserPartial {
-    /// What ended.
+    /// Logs of functions and spans.
     pub(crate) fn logs(&mut self) -> [&mut Log; 2] {
         [&mut self.functions.log, &mut self.spans.log]
     }
 
-    /// When those began that are open.
+    /// Begins of the open executions.
     pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
         self.functions.open().chain(self.spans.open())
     }

@@ -27,7 +27,7 @@ pub(crate) struct Born {
     at: usize,
 }
 
-/// Remains of settled threads that were created in the slice.
+/// State that settled threads, which were created in the slice, leave to later ones.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     /// Number of their stretches.

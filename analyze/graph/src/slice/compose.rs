@@ -16,7 +16,7 @@ use crate::slice::thread::ThreadNews;
 use crate::slice::wakes::{KeptCause, KeptWake};
 use crate::slice::{GraphSlice, GraphStep, SliceOutput};
 
-/// A slice that was played.
+/// A slice after it was played.
 #[derive(Debug)]
 pub(crate) struct PlayedSlice {
     /// State of threads at the end of the slice.
@@ -130,7 +130,7 @@ struct Composing<'m> {
     player: Player<'m>,
     /// Losses before the slice.
     before: Losses,
-    /// Places resolved so far, and the handle by which deferred changes see all of them.
+    /// Places resolved so far, and the handle by which deferred changes see the complete map.
     places: Places,
     all: SlicePlaces,
     /// Packets of the slice that composing resolved; `None` for a packet that ended no wait.

@@ -70,7 +70,7 @@ enum GraphStep {
     Lose(CpuKey),
 }
 
-/// A slice that is being played.
+/// A slice while it is played.
 pub(crate) struct GraphSlice<'a> {
     rules: &'a GraphRules,
     begin: i64,
@@ -215,7 +215,7 @@ impl<'a> GraphSlice<'a> {
                 self.output.steps.push(GraphStep::Lose(cpu));
                 self.occupies(cpu, time, Occupant::Unknown);
             }
-            // Where switches of all CPUs are recorded these show where threads are.
+            // Where the switches of all CPUs are recorded, they show where threads are.
             _ => {}
         }
     }
@@ -280,7 +280,7 @@ impl<'a> GraphSlice<'a> {
         }
     }
 
-    /// Emits who ran on a CPU so far, since a kept item may change who runs there.
+    /// Emits the occupants of a CPU so far, since a kept item may change who runs there.
     fn tell_cpu(&mut self, cpu: CpuKey) {
         let line = std::mem::take(self.output.cpus.get(cpu));
         if !line.is_empty() {
@@ -292,7 +292,7 @@ impl<'a> GraphSlice<'a> {
         later::occupies(self.output.cpus.get(cpu), time, by);
     }
 
-    /// A thread enters a call, and was in none when it came.
+    /// A thread enters a call and was in none when it came to the CPU.
     fn enters(&mut self, at: (CpuKey, i64), key: ThreadKey) {
         let tid = key.tid;
         if !self.unmet(key).0.cell.knows_state() {
@@ -316,7 +316,7 @@ impl<'a> GraphSlice<'a> {
         }
     }
 
-    /// A call ends that was open when its thread came.
+    /// Ends a call that was open when its thread came to the CPU.
     fn arrives(&mut self, cpu: CpuKey, key: ThreadKey, exited: Exited) {
         let at = (cpu, exited.time);
         let tid = key.tid;
@@ -335,7 +335,7 @@ impl<'a> GraphSlice<'a> {
         }
     }
 
-    /// A thread leaves its CPU: its calls up to then.
+    /// A thread leaves its CPU: applies its calls up to then.
     fn parks(&mut self, at: (CpuKey, i64), parked: ParkedThread) {
         let (trace, tid) = (at.0.trace, parked.tid);
         let key = ThreadKey { trace, tid };
@@ -350,7 +350,7 @@ impl<'a> GraphSlice<'a> {
         }
     }
 
-    /// A call has ended that was not of one stretch.
+    /// Records the end of a call that spans several stretches of its thread.
     fn ended(&mut self, thread: ThreadKey, (call, begin): (Syscall, i64), end: i64) {
         let call = LongCall {
             call,
@@ -415,7 +415,7 @@ impl SliceThread {
         self.line = piece::LinePiece::after(time, now);
     }
 
-    /// The same for a thread that runs on that CPU.
+    /// The same for a thread that runs on a CPU.
     fn runs_from(&mut self, (cpu, time): (CpuKey, i64)) {
         self.goes_on(time, Some(State::Running(ThreadState::number(cpu.cpu))));
     }

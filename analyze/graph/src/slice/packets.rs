@@ -25,13 +25,13 @@ const OWNERS: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug)]
 struct Unresolved {
     segment: Segment,
-    /// Its place among the packets of the slice.
+    /// Index among the packets of the slice.
     place: u32,
     /// Likeness to the best match in the slice, see [`likeness`].
     likeness: u8,
     /// Number of earlier segments that would still be remembered.
     room: usize,
-    /// A segment sent later in the slice is the same.
+    /// True if a segment sent later in the slice is equal.
     is_sent_later: bool,
 }
 
@@ -39,7 +39,7 @@ struct Unresolved {
 #[derive(Debug, Default)]
 struct SliceFlow {
     owner: Option<ActorId>,
-    /// All that are sent.
+    /// All sent segments.
     sent: Vec<Sent>,
     pending: Vec<Pending>,
     received: u64,
@@ -52,7 +52,7 @@ pub(crate) struct SlicePackets {
     places: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
     flows: Vec<(u64, SliceFlow)>,
     packets: Vec<Packet>,
-    /// Earlier segments that are not needed any more.
+    /// Earlier segments that are no longer needed.
     over: Vec<SentPart>,
 }
 
@@ -167,8 +167,8 @@ impl SlicePackets {
         self.packets.len() as u32 - 1
     }
 
-    /// Adds the slice to the graph's packets. `found`: packets that composing resolved, by their
-    /// places in the slice; `None` for one that ended no wait.
+    /// Adds the slice to the graph's packets. `found`: packets that composing resolved, by index in
+    /// the slice; `None` for a packet that ended no wait.
     pub(crate) fn compose(
         &mut self,
         all: &mut Packets,

@@ -1,4 +1,4 @@
-//! Parts of the time: taken out, played on any thread, and added to the graph in their order.
+//! Intervals of time: taken out, played on any thread, and added to the graph in their order.
 
 use tracebraid_follow::Items;
 use tracebraid_threads::ThreadDirectory;
@@ -14,8 +14,8 @@ use crate::slice::PlayedSlice;
 #[derive(Debug)]
 pub struct CutSlice {
     items: Items<GraphItem>,
-    /// No item is earlier than that time, in nanoseconds from the origin, and what is known of
-    /// threads; `None` if it can be played only on the graph.
+    /// The start of the interval, in nanoseconds from the origin, and the facts known about
+    /// threads; `None` if the interval can be played only on the graph.
     before: Option<(i64, ThreadDirectory)>,
     /// Composed slices, freed by the thread that plays this slice.
     retired: RetiredSlices,
@@ -54,7 +54,7 @@ impl CutSlice {
         self.items.first()
     }
 
-    /// Splits off the items before a time (nanoseconds from the origin); `None` if there are none.
+    /// Splits off the items before a time (nanoseconds from the origin), if any.
     pub fn split(&mut self, until: i64) -> Option<CutSlice> {
         let items = self.items.cut(until);
         let before = self.before.clone();
@@ -123,13 +123,13 @@ impl PlayedPart {
 }
 
 impl GraphRules {
-    /// Splits off the items before a time (nanoseconds from the origin); `None` if there are none.
+    /// Splits off the items before a time (nanoseconds from the origin), if any.
     pub fn cut(&self, partial: &mut GraphPartial, until: i64) -> Option<CutSlice> {
         let begin = partial.begin.replace(until).unwrap_or(i64::MIN);
         let items = partial.items.cut(until);
         let directory = partial.directory.go_on(&mut partial.news, until);
-        // Slices need to know from switches where threads are, and do not follow requests of an
-        // io_uring.
+        // Slices derive the positions of threads from switches, and do not follow io_uring
+        // requests.
         let is_plain =
             !self.recorded.has_all_switches() || partial.rings.is_some_and(|first| first < until);
         (!items.is_empty()).then_some(CutSlice {

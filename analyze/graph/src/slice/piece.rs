@@ -86,14 +86,14 @@ impl LinePiece {
         self.changes.is_empty() && self.stretches.is_empty()
     }
 
-    /// Gives what there is; the rest follows it.
+    /// Takes the piece so far; later changes follow it.
     pub(crate) fn take(&mut self) -> LinePiece {
         let until = self.stretches.last().map_or(self.until, |last| last.begin);
         let rest = LinePiece::after(until, self.now());
         std::mem::replace(self, rest)
     }
 
-    /// The thread, of which nothing is known, was interrupted if it ran there.
+    /// A thread in an unknown state was interrupted if it ran on that CPU.
     pub(crate) fn may_be_interrupted(
         &mut self,
         (cpu, time): (CpuKey, i64),
@@ -104,9 +104,9 @@ impl LinePiece {
         self.changes.push(change);
     }
 
-    /// Adds it to the time line; gives how many stretches it adds at most. `before`: losses before
-    /// the slice; the places of the slice as far as they are known, and in the end; `names`: what
-    /// it is called from when on.
+    /// Adds the piece to the time line. Returns an upper bound of the number of new stretches.
+    /// `before`: losses before the slice; `places`, `all`: the number maps known now and at the
+    /// end; `names`: names with the times from which they are valid.
     pub(crate) fn add_to(
         self,
         life: &ThreadLife,
@@ -167,7 +167,7 @@ impl TimeLine for LinePiece {
                     self.stretches.pop();
                 }
             }
-            // The earlier state may be the same one: then no stretch begins.
+            // The earlier state may be the same: then no stretch begins.
             None if !self.is_whole && (time <= self.until || self.now.is_none()) => {
                 self.changes.push(PieceChange::Begins(time, state));
                 self.now = Some(state);

@@ -1,4 +1,4 @@
-//! Places within a slice of time, and where they are in the graph.
+//! Local numbers of a slice of time, and their mapping to those of the graph.
 //!
 //! A slice does not know the numbers of threads, requests, packets and futexes in the graph. It
 //! uses local numbers from 0 on, which composing maps to those of the graph.

@@ -22,7 +22,7 @@ type ByKey<T> = HashMap<Key, T, BuildHasherDefault<KeyHasher>>;
 /// Fate of a request in flight at the beginning of the slice, if there was one with that key.
 #[derive(Clone, Copy, Debug)]
 enum Earlier {
-    /// Completed: place of the request in the slice.
+    /// Completed: index of the request in the slice.
     Done(u32),
     /// Issued again with that number of sectors; the same request only if the number is equal.
     GoesOn {
@@ -39,20 +39,19 @@ enum GoesOn {
     Open,
     /// Replaced by another request, or lost.
     Gone,
-    /// Completed: place of the request in the slice.
+    /// Completed: index of the request in the slice.
     Done(u32),
 }
 
-/// The requests of a slice.
 #[derive(Debug, Default)]
 pub(crate) struct SliceRequests {
     /// First event of each key.
     earlier: ByKey<Earlier>,
-    /// In flight by key; `None` where none is.
+    /// In progress, by key; `None` after completion.
     open: ByKey<Option<Open>>,
     done: Vec<Request>,
     last: ByCpu<Option<u32>>,
-    /// Events were lost: no earlier request is in flight.
+    /// True if events were lost: no earlier request is then in flight.
     has_lost: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Slices are composed to the whole, whatever happens in them.
+//! Composed slices equal the whole, for random items.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,7 @@ use crate::rules::{GraphOptions, GraphPartial, GraphRules};
 use crate::slice::GraphStep;
 use crate::slice::wakes::KeptCause;
 
-/// Something happens: what, its thread, another one, its CPU, how long after the last one, and
-/// details.
+/// A random item: kind, thread, another thread, CPU, time since the previous item, and details.
 type Told = (u8, i32, i32, u32, i64, u32);
 
 type TimedItem = (CpuKey, i64, GraphItem);
@@ -26,7 +25,7 @@ const CALLS: [&str; 8] = [
     "read", "write", "sendto", "recvfrom", "futex", "futex", "wait4", "fsync",
 ];
 
-/// The lowest bits of the details, which are taken away from them.
+/// Takes the lowest digit of the details, in base `count`.
 fn take(details: &mut u32, count: u32) -> usize {
     let taken = *details % count;
     *details /= count;
@@ -189,7 +188,7 @@ fn push(partial: &mut GraphPartial, items: &[TimedItem]) {
     }
 }
 
-/// All of the graph.
+/// The whole graph as text.
 fn described(rules: &GraphRules, mut partial: GraphPartial) -> String {
     let machine = &mut partial.machine;
     machine.catch_up_beside(&rules.classes);
@@ -224,7 +223,7 @@ fn whole(items: &[TimedItem]) -> String {
     described(&rules, partial)
 }
 
-/// How often composing went each way.
+/// Number of uses of each case of composing.
 type Ways = BTreeMap<&'static str, u32>;
 
 fn way_of(step: &GraphStep) -> &'static str {
@@ -255,7 +254,8 @@ fn way_of(step: &GraphStep) -> &'static str {
     }
 }
 
-/// Cut at those times; some of what comes later is known when a slice is cut out.
+/// Composes slices that are cut at those times; when a slice is cut out, some later items are
+/// already known.
 fn sliced(items: &[TimedItem], cuts: &[i64], ways: &mut Ways) -> String {
     let rules = rules();
     let mut partial = GraphPartial::default();
@@ -279,7 +279,7 @@ fn sliced(items: &[TimedItem], cuts: &[i64], ways: &mut Ways) -> String {
     described(&rules, partial)
 }
 
-/// Fails with the items and what is different.
+/// Fails with the items and the differences.
 fn same(items: &[TimedItem], cuts: &[i64], found: &str, expected: &str) {
     if found == expected {
         return;
@@ -342,7 +342,7 @@ proptest! {
     }
 }
 
-/// Long random traces use every way in which slices are composed.
+/// Long random traces use every case of composing.
 #[test]
 fn every_way_of_composing_is_used() {
     let mut ways = Ways::new();

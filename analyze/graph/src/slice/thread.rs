@@ -74,7 +74,7 @@ impl SliceThread {
         std::mem::take(&mut self.works)
     }
 
-    /// The id belongs to another thread from now on, which composing resolves.
+    /// The id belongs to another thread from now on; composing assigns its number.
     pub(crate) fn is_another(&mut self, time: i64, now: Option<State>) {
         self.actor = None;
         self.called = Comm::default();
@@ -118,7 +118,7 @@ impl SliceThread {
         self.pid.is_some() || others != [true; 3]
     }
 
-    /// Changes since the last call; `None` if there are none.
+    /// Changes since the last call, if any.
     pub(crate) fn news(&mut self) -> Option<ThreadNews> {
         let cell = self.cell.news();
         (cell.is_some() || self.has_news()).then(|| ThreadNews {

@@ -12,7 +12,7 @@ use crate::slice::{GraphSlice, GraphStep};
 use crate::thread_life::TimeLine;
 use crate::works::Queued;
 
-/// A wake-up that was kept.
+/// A wake-up that composing replays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptWake {
     pub(super) at: (CpuKey, i64),
@@ -26,12 +26,12 @@ pub(super) struct KeptWake {
 pub(super) enum KeptCause {
     /// Determined by the graph.
     OfGraph,
-    /// The packet at that place.
+    /// The packet at that index.
     Packet(u32),
-    /// Place of a packet if it answers the last segment that the connection sent (`None`: sent
-    /// before the slice).
+    /// The packet at that index, if it answers the last segment that the connection sent (`None`:
+    /// sent before the slice).
     Answer(u32, u64, Option<Sent>),
-    /// The request at that place.
+    /// The request at that index.
     Request(u32),
 }
 
@@ -125,7 +125,7 @@ impl GraphSlice<'_> {
         thread.line.is_woken(time, target, &effect);
     }
 
-    /// Keeps a wake-up; its cause may be known.
+    /// Keeps a wake-up for composing; its cause may already be known.
     #[cold]
     fn keeps_wake(
         &mut self,
@@ -181,7 +181,7 @@ impl GraphSlice<'_> {
         }
     }
 
-    /// Work is put into the queue of that number.
+    /// Queues work.
     pub(super) fn queues(
         &mut self,
         at: (CpuKey, i64),

@@ -22,11 +22,10 @@ enum Known {
     Composed,
 }
 
-/// The work of a slice.
 #[derive(Debug, Default)]
 pub(crate) struct SliceWorks {
     works: HashMap<Key, Known, BuildHasherDefault<KeyHasher>>,
-    /// Events were lost: no earlier work is queued.
+    /// True if events were lost: no earlier work is then queued.
     has_lost: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Kernel traces of events by hand.
+//! Kernel traces of hand-written events.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,11 +23,11 @@ type Fields = Vec<(&'static str, Value)>;
 #[derive(Default)]
 pub(crate) struct Script {
     events: Vec<(u32, u64, String, Fields)>,
-    /// Before the events of a CPU from that time on some were lost.
+    /// CPU and time before which some events were lost.
     lost: Option<(u32, u64)>,
 }
 
-/// A part of a path: from when to when, whose, why, and exactly.
+/// A segment of a path: start, end, thread, reason and detail.
 pub(crate) type Part = (i64, i64, i32, &'static str, String);
 
 const HEAD: &str = r#"/* CTF 1.8 */
@@ -57,7 +57,7 @@ impl Script {
         self
     }
 
-    /// Of numbers alone.
+    /// An event with integer fields only.
     pub(crate) fn is(
         &mut self,
         cpu: u32,
@@ -69,7 +69,7 @@ impl Script {
         self.event(cpu, time, name, fields)
     }
 
-    /// From a thread, in that state, to another one.
+    /// A switch from a thread, in that state, to another.
     pub(crate) fn switch(
         &mut self,
         cpu: u32,
@@ -90,7 +90,7 @@ impl Script {
         self.is(cpu, time, "sched_waking", &fields)
     }
 
-    /// Writes the trace; gives its directory.
+    /// Writes the trace. Returns its directory.
     fn write(&self) -> PathBuf {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Script {
         directory
     }
 
-    /// The graph, which is the same however the trace is cut.
+    /// The graph, which must be the same for all chunk sizes and numbers of threads.
     pub(crate) fn graph(&self, selection: &Selection) -> Graph {
         let directory = self.write();
         let graph = same_in_every_way(&directory, selection);
@@ -216,12 +216,12 @@ fn packet(cpu: u32, lost: u64, records: &[(u64, Vec<u8>)]) -> Vec<u8> {
 }
 
 impl Script {
-    /// Events of a CPU are lost then.
+    /// Events of a CPU are lost at that time.
     pub(crate) fn loses(&mut self, cpu: u32, time: u64) {
         self.lost = Some((cpu, time));
     }
 
-    /// The same without the events of a name.
+    /// Removes the events of a name.
     pub(crate) fn without(&mut self, name: &str) {
         self.events.retain(|event| event.2 != name);
     }

@@ -1,4 +1,4 @@
-//! Recordings of ours, and what is known of them.
+//! Recorded traces and their data.
 
 use std::path::PathBuf;
 
@@ -16,17 +16,17 @@ pub(crate) fn open(paths: &[PathBuf]) -> TraceSet {
 pub(crate) fn graph(set: &TraceSet, selection: Selection, options: Options) -> Graph {
     let analysis = GraphAnalysis::new(set, selection);
     let outcome = fold(set, &analysis, options, &Control::default());
-    outcome.expect("nobody cancels").report
+    outcome.expect("not cancelled").report
 }
 
-/// What has to be added to a trace's clock for nanoseconds from the origin.
+/// Nanoseconds to add to a trace's clock to convert its times to the origin.
 pub(crate) fn origin(set: &TraceSet, trace: usize) -> i64 {
     let clock = set.traces[trace].layout.class.clocks.first();
     let clock = clock.expect("the trace has a clock");
     clock.offset_seconds * 1_000_000_000 + clock.offset_cycles
 }
 
-/// The rows of a file of comma-separated values, without its head.
+/// The rows of a file of comma-separated values, without the header.
 pub(crate) fn rows(path: &PathBuf) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(path).expect("the table is there");
     let row = |line: &str| line.split(',').map(str::to_owned).collect();

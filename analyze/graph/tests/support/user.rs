@@ -1,4 +1,4 @@
-//! Events of user space as plain as can be.
+//! A plain reading of user-space events.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tracebraid_ctf::schema::{Encoding, IntClass};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_ctf::walk::Visitor;
 
-/// An event with its integers.
+/// An event with its integer fields.
 #[derive(Debug, Default)]
 pub(crate) struct UserEvent {
     /// In nanoseconds from the origin.
@@ -18,7 +18,7 @@ pub(crate) struct UserEvent {
     pub(crate) integers: BTreeMap<String, u64>,
 }
 
-/// All events in the order of time.
+/// All events of a set of traces.
 pub(crate) fn user_events(set: &TraceSet) -> Vec<UserEvent> {
     let mut all = Vec::new();
     for trace in &set.traces {

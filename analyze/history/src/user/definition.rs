@@ -1,4 +1,4 @@
-//! Definitions of analyses, whatever they were written in.
+//! Definitions of analyses, independent of the format of their files.
 
 use tracebraid_language::ast::{Expr, Field, Operator};
 use tracebraid_language::glob::Glob;
@@ -7,70 +7,70 @@ use tracebraid_language::{Datum, OldForms};
 use crate::user::error::DefinitionError;
 use crate::user::{rule_file, xml};
 
-/// An analysis that a user defines.
+/// A user analysis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Definition {
-    /// Its name.
+    /// Name of the analysis.
     pub name: String,
-    /// Its source text.
+    /// Source text of the definition.
     pub text: String,
-    /// Old forms in its expressions.
+    /// Deprecated forms in its expressions.
     pub old_forms: OldForms,
     /// Rules, in the order of the text.
     pub(crate) rules: Vec<Rule>,
-    /// Fields that steps name; they name them by their places here.
+    /// Fields that steps refer to, by index.
     pub(crate) fields: Vec<Field>,
 }
 
-/// Steps that event records of a kind cause.
+/// Steps that matching event records cause.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
-    /// Which of them.
+    /// The condition on event records.
     pub(crate) when: Expr,
-    /// Where it stands in the text, in bytes.
+    /// Position in the text, in bytes.
     pub(crate) offset: usize,
     pub(crate) steps: Vec<RuleStep>,
 }
 
-/// A part of what an event record does.
+/// A step of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RuleStep {
-    /// If something holds, or does not.
+    /// Alternatives, by a condition.
     If {
         condition: Condition,
         then: Vec<RuleStep>,
         otherwise: Vec<RuleStep>,
     },
-    /// An attribute changes.
+    /// Changes an attribute.
     Change { path: Template, deed: Deed },
 }
 
-/// How an attribute changes.
+/// A change of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Deed {
-    /// It takes a value.
+    /// Sets a value.
     Set(Template),
-    /// A number is added to it.
+    /// Adds a number.
     Add(Template),
-    /// It has no value any longer.
+    /// Removes the value.
     Clear,
-    /// A value is put on a stack: attributes below this one, which are called 1, 2, ...
+    /// Pushes a value on a stack: attributes below this one, named 1, 2, …
     Push(Template),
-    /// The last one is taken off.
+    /// Removes the top of a stack.
     Pop,
-    /// All are taken off.
+    /// Removes all values of a stack.
     PopAll,
-    /// A value is put on the lowest free place of a stack, and remembered by its key.
+    /// Puts a value on the lowest free position of a stack, and remembers it by its key.
     Keep { key: Template, value: Template },
-    /// The value that was pushed with that key, which stands in place of the path, is taken off.
+    /// Removes the value that was pushed with a key, which the path contains.
     Drop,
-    /// A segment begins: it takes a value.
+    /// Begins a segment: sets a value.
     Begin(Template),
-    /// It ends: it has no value any longer; below the other path it is counted.
+    /// Ends a segment: removes the value, and counts the segment below the other path.
     End(Template),
 }
 
-/// A condition.
+/// A condition on values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Condition {
     And(Vec<Condition>),
@@ -81,19 +81,19 @@ pub(crate) enum Condition {
     Has(Operand),
 }
 
-/// Something with a value.
+/// A source of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand {
     Constant(Datum),
-    /// A field of the event record, by its place.
+    /// A field of the event record, by index in `fields`.
     Field(usize),
     /// The value of the attribute with that path before the event record.
     State(Template),
-    /// The last value of a stack.
+    /// The top of a stack.
     Top(Template),
 }
 
-/// Texts and values one behind the other. As a value, a single one keeps its kind.
+/// A sequence of texts and values. A template of a single value keeps the type of that value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Template(pub(crate) Vec<Part>);
 
@@ -106,10 +106,10 @@ pub(crate) enum Part {
 
 impl Definition {
     /// Reads a definition: TOML, or XML of Trace Compass (which begins with `<`), all whose state
-    /// providers become one.
+    /// providers are combined.
     ///
     /// # Errors
-    /// With the place of what cannot be understood.
+    /// The position and the description of the first error.
     pub fn parse(text: &str) -> Result<Definition, DefinitionError> {
         match text
             .trim_start_matches('\u{feff}')
@@ -121,7 +121,7 @@ impl Definition {
         }
     }
 
-    /// The place of a field among those that are named.
+    /// The index of a field; adds the field if it is new.
     pub(crate) fn field(&mut self, field: Field) -> usize {
         let known = self.fields.iter().position(|other| *other == field);
         known.unwrap_or_else(|| {
@@ -132,17 +132,17 @@ impl Definition {
 }
 
 impl Template {
-    /// A text alone.
+    /// A template of a text.
     pub(crate) fn text(text: &str) -> Template {
         Template(vec![Part::Text(text.to_owned())])
     }
 
-    /// A value alone.
+    /// A template of a value.
     pub(crate) fn of(operand: Operand) -> Template {
         Template(vec![Part::Of(operand)])
     }
 
-    /// Calls for each operand.
+    /// Calls `to` for each operand.
     pub(crate) fn operands(&self, to: &mut impl FnMut(&Operand)) {
         for part in &self.0 {
             if let Part::Of(operand) = part {
@@ -153,7 +153,7 @@ impl Template {
 }
 
 impl Operand {
-    /// Calls for it, and those that its path is made of.
+    /// Calls `to` for the operand and those in its path.
     pub(crate) fn each(&self, to: &mut impl FnMut(&Operand)) {
         to(self);
         if let Operand::State(path) | Operand::Top(path) = self {
@@ -163,7 +163,7 @@ impl Operand {
 }
 
 impl Condition {
-    /// Calls for each operand.
+    /// Calls `to` for each operand.
     pub(crate) fn operands(&self, to: &mut impl FnMut(&Operand)) {
         match self {
             Condition::And(parts) | Condition::Or(parts) => {
@@ -180,7 +180,7 @@ impl Condition {
 }
 
 impl RuleStep {
-    /// Calls for each operand.
+    /// Calls `to` for each operand.
     pub(crate) fn operands(&self, to: &mut impl FnMut(&Operand)) {
         match self {
             RuleStep::If {

@@ -1,10 +1,10 @@
-//! What in a definition is understood but probably wrong, whatever the traces are.
+//! Probable mistakes in a definition that can be found without the traces.
 
 use tracebraid_language::Datum;
 
 use crate::user::definition::{Deed, Definition, Operand, Part, RuleStep, Template};
 
-/// What is probably wrong, for people.
+/// Probable mistakes, as messages.
 pub(super) fn of(definition: &Definition) -> Vec<String> {
     let mut changes: Vec<(&Template, &Deed)> = Vec::new();
     let steps = definition.rules.iter().flat_map(|rule| &rule.steps);
@@ -21,8 +21,8 @@ pub(super) fn of(definition: &Definition) -> Vec<String> {
             };
             let asked = shape(path);
             let doubt = format!(
-                "rule {number} asks what {asked} is, which no rule of this analysis sets: it never has a value (what the \
-                 history keeps by itself cannot be asked for)"
+                "rule {number} reads {asked}, which no rule of this analysis sets, so it never has a value (attributes that \
+                 the history has by itself cannot be read)"
             );
             if !set.iter().any(|set| may_be_one(set, &asked)) && !doubts.contains(&doubt) {
                 doubts.push(doubt);
@@ -37,7 +37,7 @@ pub(super) fn of(definition: &Definition) -> Vec<String> {
         {
             let path = shape(path);
             doubts.push(format!(
-                "{text} is added to {path}: that is no number of 64 bits, so nothing is added"
+                "{text} is added to {path}, but is not a 64-bit integer, so nothing is added"
             ));
         }
     }
@@ -57,7 +57,7 @@ fn each_change<'s>(step: &'s RuleStep, to: &mut dyn FnMut(&'s Template, &'s Deed
     }
 }
 
-/// The paths at and below which a change sets something.
+/// The paths at and below which a change sets attributes.
 fn paths(path: &Template, deed: &Deed) -> Vec<String> {
     match deed {
         Deed::End(counted) => vec![shape(path), shape(counted)],
@@ -65,7 +65,7 @@ fn paths(path: &Template, deed: &Deed) -> Vec<String> {
     }
 }
 
-/// A template with a * for what is not known.
+/// A template as text, with `*` for unknown parts.
 fn shape(template: &Template) -> String {
     let part = |part: &Part| match part {
         Part::Text(text) => text.clone(),
@@ -75,15 +75,15 @@ fn shape(template: &Template) -> String {
     template.0.iter().map(part).collect()
 }
 
-/// True if what is asked for may be what is set, or below that: as far as both are known from their
-/// beginning.
+/// True if the path that is read may equal a path that is set, or be above or below it, judging by
+/// the constant prefixes of both.
 fn may_be_one(set: &str, asked: &str) -> bool {
     let known = |shape: &str| shape.split('*').next().unwrap_or_default().to_owned();
     let (set, asked) = (known(set), known(asked));
     set.starts_with(&asked) || asked.starts_with(&set)
 }
 
-/// The text of a template without anything that events tell.
+/// The text of a template without operands from events.
 fn constant(template: &Template) -> Option<String> {
     let is_constant = |part: &Part| matches!(part, Part::Text(_) | Part::Of(Operand::Constant(_)));
     template.0.iter().all(is_constant).then(|| shape(template))
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(asks("of/{prev_tid}/a"), [""; 0]);
         let found = asks("thread/{tid}/name");
         assert!(
-            found.len() == 1 && found[0].starts_with("rule 1 asks what thread/*/name is, "),
+            found.len() == 1 && found[0].starts_with("rule 1 reads thread/*/name, "),
             "{found:?}"
         );
     }
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(adds("\"{prev_tid}\""), [""; 0]);
         let found = adds("\"abc\"");
         assert!(
-            found.len() == 1 && found[0].starts_with("abc is added to n: "),
+            found.len() == 1 && found[0].starts_with("abc is added to n, "),
             "{found:?}"
         );
     }

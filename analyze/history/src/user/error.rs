@@ -1,25 +1,25 @@
-//! What is wrong with a definition, and where.
+//! Errors in definitions, with their positions.
 
 use std::fmt;
 
 use tracebraid_language::FilterError;
 
-/// What is wrong with the text of a definition. Displayed as line, column and message, the line,
-/// and a caret below the place.
+/// An error in the text of a definition. Displayed as line, column and message, followed by the
+/// source line and a caret below the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionError {
-    /// Line; begins with 1.
+    /// Line, from 1.
     pub line: usize,
-    /// Column, in characters; begins with 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// The line itself.
+    /// The source line.
     pub text: String,
 }
 
 impl DefinitionError {
-    /// At a byte of a text.
+    /// An error at a byte offset of a text.
     pub(crate) fn at(text: &str, offset: usize, message: impl Into<String>) -> DefinitionError {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
@@ -36,7 +36,7 @@ impl DefinitionError {
         }
     }
 
-    /// Of an expression that stands at a byte of a text.
+    /// An error in an expression that begins at a byte offset of a text.
     pub(crate) fn within(text: &str, offset: usize, error: &FilterError) -> DefinitionError {
         DefinitionError::at(text, offset + error.offset, error.message.clone())
     }
@@ -52,12 +52,12 @@ impl fmt::Display for DefinitionError {
 }
 
 impl DefinitionError {
-    /// The line, and where the place is in it; of a long one what is around that.
+    /// The source line, and the position of the caret in it; an excerpt of a long line.
     fn shown(&self) -> (String, usize) {
         let place = self.column - 1;
         let left_out = place.saturating_sub(BEFORE);
         let mut rest = self.text.chars().skip(left_out);
-        // Below the place, whatever tabs are wide.
+        // Tabs become spaces, so that the caret is below the position.
         let part = rest
             .by_ref()
             .take(MOST)
@@ -72,8 +72,8 @@ impl DefinitionError {
     }
 }
 
-/// Characters of a line that are shown at most, and of these before the place. XML may be all in
-/// one line.
+/// Maximum number of characters of a line that are shown, and of those before the position. XML may
+/// consist of a single line.
 const MOST: usize = 120;
 const BEFORE: usize = 80;
 

@@ -1,4 +1,4 @@
-//! Expressions of the filter language in which names may stand for what attributes are.
+//! Expressions of the filter language in which names may stand for values of attributes.
 
 use tracebraid_language::Datum;
 use tracebraid_language::ast::{Expr, Field, Operator, Value, Where};
@@ -7,7 +7,7 @@ use tracebraid_language::glob::Glob;
 use crate::user::definition::{Condition, Definition, Operand, Template};
 use crate::user::template::Lets;
 
-/// What an expression asks of the event record alone, and what of attributes: both must hold.
+/// Splits an expression into conditions on the event record and on attributes; both must hold.
 pub(crate) fn split(
     expr: Expr,
     definition: &mut Definition,
@@ -36,7 +36,7 @@ fn let_of<'l>(field: &Field, lets: &'l Lets) -> Option<&'l (String, Template)> {
     }
 }
 
-/// Whether any of its names stands for what an attribute is.
+/// Whether any name in the expression stands for the value of an attribute.
 fn asks(expr: &Expr, lets: &Lets) -> bool {
     match expr {
         Expr::And(parts) | Expr::Or(parts) => parts.iter().any(|part| asks(part, lets)),

@@ -1,4 +1,5 @@
-//! What attributes are, and what each event record in the order of time does to them.
+//! Values of the attributes of a user analysis, and their changes by event records in the order of
+//! time.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,44 +14,45 @@ use crate::slices::Slices;
 use crate::user::definition::{Condition, Deed, Operand, Part, RuleStep, Template};
 use crate::user::plan::{ClassPlan, Plan, SWITCH, Slot};
 
-/// Attributes at most: a path that is made of an address or a time would otherwise fill all memory.
+/// Maximum number of attributes: paths that contain an address or a time would otherwise fill the
+/// memory.
 const MOST_ATTRIBUTES: usize = 1 << 20;
-/// No stack is higher.
+/// Maximum height of a stack.
 const MOST_STACKED: u32 = 1 << 12;
 
-/// What is known after some event records.
+/// State after some event records.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct UserMachine {
-    /// By path: its number.
+    /// Number of each attribute, by path.
     #[serde(with = "sorted")]
     numbers: HashMap<String, u32>,
-    /// By number.
+    /// Values of attributes, by number.
     attributes: Vec<Known>,
-    /// By path: how high it is.
+    /// Heights of stacks, by path.
     #[serde(with = "sorted")]
     stacks: HashMap<String, u32>,
-    /// By path: which places of stacks with keys are taken.
+    /// Occupied positions of stacks with keys, by path.
     #[serde(with = "sorted")]
     places: HashMap<String, Vec<bool>>,
-    /// By key: stack and place.
+    /// Stack and position, by key.
     #[serde(with = "sorted")]
     kept: HashMap<String, (String, usize)>,
-    /// By trace and CPU: the thread that runs.
+    /// By trace and CPU: the running thread.
     #[serde(with = "sorted")]
     running: HashMap<(u32, u32), i64>,
-    /// Changes of attributes that there were too many of.
+    /// Number of changes that were dropped because of these limits.
     pub(crate) left_out: u64,
 }
 
-/// What is known of an attribute.
+/// The state of an attribute.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Known {
     value: Datum,
-    /// When it took its value.
+    /// When the attribute received its value, in nanoseconds from the origin.
     since: i64,
 }
 
-/// As a list in the order of keys: the same for the same content.
+/// Serializes a map as a list in the order of keys, so that equal maps have equal bytes.
 mod sorted {
     use std::collections::HashMap;
     use std::hash::Hash;
@@ -77,7 +79,7 @@ mod sorted {
     }
 }
 
-/// An event record, as steps see it.
+/// An event record during the execution of steps.
 struct Turn<'t> {
     machine: &'t mut UserMachine,
     slices: &'t Slices,
@@ -88,7 +90,7 @@ struct Turn<'t> {
 }
 
 impl UserMachine {
-    /// Lets event records that are in the order of time do what they do.
+    /// Executes the steps of event records in the order of time.
     pub(crate) fn play(
         &mut self,
         plan: &Plan,
@@ -129,8 +131,8 @@ impl UserMachine {
         }
     }
 
-    /// Whether what was kept belongs together: each number is that of an attribute, and of one
-    /// only; no bound is passed.
+    /// Whether a stored state is consistent: each attribute has exactly one number, and no bound is
+    /// exceeded.
     pub(crate) fn is_sound(&self) -> bool {
         let mut numbers: Vec<u32> = self.numbers.values().copied().collect();
         numbers.sort_unstable();
@@ -155,7 +157,7 @@ impl UserMachine {
         paths
     }
 
-    /// The number of an attribute, and what it is.
+    /// The number and the state of an attribute; `None` if there are too many attributes.
     fn known(&mut self, path: &str) -> Option<(u32, &mut Known)> {
         let number = match self.numbers.get(path) {
             Some(&number) => number,
@@ -246,7 +248,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Puts a value on the lowest free place of a stack.
+    /// Puts a value on the lowest free position of a stack.
     fn keep(&mut self, key: String, path: String, value: &Template) {
         self.drop(&key);
         let value = self.text_or_value(value);
@@ -263,7 +265,7 @@ impl Turn<'_> {
         self.machine.kept.insert(key, (path, place));
     }
 
-    /// Takes off what was put somewhere with that key.
+    /// Removes the value that was put on a stack with that key.
     fn drop(&mut self, key: &str) {
         let Some((path, place)) = self.machine.kept.remove(key) else {
             return;
@@ -288,7 +290,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A segment ends that began, and is counted.
+    /// Ends a segment and counts it, if it has begun.
     fn end(&mut self, path: &str, name: &Template) {
         let Some(&number) = self.machine.numbers.get(path) else {
             return;
@@ -307,7 +309,7 @@ impl Turn<'_> {
     }
 
     fn clear(&mut self, path: &str) {
-        // What has no value needs no number.
+        // An attribute without a value needs no number.
         if self.machine.numbers.contains_key(path) {
             self.set(path, Datum::Missing);
         }
@@ -326,7 +328,7 @@ impl Turn<'_> {
     fn add(&mut self, path: &str, more: i128) {
         let sum = match self.machine.value(path) {
             Datum::Integer(sum) => sum.saturating_add(more),
-            // What is a text does not become a number.
+            // A text does not become a number.
             other if !other.is_missing() => return,
             _ => more,
         };
@@ -377,7 +379,7 @@ impl Turn<'_> {
         Some(self.machine.value(&format!("{path}/{height}")))
     }
 
-    /// A path; none, if a part of it is not known.
+    /// The path of a template; `None` if the value of a part is missing.
     fn path(&self, template: &Template) -> Option<String> {
         let mut path = String::new();
         for part in &template.0 {
@@ -389,7 +391,7 @@ impl Turn<'_> {
         Some(path)
     }
 
-    /// What a template gives; nothing, if a part of it is not known.
+    /// The value of a template; missing if the value of a part is.
     fn text_or_value(&self, template: &Template) -> Datum {
         match &template.0[..] {
             [Part::Of(operand)] => self.operand(operand),
@@ -400,7 +402,7 @@ impl Turn<'_> {
     }
 }
 
-/// Appends a value as text; `None`, if there is none.
+/// Appends a value as text; `None` if the value is missing.
 pub(crate) fn put(text: &mut String, value: &Datum) -> Option<()> {
     match value {
         Datum::Missing => return None,

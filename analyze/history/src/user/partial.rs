@@ -1,4 +1,4 @@
-//! What is known of a user's analysis after some chunks.
+//! State of a user analysis after some chunks.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::{Record, StreamPlace};
@@ -8,21 +8,21 @@ use crate::piece::Pieces;
 use crate::slices::Slices;
 use crate::user::{Plan, UserMachine};
 
-/// What is known. Of later chunks that is only which event records matter.
+/// The state; later chunks only contain the event records that rules need.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
     candidates: Candidates,
     machine: UserMachine,
-    /// What they change, as far as they have been played.
+    /// Changes by the event records played so far.
     pub(crate) pieces: Pieces,
-    /// How many checkpoints have been made.
+    /// Number of checkpoints made.
     pub(crate) checkpoints: usize,
     #[serde(skip)]
     packets: Packets,
 }
 
 impl Partial {
-    /// Behind what a history knows already.
+    /// The state before the first chunk that is read, after the kept part of a history.
     pub(crate) fn behind(machine: UserMachine) -> Partial {
         Partial {
             machine,
@@ -30,17 +30,17 @@ impl Partial {
         }
     }
 
-    /// What is known of what has been played.
+    /// The state after the event records played so far.
     pub(crate) fn machine(&self) -> &UserMachine {
         &self.machine
     }
 
-    /// A packet begins, or goes on.
+    /// Begins or continues a packet.
     pub(crate) fn packet(&mut self, plan: &Plan, packet: &StreamPlace<'_>) {
         plan.subjects.packet(&mut self.packets, packet);
     }
 
-    /// An event record.
+    /// Takes an event record.
     pub(crate) fn event(&mut self, plan: &Plan, record: &mut Record<'_>) {
         plan.see(&mut self.candidates, &self.packets, record);
     }
@@ -50,23 +50,23 @@ impl Partial {
         plan.switch(&mut self.candidates, record, cpu, next);
     }
 
-    /// The chunk ends.
+    /// Ends the chunk.
     pub(crate) fn end(&mut self) {
         self.packets = Packets::default();
     }
 
-    /// Adds what later chunks tell.
+    /// Adds later chunks.
     pub(crate) fn merge(&mut self, later: Partial) {
         self.candidates.append(later.candidates);
     }
 
-    /// Plays what is before a time; without one, everything.
+    /// Plays the event records before a time, or all.
     pub(crate) fn play(&mut self, plan: &Plan, slices: &Slices, until: Option<i64>) {
         let taken = self.candidates.take_before(until);
         self.machine.play(plan, slices, &mut self.pieces, &taken);
     }
 
-    /// What is known at the end.
+    /// The state at the end.
     pub(crate) fn into_machine(self) -> UserMachine {
         self.machine
     }

@@ -1,4 +1,4 @@
-//! What a definition means for each event class of the traces.
+//! The evaluation of a definition for each event class of the traces.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::layout::StreamLayout;
@@ -12,63 +12,63 @@ use tracebraid_language::{At, ClassField, ClassFilter, Datum};
 use crate::user::definition::{Definition, Operand};
 use crate::user::probes::has_machines;
 
-/// What is to be done.
+/// A definition, prepared for a trace set.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(super) definition: Definition,
-    /// The event classes that matter.
+    /// Event classes that rules match.
     pub(super) classes: Vec<ClassPlan>,
-    /// By trace, stream class and event class: one more than the place among the classes, or 0.
+    /// By trace, stream class and event class: index in `classes` plus 1, or 0.
     places: Vec<Vec<Vec<u32>>>,
     pub(crate) subjects: Subjects,
     needs_threads: bool,
-    /// The traces are of several machines.
+    /// True if the traces are of several machines.
     has_machines: bool,
 }
 
-/// What is followed besides what a definition says, and how it is told.
+/// State besides the definition on which attributes depend, and how machines are named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Follows {
-    /// Which threads run.
+    /// Running threads are followed.
     threads: bool,
-    /// Machines are told apart.
+    /// Machines are distinguished.
     machines: bool,
 }
 
-/// What the event records of a class do.
+/// Rules and fields of an event class.
 #[derive(Debug, Default)]
 pub(super) struct ClassPlan {
     pub(super) trace: u32,
-    /// Rules that may hold, and what decides; if nothing does, they hold.
+    /// Rules that may match, with the rest of their conditions.
     rules: Vec<(usize, ClassFilter)>,
-    /// What is kept of each event record.
+    /// Values to keep of each event record.
     getters: Vec<ClassField>,
-    /// By field of the definition: where its value is.
+    /// By field of the definition: the source of its value.
     pub(super) slots: Vec<Slot>,
 }
 
-/// Where the value of a field is.
+/// The source of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// Event records of the class do not have it.
+    /// The event class does not contain the field.
     Missing,
-    /// Among what is kept.
+    /// Index in the kept values.
     Kept(usize),
-    /// It is the thread that runs on the CPU.
+    /// The running thread of the CPU.
     Running,
-    /// It is the time.
+    /// The time of the event record.
     Time,
 }
 
-/// Rules on the event records of one class, at most: each has a bit.
+/// Maximum number of rules for an event class: each has a bit.
 const MOST_RULES: usize = 64;
 
-/// The class of what tells which thread runs: no event class has that number.
+/// Class of records of switches between threads: no event class has this number.
 pub(super) const SWITCH: u32 = u32::MAX;
 
 impl Plan {
     /// # Errors
-    /// When there are too many rules for an event, for people.
+    /// If there are too many rules for an event; a message.
     pub(crate) fn new(set: &TraceSet, definition: Definition) -> Result<Plan, String> {
         let mut plan = Plan {
             needs_threads: false,
@@ -87,7 +87,7 @@ impl Plan {
                     if class.rules.len() > MOST_RULES {
                         let name = stream.events.get(event).map_or("", |event| &event.name);
                         return Err(format!(
-                            "more than {MOST_RULES} rules are about the event {name}"
+                            "more than {MOST_RULES} rules apply to the event {name}; combine some rules"
                         ));
                     }
                     let matters = !class.rules.is_empty();
@@ -153,12 +153,12 @@ impl Plan {
         (place as usize).checked_sub(1)
     }
 
-    /// Whether event records of a class matter.
+    /// Whether rules match event records of a class.
     pub(crate) fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
         self.place(trace, stream_class, class).is_some()
     }
 
-    /// Whether any event class of a stream matters.
+    /// Whether rules match any event class of a stream.
     pub(crate) fn reads(&self, stream: StreamRef) -> bool {
         let classes = self.subjects.class(stream).and_then(|class| {
             let classes = self.places.get(stream.trace as usize)?;
@@ -167,12 +167,12 @@ impl Plan {
         classes.is_some_and(|classes| classes.iter().any(|&place| place > 0))
     }
 
-    /// Whether it must be told which thread runs.
+    /// Whether the running thread must be known.
     pub(crate) fn needs_threads(&self) -> bool {
         self.needs_threads
     }
 
-    /// What decides, besides the definition, what is known at a time.
+    /// Properties besides the definition on which the state at a time depends.
     pub(crate) fn follows(&self) -> Follows {
         Follows {
             threads: self.needs_threads,
@@ -180,7 +180,7 @@ impl Plan {
         }
     }
 
-    /// Keeps what matters of an event record.
+    /// Keeps the values of an event record that rules need.
     #[inline]
     pub(crate) fn see(&self, to: &mut Candidates, packets: &Packets, record: &mut Record<'_>) {
         let found = self.subjects.class(record.stream).and_then(|class| {
@@ -216,7 +216,7 @@ impl Plan {
         to.add((time, stream, SWITCH, 0), Some(cpu), values.into_iter());
     }
 
-    /// What in the definition is probably wrong, for people.
+    /// Probable mistakes in the definition, as messages.
     pub(crate) fn doubts(&self, set: &TraceSet) -> Vec<String> {
         let mut parts: Vec<Expr> = self
             .definition
@@ -239,7 +239,7 @@ impl Plan {
             })
         });
         let told = told.map(|(_, name)| {
-            format!("{name} is not known at events without such a context: ask thread/{{tid}}/ of the history instead")
+            format!("{name} is unknown for events without this context; query thread/TID/ of the history instead")
         });
         let idle = self
             .definition
@@ -251,9 +251,9 @@ impl Plan {
                 !of_classes.any(|(of_class, _)| of_class == rule)
             });
         let idle =
-            idle.map(|(rule, _)| format!("no event of the traces can be one of rule {}", rule + 1));
-        // A rule lists an event under the names of several tracers: only if all are missing, the
-        // rule is reported.
+            idle.map(|(rule, _)| format!("no event of the traces can match rule {}", rule + 1));
+        // A rule may list an event under the names of several tracers: it is reported only if all
+        // are missing.
         let is_of_use =
             |doubt: &Doubt| !matches!(doubt, Doubt::Event { instead, .. } if instead.is_empty());
         let of_names = tracebraid_language::doubts::of(&parts, set, Alternatives::OneOf);
@@ -269,7 +269,7 @@ impl Plan {
 }
 
 impl ClassPlan {
-    /// The rules that hold, by the bits of an event record.
+    /// The rules that match, given the bits of an event record.
     pub(super) fn rules(&self, bits: u64) -> impl Iterator<Item = usize> + '_ {
         let holds = move |bit: &usize| bits >> bit & 1 == 1;
         let rules = self.rules.iter().enumerate();
@@ -279,7 +279,7 @@ impl ClassPlan {
     }
 }
 
-/// The fields that the steps of a rule name.
+/// The fields that the steps of a rule refer to.
 fn fields(definition: &Definition, rule: usize) -> Vec<usize> {
     let mut fields = Vec::new();
     let mut one = |operand: &Operand| {

@@ -1,5 +1,5 @@
-//! What tracebraid's own probes tell (`record/probe`): spans, counters, user-level threads. It is a
-//! definition as users could write it, which is there if the traces have such events.
+//! Attributes of tracebraid's own probes (`record/probe`): spans, counters, user-level threads. The
+//! definition, in the form that users write, is added if the traces contain such events.
 
 use std::collections::HashSet;
 
@@ -8,12 +8,11 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 use crate::user::definition::Definition;
 use crate::user::rule_file;
 
-/// Event classes, and what their event records do: each part is used if its class is there. `@`
-/// stands for the machine, where there are several: a process may have the number of another
-/// machine's.
+/// Rules by event class: each part is used if its class exists. `@` stands for the machine if there
+/// are several, since machines may use the same process ids.
 const PARTS: [(&str, &str); 7] = [
     (
-        // On whatever thread a span ends, it is open where it began.
+        // The span remains open on the thread on which it began, whichever thread ends it.
         "tracebraid:span_begin",
         r#"
 [[on]]
@@ -86,10 +85,10 @@ change = [
     ),
 ];
 
-/// The machine's name, before paths.
+/// The machine's name, as the prefix of paths.
 const MACHINE: &str = "{env.hostname}/";
 
-/// Whether the traces are of several machines, as far as they tell.
+/// Whether the traces are of several machines, as far as they record it.
 pub(crate) fn has_machines(set: &TraceSet) -> bool {
     let name = |trace: &Trace| {
         let class = &trace.layout.class;
@@ -102,8 +101,7 @@ pub(crate) fn has_machines(set: &TraceSet) -> bool {
     names.len() > 1
 }
 
-/// The user's definition with the rules for probes that the traces have. `None`, if there is
-/// neither.
+/// The user's definition with the rules for probes that the traces contain. `None` without either.
 pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Option<Definition> {
     let layouts = set.traces.iter().flat_map(|trace| &trace.layout.streams);
     let events = layouts.flat_map(|stream| &stream.events);
@@ -118,12 +116,12 @@ pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Opt
         name: "probes".to_owned(),
         ..Definition::default()
     });
-    // A test says that it can be read.
+    // A test checks that the rules can be parsed.
     rule_file::extend(before, &text).ok().or(definition)
 }
 
-/// Whether an attribute of that path, with its machine or without, is the number of the thread that
-/// runs a user-level thread.
+/// Whether a path, with or without the machine, is that of the thread id of a user-level thread's
+/// carrier.
 pub(crate) fn names_thread(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     let last = (parts.next(), parts.next(), parts.next());

@@ -24,7 +24,7 @@ struct File {
     segment: Vec<Spanned<Segment>>,
 }
 
-/// Which event records.
+/// A selection of event records.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Which {
@@ -51,7 +51,7 @@ enum Names {
 }
 
 /// A change of an attribute: one of the first six. A push with a key puts its value on the lowest
-/// free place; it is taken off by the drop of that key, wherever it is.
+/// free position; the drop of that key removes it from there.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -73,7 +73,7 @@ enum Literal {
     Text(String),
 }
 
-/// Something that begins and ends.
+/// A segment with a start and an end.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Segment {
@@ -84,7 +84,7 @@ struct Segment {
     end: Which,
 }
 
-/// Reads it.
+/// Parses a definition.
 pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
     let empty = Definition {
         text: text.to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
     extend(empty, text)
 }
 
-/// Reads more rules, which come behind those of a definition.
+/// Parses more rules, which follow those of a definition.
 pub(super) fn extend(definition: Definition, text: &str) -> Result<Definition, DefinitionError> {
     let file: File = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
@@ -111,10 +111,10 @@ pub(super) fn extend(definition: Definition, text: &str) -> Result<Definition, D
         reader.segment(segment)?;
     }
     if reader.definition.rules.len() == before {
-        let message = "there is neither an [[on]] nor a [[segment]]: nothing would happen";
+        let message = "the definition has no [[on]] and no [[segment]], so nothing would happen";
         return Err(DefinitionError::at(text, text.len(), message));
     }
-    // In the order in which they stand.
+    // In the order of the text.
     reader.definition.rules[before..].sort_by_key(|rule| rule.offset);
     Ok(reader.definition)
 }
@@ -129,7 +129,7 @@ impl Reader<'_> {
         DefinitionError::at(self.text, at.start, message)
     }
 
-    /// Where the content of a string begins.
+    /// Offset of the content of a string literal.
     fn content(&self, at: &Range<usize>) -> usize {
         let written = self.text.get(at.clone()).unwrap_or_default();
         let quotes = match written {
@@ -151,12 +151,12 @@ impl Reader<'_> {
         })
     }
 
-    /// A path: not empty, and without empty parts.
+    /// Parses a path: not empty, and without empty parts.
     fn path(&mut self, text: &Spanned<String>, lets: &Lets) -> Result<Template, DefinitionError> {
         let path = text.get_ref();
         if path.is_empty() || path.split('/').any(str::is_empty) {
             let message =
-                "a path has parts, none of them empty, with / between them: requests/{id}/state";
+                "a path consists of non-empty parts separated by /, such as requests/{id}/state";
             return Err(self.error(&text.span(), message));
         }
         self.template(text, lets)
@@ -175,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The expression that chooses event records.
+    /// The condition that selects event records.
     fn when(
         &mut self,
         events: Option<Names>,
@@ -193,7 +193,7 @@ impl Reader<'_> {
         if is_any {
             return Err(self.error(
                 at,
-                "no event is named: event = \"NAME\", or when = \"NAME && ...\"",
+                "no event is named; add event = \"NAME\" or when = \"NAME && ...\"",
             ));
         }
         let named = |names: Vec<String>| {
@@ -207,7 +207,7 @@ impl Reader<'_> {
         let mut parts: Vec<Expr> = names.map(named).into_iter().collect();
         if let Some(when) = when {
             let no_times = |_: &str| {
-                Err("times are not compared here: --from and --to of a query are".to_owned())
+                Err("a rule cannot compare times; use --from and --to of a query".to_owned())
             };
             let parsed = tracebraid_language::parse_noting(when.get_ref(), &no_times);
             let place = self.content(&when.span());
@@ -227,13 +227,13 @@ impl Reader<'_> {
         let on = on.into_inner();
         let mut lets = Lets::new();
         for (name, path) in on.lets {
-            // Those before it in the alphabet are known to it.
+            // A path may use the names that precede its own alphabetically.
             let path = self.path(&path, &lets)?;
             lets.push((name, path));
         }
         let when = self.when(on.event, on.when.as_ref(), &at)?;
         if on.change.is_empty() {
-            return Err(self.error(&at, "nothing changes"));
+            return Err(self.error(&at, "the rule has no changes"));
         }
         let mut steps = Vec::new();
         for change in on.change {
@@ -276,7 +276,7 @@ impl Reader<'_> {
         let deeds = [&set, &add, &clear, &push, &pop, &drop];
         let mut named = deeds.into_iter().flatten();
         let (Some(path), None) = (named.next(), named.next()) else {
-            let message = "a change has one of set, add, clear, push, pop and drop";
+            let message = "a change needs exactly one of set, add, clear, push, pop and drop";
             return Err(self.error(&at, message));
         };
         let path = self.path(path, lets)?;
@@ -314,7 +314,7 @@ impl Reader<'_> {
         Ok(RuleStep::Change { path, deed })
     }
 
-    /// A segment is two rules.
+    /// Translates a segment into two rules.
     fn segment(&mut self, segment: Spanned<Segment>) -> Result<(), DefinitionError> {
         let at = segment.span();
         let segment = segment.into_inner();
@@ -393,7 +393,7 @@ end = { event = ["app:request_end", "app:request_failed"], when = "id > 0" }
         assert!(note.contains("`y` for `$evt.y`"), "{note}");
     }
 
-    /// A condition as in a filter, without an `event` beside it.
+    /// A condition as in a filter, without `event`.
     #[test]
     fn a_condition_may_name_the_event() {
         let rule = |which: &str| {

@@ -1,4 +1,4 @@
-//! Templates as users write them: text with names of fields, or of values, in braces:
+//! Templates as users write them: text with names of fields, or of attributes' values, in braces:
 //! `requests/{id}/state`.
 
 use tracebraid_language::OldForms;
@@ -6,13 +6,13 @@ use tracebraid_language::ast::{Field, Where};
 
 use crate::user::definition::{Definition, Operand, Part, Template};
 
-/// Names that a rule gives to what attributes are.
+/// Names that a rule gives to values of attributes.
 pub(crate) type Lets = Vec<(String, Template)>;
 
-/// Reads a template. `{{` and `}}` stand for braces.
+/// Parses a template. `{{` and `}}` stand for braces.
 ///
 /// # Errors
-/// With the byte in the text of what cannot be understood.
+/// The byte offset of the error in the text, and a message.
 pub(crate) fn parse(
     text: &str,
     definition: &mut Definition,
@@ -36,13 +36,13 @@ pub(crate) fn parse(
         if behind.starts_with('}') {
             return Err((
                 offset,
-                "this brace closes nothing; }} stands for a brace".to_owned(),
+                "this brace closes nothing; write }} for a brace in the text".to_owned(),
             ));
         }
         let Some(end) = behind.find('}') else {
             return Err((
                 offset,
-                "this brace is not closed; {{ stands for a brace".to_owned(),
+                "this brace is not closed; write {{ for a brace in the text".to_owned(),
             ));
         };
         if !plain.is_empty() {
@@ -76,14 +76,14 @@ pub(crate) fn operand(
 
 /// The field that a name stands for, as in filters.
 pub(crate) fn field(name: &str) -> Result<(Field, OldForms), String> {
-    // As filters read it, so that a name means the same everywhere.
+    // Parsed as in a filter, so that a name means the same everywhere.
     match tracebraid_language::parse_noting(&format!("has({name})"), &|_| Ok(())) {
         Ok((tracebraid_language::Expr::Has(field), old)) => Ok((field, old)),
-        _ => Err(format!("`{name}` is not the name of a field")),
+        _ => Err(format!("`{name}` is not a field name")),
     }
 }
 
-/// The member of that name, wherever it is.
+/// The member with that name, in any scope.
 pub(crate) fn member(name: &str) -> Field {
     Field::Path(
         Where::Anywhere,

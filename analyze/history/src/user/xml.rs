@@ -1,8 +1,9 @@
 //! Definitions in the XML of Trace Compass's data-driven analyses: state providers with event
 //! handlers.
 //!
-//! Facts about it are from its documentation (Trace Compass User Guide, "Data driven analysis").
-//! Patterns and their automata, mapping groups and scripts are refused, and views are passed over.
+//! Facts about the format are from its documentation (Trace Compass User Guide, "Data driven
+//! analysis"). Patterns and their automata, mapping groups and scripts are refused; views are
+//! ignored.
 
 use std::collections::HashMap;
 
@@ -17,14 +18,14 @@ use crate::user::definition::{
 use crate::user::error::DefinitionError;
 use crate::user::template;
 
-/// Why an automaton is refused.
-const PATTERN: &str = "patterns, with their automata (fsm), are not read; what is read is stateProvider, with definedValue, \
-                       location and eventHandler: state changes say the same step by step";
+/// Message for an automaton.
+const PATTERN: &str = "patterns with automata (fsm) are not supported, only stateProvider with definedValue, location and \
+                       eventHandler; express the automaton as state changes";
 
 /// Nesting deeper than this is refused.
 const DEPTH: usize = 100;
 
-/// Reads it.
+/// Parses a definition.
 pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
     let document = Document::parse(text).map_err(|error| {
         let pos = error.pos();
@@ -56,15 +57,16 @@ pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
         match node.tag_name().name() {
             "stateProvider" => reader.provider(node)?,
             "pattern" => return Err(reader.error(node, PATTERN)),
-            // Views are for whoever draws.
+            // Views only affect display.
             name if name.ends_with("View") => {}
             _ => {
-                return Err(reader.unknown(node, "tmfxml", "stateProvider; views are passed over"));
+                return Err(reader.unknown(node, "tmfxml", "stateProvider (views are ignored)"));
             }
         }
     }
     if reader.definition.rules.is_empty() {
-        let message = "there is no stateProvider with an eventHandler: nothing would happen";
+        let message =
+            "the definition has no stateProvider with an eventHandler, so nothing would happen";
         return Err(DefinitionError::at(text, 0, message));
     }
     Ok(reader.definition)
@@ -96,11 +98,11 @@ impl Reader<'_> {
         let name = node.tag_name().name();
         self.error(
             node,
-            format!("`{name}` is not read within {within}, only {accepted}"),
+            format!("`{name}` is not supported within {within}, only {accepted}"),
         )
     }
 
-    /// Refuses elements within one that are not among those.
+    /// Refuses child elements other than the accepted ones.
     fn only(&self, node: Node<'_, '_>, accepted: &[&str]) -> Read<()> {
         let other = elements(node).find(|part| !accepted.contains(&part.tag_name().name()));
         match other {
@@ -117,13 +119,15 @@ impl Reader<'_> {
         node.attribute(name).ok_or_else(missing)
     }
 
-    /// A text in which `$NAME` stands for a defined value.
+    /// Replaces `$NAME` by the defined value of that name.
     fn defined(&self, node: Node<'_, '_>, text: &str) -> Read<String> {
         match text.strip_prefix('$') {
             None => Ok(text.to_owned()),
             Some(name) => {
                 let value = self.values.get(name).cloned();
-                value.ok_or_else(|| self.error(node, format!("no definedValue is called {name}")))
+                value.ok_or_else(|| {
+                    self.error(node, format!("there is no definedValue named {name}"))
+                })
             }
         }
     }
@@ -173,7 +177,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// With a condition, or without one.
+    /// A state change, with or without a condition.
     fn change(&mut self, change: Node<'_, '_>, steps: &mut Vec<RuleStep>) -> Read<()> {
         let Some(condition) = elements(change).find(|node| is(*node, "if")) else {
             let own = elements(change)
@@ -203,7 +207,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// All conditions in it hold.
+    /// The conjunction of all conditions in an element.
     fn all(&mut self, node: Node<'_, '_>, depth: usize) -> Read<Condition> {
         Ok(Condition::And(self.conditions(node, depth)?))
     }
@@ -221,7 +225,7 @@ impl Reader<'_> {
 
     fn condition(&mut self, node: Node<'_, '_>, depth: usize) -> Read<Condition> {
         if depth > DEPTH {
-            return Err(self.error(node, "this is nested too deeply"));
+            return Err(self.error(node, "the element is nested too deeply"));
         }
         match node.tag_name().name() {
             "and" => self.all(node, depth),
@@ -232,7 +236,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Of an attribute or a field with a value, or of two values.
+    /// A comparison of an attribute or a field with a value, or of two values.
     fn comparison(&mut self, node: Node<'_, '_>) -> Read<Condition> {
         self.only(node, &["field", "stateAttribute", "stateValue"])?;
         let operator = match node.attribute("operator").unwrap_or("eq") {
@@ -263,33 +267,30 @@ impl Reader<'_> {
         let [left, right] = <[Option<Operand>; 2]>::try_from(values).map_err(|_| {
             self.error(
                 node,
-                "a condition compares two: stateAttributes or a field, and a stateValue",
+                "a condition compares stateAttributes or a field with a stateValue",
             )
         })?;
         match (left, right) {
             (Some(left), Some(right)) => Ok(Condition::Compare(left, operator, right)),
-            // Null is compared with: whether there is a value.
+            // A comparison with null tests whether there is a value.
             (Some(one), None) | (None, Some(one)) => {
                 let has = Condition::Has(one);
                 Ok(match operator {
                     Operator::NotEqual => has,
                     Operator::Equal => Condition::Not(Box::new(has)),
                     _ => {
-                        return Err(self.error(
-                            node,
-                            "null is neither less nor more: compare it by eq or ne",
-                        ));
+                        return Err(self.error(node, "null has no order; compare it with eq or ne"));
                     }
                 })
             }
-            (None, None) => Err(self.error(node, "null is compared with null")),
+            (None, None) => Err(self.error(node, "both sides of the comparison are null")),
         }
     }
 
-    /// The path of the attributes right below a node, and whether there are any.
+    /// The path of the attributes that are children of an element, and whether there are any.
     fn path(&mut self, node: Node<'_, '_>, depth: usize) -> Read<(Template, bool)> {
         if depth > DEPTH {
-            return Err(self.error(node, "this is nested too deeply"));
+            return Err(self.error(node, "the element is nested too deeply"));
         }
         let mut parts: Vec<Part> = Vec::new();
         for attribute in elements(node).filter(|node| is(*node, "stateAttribute")) {
@@ -315,7 +316,7 @@ impl Reader<'_> {
             "location" => {
                 let known = self.locations.get(value).cloned();
                 known
-                    .ok_or_else(|| self.error(node, format!("no location is called {value}")))?
+                    .ok_or_else(|| self.error(node, format!("there is no location named {value}")))?
                     .0
             }
             "null" => Vec::new(),
@@ -323,18 +324,18 @@ impl Reader<'_> {
                 return Err(self.error(
                     node,
                     format!(
-                        "attributes of type `{other}` are not read, only constant, eventField, eventName, query, location, null"
+                        "attributes of type `{other}` are not supported, only constant, eventField, eventName, query, location, null"
                     ),
                 ));
             }
         })
     }
 
-    /// A value; none is null.
+    /// A value; `None` for null.
     fn value(&mut self, node: Node<'_, '_>) -> Read<Option<Operand>> {
         for refused in ["mappingGroup", "forcedType", "update"] {
             if node.has_attribute(refused) {
-                return Err(self.error(node, format!("`{refused}` is not read")));
+                return Err(self.error(node, format!("`{refused}` is not supported")));
             }
         }
         let value = node.attribute("value").unwrap_or_default();
@@ -342,8 +343,9 @@ impl Reader<'_> {
             kind @ ("int" | "long") => {
                 let text = self.defined(node, value)?;
                 let number = text.parse::<i64>();
-                let number =
-                    number.map_err(|_| self.error(node, format!("`{text}` is no {kind}")))?;
+                let number = number.map_err(|_| {
+                    self.error(node, format!("`{text}` is not a number of type {kind}"))
+                })?;
                 Operand::Constant(Datum::Integer(number.into()))
             }
             "string" => Operand::Constant(Datum::text(self.defined(node, value)?.as_bytes())),
@@ -358,14 +360,14 @@ impl Reader<'_> {
                 return Err(self.error(
                     node,
                     format!(
-                        "values of type `{other}` are not read, only int, long, string, null, delete, eventField, eventName, query"
+                        "values of type `{other}` are not supported, only int, long, string, null, delete, eventField, eventName, query"
                     ),
                 ));
             }
         }))
     }
 
-    /// Attributes and a value that stand in a node: the change.
+    /// The change that the attributes and the value in an element describe.
     fn deed(&mut self, node: Node<'_, '_>) -> Read<RuleStep> {
         let known = |part: &Node<'_, '_>| is(*part, "stateAttribute") || is(*part, "stateValue");
         if let Some(other) = elements(node).find(|part| !known(part)) {
@@ -406,8 +408,8 @@ impl Reader<'_> {
     }
 }
 
-/// The field of that name: `cpu`, `timestamp`, contexts as `context._NAME`, or members with points
-/// between them.
+/// The field with that name: `cpu`, `timestamp`, contexts as `context._NAME`, or members separated
+/// by dots.
 fn field_of(name: &str) -> Field {
     match name {
         "cpu" => Field::Cpu,
@@ -488,7 +490,7 @@ mod tests {
     fn what_is_not_read_is_named_with_its_place() {
         let cases = [
             ("<stateChange><then/></stateChange>", (5, 44), "stateValue"),
-            ("<action/>", (5, 31), "`action` is not read"),
+            ("<action/>", (5, 31), "`action` is not supported"),
             (
                 "<stateChange><stateAttribute type=\"self\"/></stateChange>",
                 (5, 44),

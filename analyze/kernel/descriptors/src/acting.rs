@@ -1,4 +1,4 @@
-//! Acts that decide which process each thread belongs to, and which table of descriptors it has.
+//! Acts that decide the process and the table of descriptors of each thread.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) struct Acting<'a> {
     pub(crate) numbered: &'a mut i32,
     /// Effects of the acts, in order.
     pub(crate) effects: &'a mut Vec<Effect>,
-    /// Returns true if no descriptor in a table is known to be open; without it, an act that
+    /// Returns true if no descriptor in a table is known to be open. Without it, an act that
     /// depends on that is [`Unclear`].
     pub(crate) is_empty: Option<&'a dyn Fn(ThreadKey) -> bool>,
 }
@@ -68,8 +68,8 @@ impl Acting<'_> {
         }
     }
 
-    /// A thread changes the contents of its table, now or later. One call for each thread is
-    /// enough.
+    /// Records that a thread changes the contents of its table, now or later. One call for each
+    /// thread is enough.
     pub(crate) fn touched(&mut self, thread: ThreadKey) {
         self.set_touched(thread);
         let table = self.belonging(thread).table;
@@ -79,8 +79,8 @@ impl Acting<'_> {
     }
 
     fn touch(&mut self, table: ThreadKey) {
-        // Tables with numbers that are not those of threads are never looked up, and there may be
-        // many of them.
+        // Tables whose numbers are not ids of threads are never looked up, and there may be many of
+        // them.
         if table.tid >= ThreadKey::UNKNOWN {
             self.set_touched(table);
         }
@@ -93,7 +93,7 @@ impl Acting<'_> {
         }
     }
 
-    /// True if all that is known of the contents of the table was copied from another table.
+    /// True if the contents of the table, as far as known, were all copied from another table.
     pub(crate) fn is_untouched(&self, table: ThreadKey) -> bool {
         let entry = self.threads.find(table);
         entry.is_none_or(|entry| !entry.is_touched)
@@ -102,7 +102,7 @@ impl Acting<'_> {
     /// Returns a new table that no thread has.
     fn unused(&mut self, thread: ThreadKey) -> ThreadKey {
         *self.numbered = self.numbered.saturating_add(1);
-        // Numbers below 0 are not those of threads; the first of them stands for all unknown
+        // Negative numbers are not ids of threads; the first negative number stands for all unknown
         // threads.
         thread.with(ThreadKey::UNKNOWN - *self.numbered)
     }
@@ -160,8 +160,8 @@ impl Acting<'_> {
         let child = parent.with(child);
         let maker = self.threads.get(parent);
         let from = maker.belonging.unwrap_or_else(|| Belonging::alone(parent));
-        // The recorded call may have failed, and the record of the call that made the child may be
-        // lost.
+        // The recorded call may have failed, and the record of the call that created the thread may
+        // be lost.
         let how = maker.cloning.take();
         let how = how.filter(|how| child_pid.is_none_or(|pid| (pid != child.tid) == how.process));
         let same_process = how.is_some_and(|how| how.process);
@@ -230,8 +230,8 @@ impl Acting<'_> {
         self.threads.get(table).users.others += 1;
     }
 
-    /// State dump: the table of the process is at `address`. If nothing is known yet of the
-    /// process, and another process has the same address, both share the table.
+    /// State dump: the table of the process is at `address`. If the process has no recorded
+    /// belonging or descriptors, and another process has the same address, both share the table.
     fn table(&mut self, process: ThreadKey, time: i64, address: i64) -> Result<(), Unclear> {
         let has_belonging = self
             .threads

@@ -1,4 +1,4 @@
-//! Acts of a slice, followed before it is played: which thread has which table.
+//! Acts of a slice, followed before the slice is played: they decide the tables of threads.
 
 use tracebraid_follow::ThreadKey;
 
@@ -8,16 +8,15 @@ use crate::descriptors::Descriptors;
 use crate::members::Members;
 use crate::shared::Shared;
 
-/// A thread, a time in nanoseconds from the origin, and an act that decides which thread has which
-/// table; `None` if the act is unknown.
+/// A thread, a time in nanoseconds from the origin, and an act that decides the tables of threads;
+/// `None` if the act is unknown.
 pub type ThreadAct = (ThreadKey, i64, Option<Act>);
 
 /// Index of the first act whose effect depends on the contents of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnclearAct(pub usize);
 
-/// Effects of the acts in a slice on which thread has which table, known before the slice is
-/// played.
+/// Effects of a slice's acts on the tables of threads, known before the slice is played.
 #[derive(Debug)]
 pub struct Ahead {
     pub(crate) start: Shared<Members>,
@@ -26,12 +25,13 @@ pub struct Ahead {
 }
 
 impl<K: Held> Descriptors<K> {
-    /// Applies the next acts as far as they decide which thread has which table; a
+    /// Applies the next acts as far as they decide the tables of threads; a
     /// [`Sliced`](crate::Sliced) follows the contents of tables. An [`Act::Touch`] by a thread must
     /// precede its first change of the contents of its table.
     ///
     /// # Errors
-    /// If an effect cannot be determined without the contents of tables: the index of its act. No act is applied then.
+    /// If an effect cannot be determined without the contents of tables, returns the index of its
+    /// act. No act is applied then.
     pub fn look_ahead(&mut self, acts: &[ThreadAct]) -> Result<Ahead, UnclearAct> {
         if acts.is_empty() {
             return Ok(self.nothing_ahead());
@@ -86,8 +86,8 @@ fn effects(
     Ok(effects)
 }
 
-/// Whether the effect of an act may depend on what is in tables: those that say which process a
-/// thread belongs to may.
+/// Whether the effect of an act may depend on the contents of tables, as for acts that name the
+/// process of a thread.
 fn is_in_doubt(act: &Option<Act>) -> bool {
     let clear = matches!(
         act,

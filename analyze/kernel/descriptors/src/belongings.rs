@@ -1,4 +1,4 @@
-//! Which process each thread belongs to, and which table of descriptors it has.
+//! The process and the table of descriptors of each thread.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::earlier::{Earlier, Past};
 use crate::members::Members;
 use crate::shared::Shared;
 
-/// Which process a thread belongs to, and which table it has, from a time on.
+/// Process and table of a thread from `since` on, in nanoseconds from the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Belonging {
     pub(crate) since: i64,
     pub(crate) pid: i32,
     pub(crate) table: i32,
-    /// Process and table of the thread that made it, as long as nothing tells whether it has the
-    /// same.
+    /// Process and table of the creating thread, as long as no record shows whether the new thread
+    /// shares them.
     pub(crate) maker: Option<(i32, i32)>,
 }
 
@@ -32,7 +32,7 @@ impl Belonging {
         }
     }
 
-    /// That of a thread of which nothing is known: it is alone in its process.
+    /// Belonging of a thread without records: the only thread of its process.
     pub(crate) fn alone(thread: ThreadKey) -> Belonging {
         Belonging {
             since: i64::MIN,
@@ -47,9 +47,9 @@ impl Belonging {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ThreadEntry {
     pub(crate) belonging: Option<Belonging>,
-    /// Latest of its earlier belongings.
+    /// Latest of the thread's earlier belongings.
     pub(crate) before: Past,
-    /// What it is about to make.
+    /// How the thread is about to create another thread.
     pub(crate) cloning: Option<Sharing>,
     /// The contents of the table may be known from a source other than a copy of another table.
     pub(crate) is_touched: bool,
@@ -57,104 +57,101 @@ pub(crate) struct ThreadEntry {
     pub(crate) users: Users,
 }
 
-/// Who has a table.
+/// Users of a table.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Users {
-    /// Threads that are known to have it, but for one.
+    /// Number of threads known to have the table, minus one.
     pub(crate) others: u32,
-    /// Some of them are of other processes.
+    /// Some of the users belong to other processes.
     pub(crate) shared: bool,
-    /// The process whose id it has as its own has another one by now.
+    /// The process whose id is the table's number has another table by now.
     pub(crate) lent: bool,
 }
 
-/// Something that decides which thread has which table.
+/// An act that decides the tables of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Act {
-    /// What is in the thread's table changes, perhaps. Looking ahead needs one before each thread's
-    /// first change.
+    /// The contents of the thread's table may change. Looking ahead needs this act before each
+    /// thread's first change.
     Touch,
-    /// The thread is about to make another one. Nothing where the trace does not tell how.
+    /// The thread is about to create another thread; `None` if the trace does not show how.
     Cloning(Option<Sharing>),
-    /// The thread gets a copy of its table for itself, if others have it too.
+    /// The thread gets a copy of its table for itself if other threads have the table too.
     Unshare,
-    /// The thread makes another one. If nothing tells its process, it is taken for a process of its
-    /// own.
+    /// The thread creates another thread. Without a recorded process, the new thread becomes a
+    /// process of its own.
     Fork {
-        /// Its id.
+        /// Id of the new thread.
         child: i32,
-        /// Its process, if that is told.
+        /// Process of the new thread, if recorded.
         child_pid: Option<i32>,
-        /// The process of the thread that makes it, if that is told.
+        /// Process of the creating thread, if recorded.
         parent_pid: Option<i32>,
     },
-    /// The thread executes a program: what its process shared with other processes it shares no
-    /// more.
+    /// The thread executes a program: its process no longer shares its table with other processes.
     Exec,
-    /// The thread ends. With the last thread that has a table everything in it is closed.
+    /// The thread ends. When the last thread of a table ends, all its descriptors are closed.
     End,
-    /// The thread turns out to belong to a process, and that to have its table at an address, as a
-    /// state dump tells.
+    /// According to a state dump, the thread belongs to a process whose table is at an address.
     Member {
-        /// The process.
+        /// Id of the process.
         pid: i32,
-        /// Address of its table.
+        /// Address of the table.
         table: Option<i64>,
     },
-    /// State dump: a process, or whoever has the table, has a descriptor.
+    /// State dump: a process, or the owner of a table, has a descriptor.
     Holds(Holder),
 }
 
-/// Who has a descriptor, as a state dump tells it.
+/// Owner of a descriptor in a state dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Holder {
-    /// That process.
+    /// The process with this id.
     Process(i32),
-    /// Whoever has the table at that address.
+    /// The process whose table is at this address.
     Table(i64),
 }
 
-/// What comes of an [`Act`].
+/// Effect of an [`Act`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// A thread belongs to a process, and has a table, from now on.
+    /// A thread belongs to a process and has a table from now on.
     Belongs(ThreadKey, Belonging),
     /// A table becomes a copy of another one.
     Copied { from: ThreadKey, to: ThreadKey },
-    /// What is to be closed at exec is closed in that table.
+    /// Descriptors of the table that are flagged close-on-exec are closed.
     Executed(ThreadKey),
-    /// Everything in that table is closed.
+    /// All descriptors of the table are closed.
     Closed(ThreadKey),
-    /// What a thread seemed to have alone, since that time, is its process's.
+    /// Descriptors that a thread seemed to have alone since `since` belong to its process.
     Moved {
         from: ThreadKey,
         to: ThreadKey,
         since: i64,
     },
-    /// Nobody has that table any more, which was never filled.
+    /// The table, which was never filled, has no users any more.
     Left(ThreadKey),
-    /// The descriptor of a state dump is in that table.
+    /// The descriptor of a state dump is in this table.
     Held(ThreadKey),
 }
 
-/// It cannot be said what comes of an [`Act`] without knowing what is in tables.
+/// The effect of an [`Act`] cannot be determined without the contents of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unclear;
 
-/// Which process each thread belongs to, and which table it has. Takes a few dozen bytes a thread
-/// that was met.
+/// The process and the table of each thread. Takes a few dozen bytes per known thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Belongings {
     pub(crate) threads: Shared<Members>,
     pub(crate) earlier: Earlier,
-    /// Processes by trace and address of their table, in the state dump.
+    /// Processes by trace and address of their table, from state dumps.
     pub(crate) addresses: BTreeMap<u32, BTreeMap<i64, i32>>,
-    /// How many tables have negative numbers.
+    /// Number of tables with negative numbers.
     pub(crate) numbered: i32,
 }
 
 impl Belongings {
-    /// Whether acts can lead to this value: then nothing in it overflows.
+    /// Whether acts can have produced this value. A sound value causes no overflow.
     pub(crate) fn is_sound(&self) -> bool {
         const MOST: usize = 1 << 30;
         let are_few = |entry: &ThreadEntry| (entry.users.others as usize) < MOST;
@@ -164,12 +161,12 @@ impl Belongings {
             && self.threads.entries().all(are_few)
     }
 
-    /// What a thread belongs to now.
+    /// Current process and table of a thread.
     pub(crate) fn belonging(&self, thread: ThreadKey) -> Belonging {
         self.threads.belonging(thread)
     }
 
-    /// Belongings of a thread that are not forgotten, latest first.
+    /// Belongings of a thread that have not been forgotten, latest first.
     fn all(&self, thread: ThreadKey) -> impl Iterator<Item = Belonging> {
         let entry = self.threads.find(thread);
         let now = entry.and_then(|entry| entry.belonging);
@@ -177,7 +174,7 @@ impl Belongings {
         now.into_iter().chain(before.into_iter().flatten())
     }
 
-    /// The table of a thread at a time, and when it gets another one.
+    /// The table of a thread at a time, and the time at which it gets another one.
     pub(crate) fn table_at(&self, thread: ThreadKey, time: i64) -> (ThreadKey, Option<i64>) {
         let mut next = None;
         for belonging in self.all(thread) {
@@ -189,7 +186,7 @@ impl Belongings {
         (thread, next)
     }
 
-    /// Whether a thread had that table at all times after one.
+    /// Whether a thread has had `table` at all times after `time`.
     pub(crate) fn had_since(&self, thread: ThreadKey, table: ThreadKey, time: i64) -> bool {
         let mut later = self
             .all(thread)
@@ -213,7 +210,7 @@ impl Belongings {
         }
     }
 
-    /// Forgets what was before a time for which nobody will ask any more.
+    /// Forgets belongings that ended at or before `before`; they must not be looked up any more.
     pub(crate) fn forget(&mut self, before: i64) {
         self.earlier.forget(before);
     }

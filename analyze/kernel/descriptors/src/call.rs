@@ -1,52 +1,53 @@
-//! Calls: an entry and its exit.
+//! System calls on descriptors: entries and exits.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::change::CLONE_FILES;
 
-/// A call that has begun. Many wait at a time: only what its exit needs of the arguments is kept.
+/// A system call that has begun. Many are open at a time, so only the arguments that the exit needs
+/// are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
-    /// When it begins, in nanoseconds from the origin.
+    /// Begin time, in nanoseconds from the origin.
     pub time: i64,
-    /// Descriptors that it names: reads from (or its only one) and writes to.
+    /// Descriptors of the call: first the source (or the only descriptor), second the target.
     pub fds: (i32, i32),
-    /// Which call.
+    /// Number of the system call.
     pub call: Syscall,
-    /// Its effect on descriptors.
+    /// Effect on descriptors.
     pub deed: Deed,
-    /// Type of the descriptors that it makes.
+    /// Type of the descriptors that the call creates.
     pub kind: FdType,
-    /// They are closed at exec, or are to be.
+    /// The descriptors are, or become, close-on-exec.
     pub cloexec: bool,
 }
 
-/// What a call does to descriptors, as far as its entry tells.
+/// Effect of a call on descriptors, as far as its entry shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Deed {
     /// Moves bytes.
     Io,
-    /// Makes one.
+    /// Creates a descriptor.
     Make,
-    /// Makes two.
+    /// Creates two descriptors.
     MakePair,
-    /// Makes one from a socket.
+    /// Creates a descriptor from a listening socket.
     Accept,
-    /// Copies one to a number that the kernel chooses.
+    /// Copies a descriptor to a number that the kernel chooses.
     Duplicate,
-    /// Copies one to a given number.
+    /// Copies a descriptor to a given number.
     DuplicateTo,
-    /// Sets or clears the flag of one.
+    /// Sets or clears the close-on-exec flag of a descriptor.
     Flag,
-    /// Gets a copy of those that it shares.
+    /// Replaces a shared table by a copy of it.
     Unshare,
-    /// None of these.
+    /// No effect on descriptors.
     Nothing,
 }
 
 impl Deed {
-    /// All, in their order.
+    /// All effects, in declaration order.
     pub const ALL: [Deed; 9] = [
         Deed::Io,
         Deed::Make,
@@ -60,26 +61,26 @@ impl Deed {
     ];
 }
 
-/// The end of a call.
+/// The end of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    /// Its result: below 0 an error.
+    /// Result; negative for an error.
     pub result: i64,
-    /// The two descriptors that the call made, or [`Exit::NO_PAIR`].
+    /// The two descriptors that the call created, or [`Exit::NO_PAIR`].
     pub pair: (i32, i32),
-    /// `None`: whatever call is open.
+    /// Number of the system call; `None` matches any open call.
     pub call: Option<Syscall>,
-    /// Type of a socket by the address family of its peer, if that is told.
+    /// Type of a socket by the address family of its peer, if recorded.
     pub peer: Option<FdType>,
-    /// True if calls that end here and now are asked for.
+    /// True if calls that end at this time and CPU are selected.
     pub counts: bool,
 }
 
 impl Exit {
-    /// Of a call that made no two descriptors.
+    /// For a call that did not create two descriptors.
     pub const NO_PAIR: (i32, i32) = (NO_FD, NO_FD);
 
-    /// Whether it may be the end of a call that makes or changes descriptors.
+    /// Whether the exit may belong to a call that creates or changes descriptors.
     pub fn may_change(&self) -> bool {
         use Action::*;
         let changes = |action| {
@@ -100,12 +101,12 @@ impl Exit {
     }
 }
 
-/// No descriptor.
+/// Stands for no descriptor.
 pub const NO_FD: i32 = -1;
 
-/// A descriptor; what is none becomes [`NO_FD`].
+/// Converts an argument to a descriptor; values outside of `i32` become [`NO_FD`].
 pub fn descriptor(argument: i64) -> i32 {
-    // Tracers give it as `unsigned int`, `int` or `unsigned long`.
+    // Tracers record it as `unsigned int`, `int` or `unsigned long`.
     i32::try_from(argument).unwrap_or(NO_FD)
 }
 
@@ -117,8 +118,8 @@ const F_DUPFD_CLOEXEC: i64 = 1030;
 const FD_CLOEXEC: i64 = 1;
 
 impl Open {
-    /// A call whose arguments, as [`Action`] describes them, are `None` where the tracer did not
-    /// record them.
+    /// A call with its arguments by position, as [`Action`] describes them; `None` for arguments
+    /// that the tracer did not record.
     pub fn new(call: Syscall, time: i64, argument: &mut dyn FnMut(usize) -> Option<i64>) -> Open {
         let action = call.action();
         if action.is_io() {
@@ -136,7 +137,7 @@ impl Open {
         open
     }
 
-    /// One that moves bytes.
+    /// A call that moves bytes.
     #[inline(always)]
     pub fn io(
         call: Syscall,
@@ -163,7 +164,7 @@ impl Open {
         }
     }
 
-    /// Of a call that moves no bytes.
+    /// Decodes a call that moves no bytes.
     fn changes(&mut self, action: Action, argument: &mut dyn FnMut(usize) -> Option<i64>) {
         let socket = |family: Option<i64>| family.map_or(FdType::Socket, FdType::of_family);
         let has = |flags: Option<i64>, mask: i64| flags.is_some_and(|flags| flags & mask != 0);
@@ -200,7 +201,7 @@ impl Open {
         }
     }
 
-    /// True if its loss is to be told.
+    /// True if the call moves bytes.
     pub fn is_io(&self) -> bool {
         self.deed == Deed::Io
     }

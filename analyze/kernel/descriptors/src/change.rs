@@ -5,83 +5,83 @@ use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::call::{Deed, Exit, NO_FD, Open, descriptor};
 
-/// A change of descriptors. What was there before under the same number is gone.
+/// A change of descriptors. The previous file of the same descriptor number is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change<K = FdType> {
-    /// A descriptor of that type; is it closed at exec?
+    /// A descriptor is created.
     Opened {
-        /// Its number.
+        /// Number of the descriptor.
         fd: i32,
-        /// What it is.
+        /// The file of the descriptor.
         kind: K,
-        /// It is closed at exec.
+        /// The descriptor is close-on-exec.
         cloexec: bool,
     },
-    /// Two of them.
+    /// Two descriptors are created.
     Pair {
-        /// Their numbers.
+        /// Numbers of the descriptors.
         fds: (i32, i32),
-        /// What they are.
+        /// The file of both descriptors.
         kind: K,
-        /// They are closed at exec.
+        /// The descriptors are close-on-exec.
         cloexec: bool,
     },
-    /// A connection from a listening socket; the family of the peer tells its type, if known.
+    /// A connection from a listening socket. Its type follows from the family of the peer, if
+    /// recorded.
     Accepted {
-        /// Its number.
+        /// Number of the descriptor.
         fd: i32,
         /// The listening socket.
         from: i32,
-        /// What it is, if that is known.
+        /// The file of the descriptor, if known.
         kind: Option<K>,
-        /// It is closed at exec.
+        /// The descriptor is close-on-exec.
         cloexec: bool,
     },
-    /// A copy.
+    /// A descriptor is copied.
     Duplicated {
-        /// Of that number.
+        /// Number of the source.
         from: i32,
-        /// Its own number.
+        /// Number of the copy.
         to: i32,
-        /// It is closed at exec.
+        /// The copy is close-on-exec.
         cloexec: bool,
     },
-    /// Only the flag.
+    /// Only the close-on-exec flag changes.
     CloseOnExec {
-        /// Its number.
+        /// Number of the descriptor.
         fd: i32,
-        /// It is closed at exec from now on.
+        /// The new value of the flag.
         cloexec: bool,
     },
-    /// Closed.
+    /// A descriptor is closed.
     Closed {
-        /// Its number.
+        /// Number of the descriptor.
         fd: i32,
     },
-    /// All from the first to the last are closed, or get the flag; in a copy of its own, where
-    /// others had the same.
+    /// A range of descriptors is closed or flagged, in a copy of the table if `unshared`.
     Range {
-        /// The first one.
+        /// First number of the range.
         first: i64,
-        /// The last one.
+        /// Last number of the range, inclusive.
         last: i64,
-        /// They get the flag.
+        /// The descriptors are flagged close-on-exec instead of closed.
         only_flag: bool,
-        /// The thread gets a copy of its own before that.
+        /// A shared table is replaced by a copy first.
         unshared: bool,
     },
-    /// The thread is about to make another one. Nothing where the trace does not tell how.
+    /// The thread is about to create another thread; `None` if the trace does not show how.
     Cloning(Option<Sharing>),
-    /// The thread has a copy of its own.
+    /// A shared table is replaced by a copy.
     Unshared,
 }
 
-/// What a new thread has in common with the one that made it.
+/// Resources that a new thread shares with its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sharing {
     /// The process.
     pub process: bool,
-    /// The descriptors, not a copy of them.
+    /// The table of descriptors, as opposed to a copy.
     pub files: bool,
 }
 
@@ -90,11 +90,11 @@ const CLOSE_RANGE_UNSHARE: i64 = 2;
 const CLOSE_RANGE_CLOEXEC: i64 = 4;
 pub(crate) const CLONE_FILES: i64 = 0x400;
 const CLONE_THREAD: i64 = 0x1_0000;
-/// An argument that the tracer did not record: before all descriptors.
+/// Stands for an argument that the tracer did not record; less than all descriptors.
 const BEFORE_ALL: i64 = i64::MIN;
 
 impl Change {
-    /// What a call that has ended changed.
+    /// The change made by a call that has ended.
     pub fn of(open: &Open, exit: &Exit) -> Option<Change> {
         if exit.result < 0 {
             return None;
@@ -124,7 +124,7 @@ impl Change {
                 kind: exit.peer,
                 cloexec,
             },
-            // A copy of a descriptor to itself is none, and keeps its flag.
+            // Copying a descriptor to itself has no effect and keeps the flag.
             Deed::DuplicateTo if from == made => return None,
             Deed::Duplicate | Deed::DuplicateTo => Change::Duplicated {
                 from,
@@ -137,8 +137,8 @@ impl Change {
         })
     }
 
-    /// What a call changes as soon as it begins: whoever uses the descriptor while it is being
-    /// closed uses another one, if any. Its exit tells nothing.
+    /// The change that a call makes at its beginning: while a descriptor is being closed, its
+    /// number may already refer to another file. The exit adds no information.
     #[inline]
     pub fn at_entry(
         call: Syscall,
@@ -171,7 +171,7 @@ impl Change {
         }
     }
 
-    /// The same, of which it is told what the descriptors are by something else than their type.
+    /// The same change, with `kind` as the file.
     pub fn with<K>(self, kind: K) -> Change<K> {
         match self {
             Change::Accepted {
@@ -188,7 +188,7 @@ impl Change {
 }
 
 impl<K> Change<K> {
-    /// The same, of which it is told otherwise what the descriptors are.
+    /// The same change, with its file converted by `kind_of`.
     pub fn map<L>(self, kind_of: impl FnOnce(K) -> L) -> Change<L> {
         match self {
             Change::Opened { fd, kind, cloexec } => Change::Opened {
@@ -231,7 +231,7 @@ impl<K> Change<K> {
         }
     }
 
-    /// The descriptors that it changes; `None` if it does not say which.
+    /// The descriptors that the change names; `None` for a change of the whole table or of a range.
     pub fn fds(&self) -> Option<(i32, i32)> {
         match *self {
             Change::Opened { fd, .. }

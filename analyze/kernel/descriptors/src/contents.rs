@@ -1,4 +1,4 @@
-//! What is in tables of descriptors: what each descriptor was when.
+//! Contents of tables of descriptors over time.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,9 +11,9 @@ use crate::belongings::Effect;
 use crate::call::NO_FD;
 use crate::change::Change;
 
-/// What a descriptor may be; the default stands for what is not open, as far as is known.
+/// The file of a descriptor. The default stands for a descriptor that is not known to be open.
 pub trait Held: Copy + Eq + Default {
-    /// What a connection is that comes from a socket that is this.
+    /// The file of a connection that is accepted from this socket.
     fn accepted(self) -> Self;
 }
 
@@ -26,7 +26,7 @@ impl Held for FdType {
     }
 }
 
-/// What a descriptor was from a time on.
+/// File and close-on-exec flag of a descriptor from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Since<K> {
     time: i64,
@@ -37,16 +37,17 @@ struct Since<K> {
 /// Descriptors by number, each with its history.
 type Fds<K> = BTreeMap<i32, Vec<Since<K>>>;
 
-/// What is in tables. Changes come in the order of time.
+/// Contents of all tables. Changes must come in time order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound(deserialize = "K: Deserialize<'de>"))]
 pub(crate) struct Contents<K> {
-    /// By the process that had it first, or by a negative number that no thread has.
+    /// Keyed by the process that had the table first, or by a negative number that is no thread's
+    /// id.
     tables: Table<Fds<K>>,
-    /// Entries of histories, and how many there were after the last forgetting.
+    /// Number of entries in all histories.
     entries: usize,
     kept: usize,
-    /// What became of descriptors, if somebody asked.
+    /// Changes of descriptors, if requested.
     #[serde(skip)]
     turns: Option<Vec<Turn<K>>>,
 }
@@ -62,43 +63,42 @@ impl<K> Default for Contents<K> {
     }
 }
 
-/// What becomes of descriptors, for whoever asks to be told
-/// ([`Descriptors::tell`](crate::Descriptors::tell)).
+/// A change of a descriptor, reported on request ([`Descriptors::tell`](crate::Descriptors::tell)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn<K = FdType> {
-    /// It is something else than before.
+    /// The descriptor refers to another file than before.
     Is {
-        /// Where it is.
+        /// Table of the descriptor.
         table: ThreadKey,
-        /// Its number.
+        /// Number of the descriptor.
         fd: i32,
-        /// What it is.
+        /// The new file.
         kind: K,
-        /// The same thing turns out to be called otherwise.
+        /// The file is unchanged, but turns out to have another name or type.
         is_same: bool,
     },
-    /// Those from the first to the last are closed, if they were open.
+    /// The descriptors of a range are closed, if they were open.
     Closed {
-        /// Where they are.
+        /// Table of the descriptors.
         table: ThreadKey,
-        /// The first and the last.
+        /// First and last number of the range, inclusive.
         fds: (i32, i32),
     },
 }
 
-/// What is looked up, and up to when it stays so.
+/// Result of a lookup, and the time until which it is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer<K = FdType> {
-    /// What it is.
+    /// The file of the descriptor.
     pub kind: K,
-    /// It may be another from this time on.
+    /// From this time on, the file may be another one.
     pub until: Option<i64>,
 }
 
-/// Of how many of the latest entries of a history it is one that is most often asked for.
+/// Number of latest entries of a history that are searched first: most lookups end in them.
 const LATEST: usize = 4;
 
-/// How many entries of a history, from the first on, are of its beginning, as `is_before` says.
+/// Number of entries at the start of a history for which `is_before` holds.
 fn end_of<T>(history: &[T], is_before: impl Fn(&T) -> bool) -> usize {
     let late = history.len().saturating_sub(LATEST);
     let (early, latest) = history.split_at(late);
@@ -109,7 +109,7 @@ fn end_of<T>(history: &[T], is_before: impl Fn(&T) -> bool) -> usize {
 }
 
 impl<K: Held> Contents<K> {
-    /// A descriptor that is not open, as far as is known.
+    /// A descriptor that is not known to be open.
     fn nothing() -> (K, bool) {
         (K::default(), false)
     }
@@ -124,7 +124,7 @@ impl<K: Held> Contents<K> {
         history.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// What a table's descriptor was at a time.
+    /// The file of a table's descriptor at a time.
     pub(crate) fn at(&self, table: ThreadKey, fd: i32, time: i64) -> Answer<K> {
         let history = self.history(table, fd);
         let after = end_of(history, |since| since.time <= time);
@@ -135,11 +135,11 @@ impl<K: Held> Contents<K> {
         }
     }
 
-    /// Whether a table's descriptor is what it was at a time, and was so ever since.
+    /// Whether a table's descriptor has had the same file since `time`.
     pub(crate) fn is_same_since(&self, table: ThreadKey, fd: i32, time: i64) -> bool {
         let kind = self.at(table, fd, time).kind;
         let mut later = self.history(table, fd).iter().rev();
-        // It may be told anew whether it is closed at exec.
+        // Later entries may differ only in the close-on-exec flag.
         later
             .by_ref()
             .take_while(|since| since.time > time)
@@ -160,36 +160,36 @@ impl<K: Held> Contents<K> {
         }
     }
 
-    /// What a table's descriptor is now, and whether it is closed at exec.
+    /// The current file of a table's descriptor, and its close-on-exec flag.
     pub(crate) fn now(&self, table: ThreadKey, fd: i32) -> (K, bool) {
         let last = self.history(table, fd).last();
         last.map_or(Self::nothing(), |since| (since.kind, since.cloexec))
     }
 
-    /// Whether nothing in a table is known to be open.
+    /// Whether no descriptor of a table is known to be open.
     pub(crate) fn is_empty(&self, table: ThreadKey) -> bool {
         let mut fds = self.fds(table).into_iter();
         fds.all(|fd| self.now(table, fd) == Self::nothing())
     }
 
-    /// Numbers of descriptors of a table of which something is known.
+    /// Numbers of the descriptors of a table that have a history.
     pub(crate) fn fds(&self, table: ThreadKey) -> Vec<i32> {
         let fds = self.tables.find(table);
         fds.map(|fds| fds.keys().copied().collect())
             .unwrap_or_default()
     }
 
-    /// A descriptor is that from now on.
+    /// Sets the file of a descriptor from `time` on.
     pub(crate) fn set(&mut self, table: ThreadKey, fd: i32, time: i64, kind: K, cloexec: bool) {
         self.set_or_rename(table, fd, time, (kind, cloexec), false);
     }
 
-    /// A descriptor has changed at that time, and may be what it was before it did.
+    /// Moves the last change of a descriptor to `time`.
     pub(crate) fn touch(&mut self, table: ThreadKey, fd: i32, time: i64) {
         let history = self.tables.get(table).get_mut(&fd);
         let last = history.and_then(|history| history.last_mut());
         if let Some(last) = last.filter(|last| last.time <= time) {
-            // Nobody asks for what it was in between.
+            // The values in between are not looked up any more.
             last.time = time;
         }
     }
@@ -207,7 +207,7 @@ impl<K: Held> Contents<K> {
         }
         if self.turns.is_some() {
             let fds = (fd, fd);
-            // It may be closed without having been known.
+            // The descriptor may have been open without being known.
             if kind == K::default() && !is_same {
                 self.turned(|| Turn::Closed { table, fds });
             } else if self.now(table, fd).0 != kind {
@@ -219,7 +219,7 @@ impl<K: Held> Contents<K> {
                 });
             }
         }
-        // Nothing more is known of what is not known.
+        // The flag of an unknown descriptor is not kept.
         let cloexec = cloexec && kind != K::default();
         let history = match (kind, cloexec) == Self::nothing() {
             true => self.tables.find_mut(table).and_then(|fds| fds.get_mut(&fd)),
@@ -231,7 +231,7 @@ impl<K: Held> Contents<K> {
             return;
         }
         if history.is_empty() {
-            // Most are opened and closed, and that is all.
+            // Most descriptors are opened and closed once.
             history.reserve_exact(2);
         }
         history.push(Since {
@@ -242,13 +242,13 @@ impl<K: Held> Contents<K> {
         self.entries += 1;
     }
 
-    /// A descriptor is closed at exec from now on, or no longer. It is what it was, known or not.
+    /// Sets the close-on-exec flag of a descriptor, whether its file is known or not.
     fn flag(&mut self, table: ThreadKey, fd: i32, time: i64, cloexec: bool) {
         let kind = self.now(table, fd).0;
         self.set_or_rename(table, fd, time, (kind, cloexec), true);
     }
 
-    /// What is in a table changes; not which thread has which table.
+    /// Changes the contents of a table, but not the tables of threads.
     pub(crate) fn change(&mut self, table: ThreadKey, time: i64, change: Change<K>) {
         match change {
             Change::Opened { fd, kind, cloexec } => self.set(table, fd, time, kind, cloexec),
@@ -285,7 +285,7 @@ impl<K: Held> Contents<K> {
         }
     }
 
-    /// A descriptor turns out to be something else, and is closed at exec as before.
+    /// Gives a descriptor another file, and keeps its close-on-exec flag.
     pub(crate) fn rename(&mut self, table: ThreadKey, fd: i32, time: i64, kind: K) {
         let cloexec = self.now(table, fd).1;
         self.set_or_rename(table, fd, time, (kind, cloexec), true);
@@ -321,7 +321,7 @@ impl<K: Held> Contents<K> {
         }
     }
 
-    /// Something comes of it that a thread has another table, executes, or ends.
+    /// Applies the effect of an act on the contents of tables.
     pub(crate) fn apply(&mut self, time: i64, effect: Effect) {
         match effect {
             Effect::Belongs(..) | Effect::Held(_) => {}
@@ -348,11 +348,12 @@ impl<K: Held> Contents<K> {
         }
     }
 
-    /// What a thread seemed to have alone is its process's.
+    /// Moves descriptors that a thread seemed to have alone to the table of its process.
     fn moved(&mut self, from: ThreadKey, to: ThreadKey, since: i64, time: i64) {
         for fd in self.fds(from) {
             let (kind, cloexec) = self.now(from, fd);
-            // What it had from the one that made it the process has closed, if it is not there.
+            // An inherited descriptor is not moved: if the process lacks it, the process has closed
+            // it.
             let changed = self.history(from, fd).last().map(|since| since.time);
             let is_news = changed.is_some_and(|time| time > since);
             let is_known = kind != K::default();
@@ -362,21 +363,22 @@ impl<K: Held> Contents<K> {
             self.set(from, fd, time, K::default(), false);
         }
         if to != from {
-            // What is not known to be open is not there, either.
+            // Descriptors that are not known to be open are gone from this table too.
             self.apply(time, Effect::Left(from));
         }
     }
 
     /// Removes a table in which no descriptor is open, and whose history is no longer needed.
     pub(crate) fn remove(&mut self, table: ThreadKey) {
-        // The empty entry remains: a table counts as forgotten only when it leaves the list of
+        // The empty entry stays: a table counts as forgotten only when it leaves the list of
         // tables.
         self.tables.find_mut(table).map(std::mem::take);
         let fds = (0, i32::MAX);
         self.turned(|| Turn::Closed { table, fds });
     }
 
-    /// Forgets what was before a time for which nobody will ask any more, if that is worth it.
+    /// Forgets changes before `before`, if that frees enough memory; they must not be looked up any
+    /// more.
     pub(crate) fn forget(&mut self, before: i64) {
         if self.entries < 2 * self.kept + 64 {
             return;

@@ -1,4 +1,4 @@
-//! Which process has which descriptors, and what each of them was when.
+//! The table of each process, and the file of each descriptor over time.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::ThreadKey;
@@ -8,9 +8,9 @@ use crate::belongings::{Act, Belongings, Effect};
 use crate::change::Change;
 use crate::contents::{Answer, Contents, Held, Turn};
 
-/// Descriptors of all processes. Changes must be told in the order of time.
+/// Descriptors of all processes. Changes must be applied in time order.
 ///
-/// A change at a time holds for calls that begin at that time.
+/// A change at a time is in effect for calls that begin at that time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Descriptors<K = FdType> {
     pub(crate) belongings: Belongings,
@@ -30,12 +30,12 @@ impl<K> Default for Descriptors<K> {
 }
 
 impl<K: Held> Descriptors<K> {
-    /// Whether it can have come about by changes: nothing in it overflows then.
+    /// Whether changes can have produced this value. A sound value causes no overflow.
     pub fn is_sound(&self) -> bool {
         self.belongings.is_sound() && self.contents.is_sound()
     }
 
-    /// What a thread's descriptor was at a time.
+    /// The file of a thread's descriptor at a time.
     pub fn kind(&self, thread: ThreadKey, fd: i32, time: i64) -> Answer<K> {
         let (table, moves) = self.belongings.table_at(thread, time);
         let Answer { kind, until } = self.contents.at(table, fd, time);
@@ -43,22 +43,23 @@ impl<K: Held> Descriptors<K> {
         Answer { kind, until }
     }
 
-    /// What a thread's descriptor is now.
+    /// The current file of a thread's descriptor.
     pub fn now(&self, thread: ThreadKey, fd: i32) -> K {
         self.contents.now(self.table_of(thread), fd).0
     }
 
-    /// From now on, what becomes of descriptors is kept until it is taken ([`Descriptors::turns`]).
+    /// From now on, changes of descriptors are kept until they are taken ([`Descriptors::turns`]).
     pub fn tell(&mut self) {
         self.contents.tell();
     }
 
-    /// Takes what became of descriptors.
+    /// Takes the changes of descriptors since the last call.
     pub fn turns(&mut self) -> impl Iterator<Item = Turn<K>> + '_ {
         self.contents.turns()
     }
 
-    /// The table that a thread's descriptor is in, if since a time neither has become another one.
+    /// The table of a thread's descriptor, if neither the table nor the file has changed since
+    /// `time`.
     pub fn holder(&self, thread: ThreadKey, fd: i32, time: i64) -> Option<ThreadKey> {
         let (table, _) = self.belongings.table_at(thread, time);
         let is_same = self.belongings.had_since(thread, table, time)
@@ -66,7 +67,7 @@ impl<K: Held> Descriptors<K> {
         is_same.then_some(table)
     }
 
-    /// The process of a thread, as far as is known; else the thread itself.
+    /// The process of a thread, if known; else the thread itself.
     pub fn process(&self, thread: ThreadKey) -> ThreadKey {
         thread.with(self.belongings.belonging(thread).pid)
     }
@@ -75,7 +76,7 @@ impl<K: Held> Descriptors<K> {
         thread.with(self.belongings.belonging(thread).table)
     }
 
-    /// A thread changed its descriptors.
+    /// Applies a change by a thread.
     pub fn change(&mut self, thread: ThreadKey, time: i64, change: Change<K>) {
         if let Some(act) = change.act() {
             self.act(thread, time, act);
@@ -83,18 +84,18 @@ impl<K: Held> Descriptors<K> {
         self.contents.change(self.table_of(thread), time, change);
     }
 
-    /// A thread's descriptor turns out to be something else, and is closed at exec as before.
+    /// Gives a thread's descriptor another file, and keeps its close-on-exec flag.
     pub fn rename(&mut self, thread: ThreadKey, fd: i32, time: i64, kind: K) {
         self.contents.rename(self.table_of(thread), fd, time, kind);
     }
 
-    /// Something decides which thread has which table.
+    /// Applies an act, which decides the tables of threads.
     pub fn act(&mut self, thread: ThreadKey, time: i64, act: Act) {
         self.acted(thread, time, act);
     }
 
-    /// The same of a descriptor in a state dump. What is known of it already was seen when it was
-    /// opened, and is better.
+    /// Applies a descriptor of a state dump. If the descriptor is already known, it was recorded
+    /// when it was opened, which is more precise.
     pub fn holds(
         &mut self,
         thread: ThreadKey,
@@ -116,7 +117,7 @@ impl<K: Held> Descriptors<K> {
             effects,
         } = self;
         let is_empty = |table| contents.is_empty(table);
-        // Nothing is unclear where it is known what is in tables.
+        // No act is unclear if the contents of tables are known.
         let _ = belongings
             .acting(effects, Some(&is_empty))
             .act(thread, time, act);
@@ -130,7 +131,8 @@ impl<K: Held> Descriptors<K> {
         holder
     }
 
-    /// Forgets what was before a time for which nobody will ask any more, if that is worth it.
+    /// Forgets the state before `before`, if that frees enough memory; it must not be looked up any
+    /// more.
     pub fn forget(&mut self, before: i64) {
         self.contents.forget(before);
         self.belongings.forget(before);
@@ -138,7 +140,7 @@ impl<K: Held> Descriptors<K> {
 }
 
 impl<K> Change<K> {
-    /// What it does to the question which thread has which table, if it does.
+    /// Effect of the change on the tables of threads, if it has one.
     pub fn act(&self) -> Option<Act> {
         match self {
             Change::Cloning(sharing) => Some(Act::Cloning(*sharing)),

@@ -23,7 +23,7 @@ struct Ended {
     before: Past,
 }
 
-/// Number of the latest earlier belonging of a thread, from 1 on; 0 if there is none.
+/// Number of the latest earlier belonging of a thread, starting at 1; 0 for no earlier belonging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Past(u64);
 
@@ -34,8 +34,8 @@ impl Earlier {
     }
 
     /// Appends a belonging that ended at `until`, which must not be less than the end of any
-    /// appended before. `past` leads to the earlier belongings of the thread, and afterwards to
-    /// this one, too.
+    /// appended before. `past` leads to the earlier belongings of the thread, and afterwards also
+    /// to this one.
     pub(crate) fn push(&mut self, past: &mut Past, belonging: Belonging, until: i64) {
         let before = *past;
         self.all.push_back(Ended {
@@ -53,8 +53,8 @@ impl Earlier {
             Some((past, self.all.get(usize::try_from(at).ok()?)?))
         };
         let all = std::iter::successors(get(past), move |(past, ended)| {
-            // Numbers decrease from each belonging to the one before; deserialized data may violate
-            // this.
+            // Numbers decrease from each belonging to the previous one; deserialized data may
+            // violate this.
             get(ended.before).filter(|(before, _)| before < past)
         });
         all.map(|(_, ended)| ended.belonging)

@@ -1,4 +1,4 @@
-//! Things by number: each gets the next one when it is met first.
+//! Interning: each new key or text gets the next number.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tracebraid_follow::{KeyHasher, NumberIndex};
 
 use crate::text_hash;
 
-/// Keys made of numbers.
+/// Keys and their numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Interned<K> {
     keys: Vec<K>,
@@ -28,7 +28,7 @@ impl<K> Default for Interned<K> {
 }
 
 impl<K: Copy + Eq + Hash> Interned<K> {
-    /// The number of a key, which is new if it is the last one.
+    /// The number of a key, which is added if it is new.
     #[inline]
     pub fn number(&mut self, key: K) -> u32 {
         if self.index.count() != self.keys.len() {
@@ -56,13 +56,13 @@ impl<K: Copy + Eq + Hash> Interned<K> {
         }
     }
 
-    /// Changes the keys, of which different ones must stay so.
+    /// Changes the keys. Different keys must stay different.
     pub fn change(&mut self, change: impl FnMut(&mut K)) {
         self.keys.iter_mut().for_each(change);
         self.index.clear();
     }
 
-    /// Whether each key is there once, as when it was not made of bytes from elsewhere.
+    /// Whether each key occurs once. May be false for deserialized data.
     pub fn is_sound(&self) -> bool {
         let mut known: std::collections::HashSet<K> = Default::default();
         self.keys.iter().all(|key| known.insert(*key))
@@ -74,39 +74,39 @@ impl<K: Copy + Eq + Hash> Interned<K> {
     }
 }
 
-/// A text by its number among [`Texts`].
+/// Number of a text in [`Texts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Text {
-    /// That of the list in which it has this number.
+    /// Tag of the list in which the text has this number.
     tag: u32,
     number: u32,
 }
 
 impl Text {
-    /// None.
+    /// No text.
     pub const NONE: Text = Text {
         tag: 0,
         number: u32::MAX,
     };
 
-    /// It, if there is one.
+    /// `None` for [`Text::NONE`].
     pub fn some(self) -> Option<Text> {
         (self != Text::NONE).then_some(self)
     }
 }
 
-/// Texts.
+/// Texts and their numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Texts {
     texts: Vec<Box<str>>,
-    /// Tells lists apart that are used at one time; 0 stands for the one that needs no telling.
+    /// Distinguishes lists that are in use at the same time. The main list has 0.
     tag: u32,
     #[serde(skip)]
     index: NumberIndex,
 }
 
 impl Texts {
-    /// An empty list with a tag that no other one has that was made so.
+    /// An empty list with a tag that is unique in this process.
     pub fn tagged() -> Texts {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         Texts {
@@ -115,7 +115,7 @@ impl Texts {
         }
     }
 
-    /// The number of a text.
+    /// The number of a text, which is added if it is new.
     pub fn number(&mut self, text: &str) -> Text {
         if self.index.count() != self.texts.len() {
             self.index_all();
@@ -145,42 +145,41 @@ impl Texts {
         }
     }
 
-    /// Whether each text is there once.
+    /// Whether each text occurs once. May be false for deserialized data.
     pub fn is_sound(&self) -> bool {
         let mut known: std::collections::HashSet<&str> = Default::default();
         self.tag == 0 && self.texts.iter().all(|text| known.insert(text))
     }
 
-    /// True if there is none.
+    /// True if there are no texts.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// A text, if it is of this list and no other one.
+    /// The text, if it belongs to this list.
     pub fn of(&self, text: Text) -> Option<&str> {
         self.get(text).filter(|_| text.tag == self.tag)
     }
 
-    /// The text of that number.
+    /// The text with this number, whatever its tag.
     pub fn get(&self, text: Text) -> Option<&str> {
         self.texts.get(text.number as usize).map(|text| &**text)
     }
 }
 
-/// Lists of texts that are used at one time, of which the texts are told apart by the tags of the
-/// lists.
+/// Lists of texts that are in use at the same time, distinguished by their tags.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionaries(Vec<Dictionary>);
 
 #[derive(Clone, Debug)]
 struct Dictionary {
     texts: Arc<Texts>,
-    /// Up to that time something names its texts.
+    /// Latest time of an item that refers to the texts.
     until: i64,
 }
 
 impl Dictionaries {
-    /// One more, whose texts are named up to a time.
+    /// Adds a list whose texts are referred to until `until`.
     pub fn add(&mut self, texts: Texts, until: i64) {
         if !texts.is_empty() {
             let texts = Arc::new(texts);
@@ -188,20 +187,20 @@ impl Dictionaries {
         }
     }
 
-    /// All of others.
+    /// Appends all lists of `others`.
     pub fn append(&mut self, mut others: Dictionaries) {
         self.0.append(&mut others.0);
     }
 
-    /// A text of one of them.
+    /// Looks up a text by its tag and number.
     pub fn get(&self, text: Text) -> Option<&str> {
-        // Most often it is of a late one.
+        // Most texts are in recent lists.
         let mut all = self.0.iter().rev();
         let dictionary = all.find(|dictionary| dictionary.texts.tag == text.tag)?;
         dictionary.texts.get(text)
     }
 
-    /// A text of one of them, or of the list that needs no telling, as a text of that list.
+    /// Converts a text of any list to a text of the main list.
     pub fn known(&self, text: Text, known: &mut Texts) -> Text {
         if text.tag == known.tag || text == Text::NONE {
             return text;
@@ -209,7 +208,8 @@ impl Dictionaries {
         self.get(text).map_or(Text::NONE, |text| known.number(text))
     }
 
-    /// Leaves out those whose texts are named at no time from that one on, nor are among these.
+    /// Drops the lists that no item at or after `from` refers to, except those of the texts in
+    /// `named`.
     pub fn retain(&mut self, from: i64, named: &[Text]) {
         let is_named = |tag| named.iter().any(|text| text.tag == tag);
         self.0

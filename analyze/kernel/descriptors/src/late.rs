@@ -1,29 +1,29 @@
-//! Changes by calls of which a slice does not know which they are: it does not contain their
-//! beginnings.
+//! Changes by late calls: calls that end in a slice but began before it, so the slice does not know
+//! which calls they are.
 
 use crate::call::NO_FD;
 use crate::change::Change;
 use crate::contents::Held;
 
-/// What a call does to its thread's table, once it is known which call it is.
+/// Effect of a call on its thread's table, once the call is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum LateChange<K> {
-    /// It changes nothing.
+    /// No effect.
     #[default]
     Nothing,
-    /// It changes that; what it accepts is known.
+    /// A change; for an accepted connection, its file is known.
     Change {
         /// The change.
         change: Change<K>,
-        /// Of a copy: what it is a copy of.
+        /// For a copied descriptor, the file of its source.
         copied: K,
     },
-    /// The descriptor of that number turns out to be something else.
+    /// The descriptor with this number turns out to refer to this file.
     Rename(i32, K),
 }
 
 impl<K: Held> LateChange<K> {
-    /// The descriptors that it changes.
+    /// The descriptors that the call changes.
     pub fn fds(&self) -> [i32; 2] {
         match *self {
             LateChange::Rename(fd, _) => [fd, NO_FD],
@@ -34,7 +34,7 @@ impl<K: Held> LateChange<K> {
         }
     }
 
-    /// What becomes of a descriptor of the table, which was that; whether it is closed at exec.
+    /// File and close-on-exec flag of a descriptor after the change.
     pub fn of(&self, fd: i32, before: (K, bool)) -> (K, bool) {
         match *self {
             LateChange::Rename(to, kind) if to == fd => (kind, before.1),

@@ -1,14 +1,14 @@
-//! File descriptors: what each descriptor of each process refers to at any time, and which thread
-//! uses which table of descriptors.
+//! File descriptors: the file that each descriptor of each process refers to at any time, and the
+//! table of descriptors that each thread uses.
 //!
 //! In: changes by system calls ([`Change`], made of an entry and an exit, [`Open`] and [`Exit`]),
-//! and events that decide which threads share a table ([`Act`]: forks, programs that are executed,
-//! threads that end, state dumps), in the order of time. Out: the object of a descriptor at a time,
-//! in terms of the analysis ([`Held`]). Promise: an unknown descriptor stays unknown, and is never
-//! taken for a closed one.
+//! and events that decide which threads share a table ([`Act`]: forks, program executions, thread
+//! ends, state dumps), in time order. Out: the file of a descriptor at a time, in terms of the
+//! analysis ([`Held`]). Promise: an unknown descriptor stays unknown, and is never mistaken for a
+//! closed one.
 //!
-//! [`Descriptors`] follows all of time. [`Sliced`] follows a slice of time without knowledge of
-//! what was before it: each descriptor is a value that is known only when the slice is composed
+//! [`Descriptors`] follows the whole trace. [`Sliced`] follows a slice of time without knowledge of
+//! earlier slices: each descriptor is a value that becomes known only when the slice is composed
 //! ([`ValueId`], [`Resolved`]).
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Threads with their processes and tables of descriptors, in pages that copies share.
 //!
-//! Each slice of time keeps a copy of the threads at its begin. A trace may have hundreds of
-//! thousands of threads, and a slice changes only a few of them: only the pages of those are
+//! Each slice of time keeps a copy of the threads at its beginning. A trace may have hundreds of
+//! thousands of threads, of which a slice changes only a few: only the pages of those threads are
 //! copied.
 
 use serde::{Deserialize, Serialize};
@@ -10,14 +10,14 @@ use tracebraid_follow::{Table, ThreadKey};
 use crate::belongings::{Belonging, ThreadEntry};
 use crate::shared::Shared;
 
-/// A page contains 2 to the power of this many consecutive ids: threads that are created one after
+/// A page holds 2 to the power of this many consecutive ids: threads that are created one after
 /// another usually have consecutive ids.
 const PAGE_BITS: u32 = 6;
 
-/// The threads with consecutive ids; only those that were met have an entry.
+/// Threads with consecutive ids; only known threads have an entry.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Page {
-    /// A bit for each id: whether it was met.
+    /// A bit for each id: whether the thread is known.
     met: u64,
     /// An entry for each bit that is set, in the order of the ids.
     entries: Vec<ThreadEntry>,
@@ -53,7 +53,7 @@ fn page(thread: ThreadKey) -> (ThreadKey, u64) {
     (thread.with(thread.tid >> PAGE_BITS), bit)
 }
 
-/// All threads that were met, about 80 bytes each. A thread without an entry is alone in its
+/// All known threads, about 80 bytes each. A thread without an entry is the only thread of its
 /// process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Members {
@@ -67,14 +67,14 @@ impl Members {
         known.unwrap_or_else(|| Belonging::alone(thread))
     }
 
-    /// A thread that was met.
+    /// Entry of a known thread.
     pub(crate) fn find(&self, thread: ThreadKey) -> Option<&ThreadEntry> {
         let (page, bit) = page(thread);
         let page = self.pages.find(page)?;
         page.entries.get(page.find(bit)?)
     }
 
-    /// As [`Members::find`], to be changed; copies the page if another copy shares it.
+    /// Like [`Members::find`], mutable; copies the page if another copy shares it.
     pub(crate) fn find_mut(&mut self, thread: ThreadKey) -> Option<&mut ThreadEntry> {
         let (page, bit) = page(thread);
         let page = self.pages.find_mut(page)?;
@@ -82,19 +82,18 @@ impl Members {
         page.change().entries.get_mut(at)
     }
 
-    /// A thread, which is added if it was not met.
+    /// Entry of a thread, which is added if it is not known.
     pub(crate) fn get(&mut self, thread: ThreadKey) -> &mut ThreadEntry {
         let (page, bit) = page(thread);
         self.pages.get(page).change().get(bit)
     }
 
-    /// All threads that were met.
+    /// Entries of all known threads.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &ThreadEntry> {
         self.pages.entries().flat_map(|(_, page)| &page.entries)
     }
 
-    /// Whether adding threads can lead to this value: false only for serialized data from
-    /// elsewhere.
+    /// Whether adding threads can have produced this value; may be false for deserialized data.
     pub(crate) fn is_sound(&self) -> bool {
         self.pages.is_sound() && self.pages.entries().all(|(_, page)| page.is_sound())
     }

@@ -1,11 +1,11 @@
-//! A value that is copied when it changes while others look at it.
+//! A copy-on-write value.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value that may be kept as it was at little cost: the first change after that copies it.
+/// A value that is cheap to clone: the first change after a clone copies it.
 #[derive(Debug, Default, PartialEq)]
 pub struct Shared<T>(Arc<T>);
 
@@ -24,14 +24,14 @@ impl<T> Deref for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// The value, which others do not look at yet.
+    /// A value without clones.
     pub fn new(value: T) -> Shared<T> {
         Shared(Arc::new(value))
     }
 }
 
 impl<T: Clone> Shared<T> {
-    /// The value, to be changed.
+    /// The value, mutable; copies it if there are clones.
     pub fn change(&mut self) -> &mut T {
         Arc::make_mut(&mut self.0)
     }

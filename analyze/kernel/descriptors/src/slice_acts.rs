@@ -1,11 +1,11 @@
-//! Acts of a slice that is played in parts: parallel to other slices where possible, and in the
-//! order of time where an act depends on the contents of tables.
+//! Acts of a slice that is played in parts: in parallel with other slices where possible, and in
+//! time order where an act depends on the contents of tables.
 
 use crate::ahead::{Ahead, ThreadAct};
 use crate::contents::Held;
 use crate::descriptors::Descriptors;
 
-/// Acts of a slice, in the order of time.
+/// Acts of a slice in time order.
 #[derive(Clone, Debug)]
 pub struct SliceActs {
     acts: Vec<ThreadAct>,
@@ -18,14 +18,14 @@ pub struct SliceActs {
 /// The next part of a slice.
 #[derive(Debug)]
 pub enum SlicePart {
-    /// The rest of the slice, possibly empty, can be played parallel to other slices.
+    /// The rest of the slice, possibly empty, can be played in parallel with other slices.
     Ahead(Ahead),
-    /// Items before that time (nanoseconds from the origin), or all items, must be played in the
-    /// order of time before the next part is requested.
+    /// Items before this time (nanoseconds from the origin), or all items, must be played in time
+    /// order before the next part is requested.
     InOrder(Option<i64>),
 }
 
-/// Minimum number of acts that are left to be played in the order of time, where any are.
+/// Minimum number of acts in a part that must be played in time order.
 const LEAST: usize = 64;
 
 impl SliceActs {
@@ -38,7 +38,7 @@ impl SliceActs {
         }
     }
 
-    /// Returns the whole rest of the slice as a part to be played in the order of time.
+    /// Returns the whole rest of the slice as a part that must be played in time order.
     pub fn all_in_order<K: Held>(&mut self, descriptors: &mut Descriptors<K>) -> SlicePart {
         let rest = self.acts.get(self.done..).unwrap_or_default();
         if self.is_over {
@@ -49,8 +49,8 @@ impl SliceActs {
         SlicePart::InOrder(None)
     }
 
-    /// Returns the next part of the slice. `is_unclear`: an open call may decide which thread has
-    /// which table.
+    /// Returns the next part of the slice. `is_unclear`: an open call may decide the tables of
+    /// threads.
     pub fn next<K: Held>(
         &mut self,
         descriptors: &mut Descriptors<K>,

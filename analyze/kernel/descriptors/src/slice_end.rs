@@ -38,7 +38,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
 }
 
 impl SlicedTable {
-    /// True if no descriptor of the table is open from that time on.
+    /// True if no descriptor of the table is open at or after `since`.
     fn is_closed_since<A: Copy + Eq + Hash>(&self, since: i64, values: &Values<A>) -> bool {
         let base = self.bases.last();
         let is_empty = base
@@ -51,8 +51,8 @@ impl SlicedTable {
     }
 }
 
-/// Drops the history before the last change before a time. Keeps the value of the descriptor just
-/// before that change, which shows that it was a change.
+/// Drops the history before the last change at or before `since`. Keeps the value just before that
+/// change, which shows that it was a change.
 fn leave_out<A: Copy + Eq + Hash>(
     history: &mut Vec<From<ValueId>>,
     since: i64,
@@ -77,7 +77,7 @@ fn leave_out<A: Copy + Eq + Hash>(
     let (Some(change), Some(first)) = (change, history.first()) else {
         return;
     };
-    // Changes of the whole table that come before it do not matter.
+    // Earlier changes of the whole table do not matter.
     let order = first.order;
     history.drain(..change - 1);
     history

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::values::ValueId;
 
-/// A value from a time on, and the number of the change that made it so.
+/// A value from a time on, with the number of the change that set it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct From<V> {
     pub(crate) order: u32,
@@ -15,11 +15,12 @@ pub(crate) struct From<V> {
 /// A table of descriptors over the time of a slice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlicedTable {
-    /// Values of descriptors that are not in `fds`; at first, those at the beginning of the slice.
+    /// Bases of the descriptors that are not in `fds`. Before the first base, the table is as at
+    /// the beginning of the slice.
     pub(crate) bases: Vec<From<u32>>,
     pub(crate) fds: BTreeMap<i32, Vec<From<ValueId>>>,
-    /// No descriptor is open when the slice ends, and the history is not needed: the other fields
-    /// are empty.
+    /// No descriptor is open at the end of the slice, and the history is not needed: the other
+    /// fields are empty.
     pub(crate) is_gone: bool,
 }
 
@@ -32,7 +33,7 @@ impl Moment {
     pub(crate) const LAST: Moment = Moment(u32::MAX);
 }
 
-/// The value at a time, and when it becomes another one.
+/// The value at a time, and the time of the next change.
 pub(crate) fn at<V: Copy>(history: &[From<V>], time: i64) -> Option<(V, Option<i64>)> {
     let last = history.last()?;
     // Fast path: most lookups ask for the latest value.
@@ -53,13 +54,13 @@ pub(crate) fn before<V: Copy>(history: &[From<V>], moment: Moment) -> Option<V> 
     Some(history.get(end.checked_sub(1)?)?.value)
 }
 
-/// When the first value began to be so.
+/// Begin time of the first value.
 pub(crate) fn begin<V>(history: &[From<V>]) -> Option<i64> {
     history.first().map(|from| from.time)
 }
 
 impl SlicedTable {
-    /// The bases after a time, and the last one before.
+    /// The bases after `since`, and the last one at or before it.
     pub(crate) fn bases_since(&self, since: i64) -> &[From<u32>] {
         let first = self.bases.partition_point(|from| from.time <= since);
         self.bases

@@ -1,4 +1,4 @@
-//! Joining a slice to what was before it: its changes become changes of [`Descriptors`].
+//! Joining a slice to the state before it: its changes become changes of [`Descriptors`].
 
 use std::hash::Hash;
 
@@ -15,15 +15,16 @@ struct Installed<K> {
     table: ThreadKey,
     fd: i32,
     time: i64,
-    /// The value, and whether the descriptor is closed at exec.
+    /// The file, and the close-on-exec flag.
     held: (K, bool),
-    /// The value was different earlier in the slice, though it may have been the same when the
-    /// slice began.
+    /// The value was different earlier in the slice, though it may have been the same at the
+    /// beginning of the slice.
     is_change: bool,
 }
 
-/// Passes the changes that matter to `put`: the last one before `since`, with the time from which
-/// its value holds, and all later ones. `time` and `held` return time and value of each change.
+/// Passes the relevant changes to `put`: the last change at or before `since`, with the time from
+/// which its value holds, and all later changes. `time` and `held` return time and value of each
+/// change.
 fn since_last<K: Held>(
     count: usize,
     since: i64,
@@ -37,7 +38,7 @@ fn since_last<K: Held>(
     let last = (0..count).rev().find(|at| time(*at) <= since).unwrap_or(0);
     let held_last = held(last);
     let mut first = last;
-    // What turns out to have been the same was no change.
+    // A change to an equal value was no change.
     while first > 0 && held(first - 1) == held_last {
         first -= 1;
     }
@@ -57,9 +58,9 @@ struct By<'a, A, K> {
 }
 
 impl<A: Copy + Eq + Hash> Sliced<A> {
-    /// Turns the descriptors at the beginning of the slice into those at its end; of changes before
-    /// `since` (nanoseconds from the origin) only the last one of each descriptor matters.
-    /// `targets` are all descriptors that late calls change.
+    /// Updates `descriptors` from the beginning to the end of the slice; of changes before `since`
+    /// (nanoseconds from the origin) only the last one of each descriptor matters. `targets` are
+    /// all descriptors that late calls change.
     pub fn install<K: Held>(
         &mut self,
         known: &mut Resolved<K>,
@@ -98,7 +99,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
                 since_last(history.len(), since, |at| history[at].time, held, put);
             }
         }
-        // Installed only now, since all values are resolved by the tables at the beginning of the
+        // Installed only now, since all values are resolved with the tables at the beginning of the
         // slice.
         for installed in of_bases.into_iter().chain(own) {
             installed.put(descriptors);
@@ -117,7 +118,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         known.get(value)
     }
 
-    /// Changes of descriptors of which the slice says nothing but what becomes of the whole table.
+    /// Changes of descriptors that the slice changes only through changes of the whole table.
     fn base_changes<K: Held>(
         &mut self,
         (table, of_table): (ThreadKey, &SlicedTable),

@@ -1,4 +1,4 @@
-//! Descriptors in a slice of time, which is played without knowledge of what was before it.
+//! Descriptors in a slice of time, which is played without knowledge of earlier slices.
 
 use std::hash::Hash;
 
@@ -15,27 +15,27 @@ use crate::shared::Shared;
 use crate::slice_history::{From, Moment, SlicedTable, at, before, begin};
 use crate::values::{Base, LateCall, Resolved, Resolving, Value, ValueId, Values};
 
-/// It depends on what was before the slice.
+/// The answer depends on the state before the slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfBefore;
 
-/// A descriptor at a time in a slice.
+/// Result of a lookup in a slice, and the time until which it is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlicedAnswer {
-    /// The object.
+    /// The file of the descriptor.
     pub value: ValueId,
-    /// It may be another from this time on.
+    /// From this time on, the file may be another one.
     pub until: Option<i64>,
 }
 
-/// Descriptors in a slice, where `A` stands for what the slice knows.
+/// Descriptors in a slice. `A` is a file as the slice knows it.
 #[derive(Debug)]
 pub struct Sliced<A> {
     start: Shared<Members>,
     effects: std::iter::Peekable<std::vec::IntoIter<(u32, Effect)>>,
-    /// Acts so far.
+    /// Number of acts so far.
     acts: u32,
-    /// Threads that belong to something else than when the slice began.
+    /// Threads whose process or table has changed since the beginning of the slice.
     pub(crate) members: Table<Vec<From<Belonging>>>,
     pub(crate) tables: Table<SlicedTable>,
     pub(crate) values: Values<A>,
@@ -43,7 +43,7 @@ pub struct Sliced<A> {
 }
 
 impl<A: Copy + Eq + Hash> Sliced<A> {
-    /// At the beginning of a slice.
+    /// The state at the beginning of a slice.
     pub fn new(ahead: Ahead) -> Sliced<A> {
         Sliced {
             start: ahead.start,
@@ -56,20 +56,20 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         }
     }
 
-    /// Now.
+    /// The current point between changes.
     pub fn moment(&self) -> Moment {
         Moment(self.changes)
     }
 
-    /// Something known, as a value.
+    /// A value for a known file.
     pub fn is(&mut self, what: A) -> ValueId {
         self.values.is(what)
     }
 
-    /// The object of a value; `None`, if it is not open.
+    /// The file of a value; `None` if the descriptor is not open.
     ///
     /// # Errors
-    /// When it depends on what was before the slice.
+    /// If the file depends on the state before the slice.
     pub fn known(&self, value: ValueId) -> Result<Option<A>, OfBefore> {
         match self.values.get(value) {
             None => Ok(None),
@@ -89,7 +89,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         now.map_or_else(|| self.start.belonging(thread), |from| from.value)
     }
 
-    /// The process of a thread, as far as is known; else the thread itself.
+    /// The process of a thread, if known; else the thread itself.
     pub fn process(&self, thread: ThreadKey) -> ThreadKey {
         thread.with(self.belonging(thread).pid)
     }
@@ -99,7 +99,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         thread.with(self.belonging(thread).table)
     }
 
-    /// The object of a thread's descriptor at a time in the slice.
+    /// The file of a thread's descriptor at a time in the slice.
     pub fn at(&mut self, thread: ThreadKey, fd: i32, time: i64) -> SlicedAnswer {
         let history = self
             .members
@@ -134,8 +134,8 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         SlicedAnswer { value, until }
     }
 
-    /// The object of a table's descriptor after the changes that come before a moment; without a
-    /// moment, after all.
+    /// The file of a table's descriptor after the changes before `moment`, or after all changes if
+    /// `moment` is `None`.
     pub fn now(&mut self, table: ThreadKey, fd: i32, moment: Option<Moment>) -> ValueId {
         let moment = moment.unwrap_or(Moment::LAST);
         let of_table = self.tables.find(table);
@@ -182,7 +182,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
             .push(From { order, time, value });
     }
 
-    /// The descriptors of a table of which the slice says something, and what they are.
+    /// The descriptors of a table that the slice has set, with their current values.
     fn fds(&self, table: ThreadKey) -> Vec<(i32, ValueId)> {
         let of_table = self.tables.find(table);
         let fds = of_table.into_iter().flat_map(|of_table| &of_table.fds);
@@ -190,7 +190,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         fds.filter_map(last).collect()
     }
 
-    /// A thread changed its descriptors, other than by an [`Act`](crate::Act).
+    /// Applies a change by a thread, other than an [`Act`](crate::Act).
     pub fn change(&mut self, thread: ThreadKey, time: i64, change: Change<ValueId>) {
         let table = self.table(thread);
         match change {
@@ -261,7 +261,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         self.set_base(table, time, base);
     }
 
-    /// A thread's descriptor turns out to be something else, and is closed at exec as before.
+    /// Gives a thread's descriptor another file, and keeps its close-on-exec flag.
     pub fn rename(&mut self, thread: ThreadKey, fd: i32, time: i64, what: ValueId) {
         let table = self.table(thread);
         let before = self.now(table, fd, None);
@@ -269,7 +269,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         self.set(table, fd, time, value);
     }
 
-    /// A state dump tells what a table's descriptor is, if that is not known.
+    /// Sets the file of a table's descriptor from a state dump, if it is not known.
     pub fn holds(
         &mut self,
         table: ThreadKey,
@@ -282,8 +282,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         self.set(table, fd, time, value);
     }
 
-    /// A call of a thread that may change its table ends, but it is not known yet which call that
-    /// is.
+    /// Ends a call of a thread that may change its table, but whose change is not known yet.
     pub fn late(&mut self, thread: ThreadKey, time: i64, call: u32) {
         let table = self.table(thread);
         for (fd, before) in self.fds(table) {
@@ -294,8 +293,8 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         self.set_base(table, time, Base::Late(call, base));
     }
 
-    /// The next act of those that were looked at ahead. Gives the table of a descriptor in a state
-    /// dump.
+    /// Applies the next of the acts that were looked ahead. Returns the table of a descriptor in a
+    /// state dump.
     pub fn act(&mut self, time: i64) -> Option<ThreadKey> {
         let number = self.acts;
         self.acts += 1;
@@ -311,7 +310,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
                 Effect::Executed(table) => self.execute(table, time),
                 Effect::Closed(table) => self.clear(table, time),
                 Effect::Held(table) => holder = Some(table),
-                // It has nothing but what it has from the one that made it, which is no news.
+                // The thread has only descriptors inherited from its creator, which are not moved.
                 Effect::Moved { from, .. } => self.clear(from, time),
                 Effect::Left(_) => {}
             }
@@ -356,7 +355,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         self.tables.get(to).bases.push(From { order, time, value });
     }
 
-    /// Resolves one value, and what it is made of.
+    /// Resolves a value and its parts.
     pub fn resolve_one<K: Held>(
         &self,
         known: &mut Resolved<K>,

@@ -2,7 +2,7 @@
 //!
 //! SipHash, the hash of the standard library, took a third of the time of looking up a path. This
 //! hash folds eight bytes at a time by a multiplication. Each step includes a random secret of the
-//! process, so that no trace can be crafted whose texts collide.
+//! process, so that a trace cannot be crafted to make its texts collide.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
-//! Descriptors by what they were at the beginning of a slice of time, of which nothing is known
-//! while the slice is played.
+//! Values of descriptors in terms of their state at the beginning of a slice of time, which is
+//! unknown while the slice is played.
 
 use std::hash::Hash;
 
@@ -9,48 +9,48 @@ use tracebraid_follow::ThreadKey;
 use crate::contents::{Contents, Held};
 use crate::interned::Interned;
 
-/// What a descriptor is in a slice, by number. The default stands for one that is not open.
+/// Number of a value in a slice. The default stands for a descriptor that is not open.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct ValueId(u32);
 
-/// What a descriptor is in a slice, where `A` stands for what the slice knows.
+/// The value of a descriptor in a slice. `A` is a file as the slice knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Value<A> {
-    /// That, and whether it is closed at exec.
+    /// A known file, and the close-on-exec flag.
     Is(A, bool),
-    /// What it was when the slice began.
+    /// The value of a table's descriptor at the beginning of the slice.
     Start(ThreadKey, i32),
-    /// The same, unless it was closed at exec.
+    /// The value after exec: not open if it was close-on-exec.
     Exec(ValueId),
-    /// The same, closed at exec or not.
+    /// The value with this close-on-exec flag.
     Flagged(ValueId, bool),
-    /// The first, closed at exec if the second is.
+    /// The file of the first value, with the flag of the second.
     Renamed(ValueId, ValueId),
-    /// The first, if it is open; else the second.
+    /// The first value if it is open, else the second.
     OrElse(ValueId, ValueId),
-    /// A connection that comes from that, closed at exec or not.
+    /// A connection accepted from the value, with this close-on-exec flag.
     Accepted(ValueId, bool),
-    /// What a late call makes of a descriptor with that number, which was that.
+    /// The value after a late call: number of the call, number of the descriptor, value before.
     Late(u32, i32, ValueId),
 }
 
-/// What a descriptor is of which a slice says nothing.
+/// The value of all descriptors that a slice has not set individually.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Base {
-    /// What it is in that table when the slice begins.
+    /// The state of the table at the beginning of the slice.
     Start(ThreadKey),
     Empty,
     Exec(u32),
-    /// Closed, if its number is in the range.
+    /// Closed if the number is in the range.
     Closed(u32, i64, i64),
-    /// Closed at exec, if its number is in the range.
+    /// Close-on-exec if the number is in the range.
     Flagged(u32, i64, i64),
     Late(u32, u32),
 }
 
-/// Values that were met in a slice, each of which is made of earlier ones.
+/// Values of a slice, each made of earlier ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Values<A> {
     values: Interned<Value<A>>,
@@ -143,7 +143,7 @@ impl<A: Copy + Eq + Hash> Values<A> {
     }
 
     pub(crate) fn base(&mut self, base: Base) -> u32 {
-        // What is closed at exec is so once.
+        // Closing the close-on-exec descriptors a second time has no effect.
         match base {
             Base::Exec(of) if matches!(self.base_at(of), Base::Exec(_) | Base::Empty) => of,
             _ => self.bases.number(base),
@@ -155,7 +155,7 @@ impl<A: Copy + Eq + Hash> Values<A> {
         base.copied().unwrap_or(Base::Empty)
     }
 
-    /// A base and those that it is made of, from the last to the first.
+    /// A base and the bases that it is made of, from the last to the first.
     fn chain(&self, base: u32) -> Vec<Base> {
         let of = |base: &Base| match *base {
             Base::Start(_) | Base::Empty => None,
@@ -174,16 +174,16 @@ impl<A: Copy + Eq + Hash> Values<A> {
         }
     }
 
-    /// Whether a base depends on what late calls do.
+    /// Whether a base depends on late calls.
     pub(crate) fn is_late(&self, base: u32) -> bool {
         self.chain(base)
             .iter()
             .any(|base| matches!(base, Base::Late(..)))
     }
 
-    /// What a base says of a descriptor.
+    /// The value of a descriptor according to a base.
     pub(crate) fn of_base(&mut self, base: u32, fd: i32) -> ValueId {
-        // Fast path: most tables have not changed otherwise.
+        // Fast path: most tables have no changes of the whole table.
         match self.base_at(base) {
             Base::Start(table) => return self.put(Value::Start(table, fd)),
             Base::Empty => return ValueId::default(),
@@ -206,10 +206,11 @@ impl<A: Copy + Eq + Hash> Values<A> {
     }
 }
 
-/// What late calls make of a descriptor: by the call's number, the descriptor's, and what it was.
+/// Returns the value of a descriptor after a late call, from the number of the call, the number of
+/// the descriptor, and its value before.
 pub type LateCall<'a, K> = &'a dyn Fn(u32, i32, (K, bool)) -> (K, bool);
 
-/// What values turn out to be.
+/// Files and close-on-exec flags of resolved values.
 #[derive(Clone, Debug)]
 pub struct Resolved<K> {
     known: Vec<Option<(K, bool)>>,
@@ -221,17 +222,17 @@ impl<K> Default for Resolved<K> {
     }
 }
 
-/// What values are resolved by.
+/// Inputs for resolving values.
 pub(crate) struct Resolving<'a, A, K> {
     pub(crate) values: &'a Values<A>,
-    /// What was in tables when the slice began.
+    /// Contents of tables at the beginning of the slice.
     pub(crate) start: &'a Contents<K>,
     pub(crate) what: &'a dyn Fn(A) -> K,
     pub(crate) late: LateCall<'a, K>,
 }
 
 impl<K: Held> Resolved<K> {
-    /// What it is, and whether it is closed at exec.
+    /// File and close-on-exec flag of a value; not open if it was not resolved.
     pub fn get(&self, id: ValueId) -> (K, bool) {
         self.find(id).unwrap_or((K::default(), false))
     }
@@ -250,7 +251,7 @@ impl<K: Held> Resolved<K> {
         self.known[at] = Some(known);
     }
 
-    /// Resolves a value, and what it is made of.
+    /// Resolves a value and its parts.
     pub(crate) fn resolve_one<A: Copy + Eq + Hash>(
         &mut self,
         by: &Resolving<'_, A, K>,
@@ -277,7 +278,7 @@ impl<K: Held> Resolved<K> {
         }
     }
 
-    /// What a value is whose parts are resolved.
+    /// The value, from its resolved parts.
     fn of<A: Copy>(&self, by: &Resolving<'_, A, K>, value: Value<A>) -> (K, bool) {
         let (kind, cloexec) = match value {
             Value::Is(what, cloexec) => ((by.what)(what), cloexec),
@@ -295,7 +296,7 @@ impl<K: Held> Resolved<K> {
             Value::Accepted(from, cloexec) => (self.get(from).0.accepted(), cloexec),
             Value::Late(call, fd, before) => (by.late)(call, fd, self.get(before)),
         };
-        // Nothing more is known of what is not known.
+        // The flag of an unknown descriptor is not kept.
         (kind, cloexec && kind != K::default())
     }
 }

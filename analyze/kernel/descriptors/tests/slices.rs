@@ -1,5 +1,4 @@
-//! Descriptors that are followed in slices are what they are when they are followed in the order of
-//! time.
+//! Descriptors followed in slices are equal to descriptors followed in time order.
 
 use std::cell::Cell;
 
@@ -11,17 +10,17 @@ use tracebraid_descriptors::{
 use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::FdType;
 
-/// Something that a thread does.
+/// A step of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Change(Change),
     Rename(i32, FdType),
     Act(Act),
     Holds(Holder, i32, FdType, bool),
-    /// A call ends of which a slice does not know what it changes.
+    /// A late call ends: the slice does not know its change.
     Late(Change),
     LateRename(i32, FdType),
-    /// What was a descriptor, so long ago?
+    /// Looks up a descriptor at a time this many nanoseconds earlier.
     Ask(i32, i64),
 }
 
@@ -96,10 +95,10 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// Who does what when.
+/// Time, thread and step.
 type Done = (i64, ThreadKey, Deed);
 
-/// Does it where everything before is known; gives what was asked for.
+/// Plays a step with all earlier steps known; returns the result of a lookup.
 fn play(descriptors: &mut Descriptors, (time, thread, deed): Done) -> Option<FdType> {
     match deed {
         Deed::Change(change) | Deed::Late(change) => descriptors.change(thread, time, change),
@@ -143,7 +142,7 @@ fn in_slice(sliced: &mut Sliced<FdType>, change: Change) -> Change<ValueId> {
     }
 }
 
-/// What a late call did to its table.
+/// Effect of a late call on its table.
 type Outcome = Box<dyn Fn(i32, (FdType, bool)) -> (FdType, bool)>;
 
 /// Acts of a slice, with an [`Act::Touch`] before each change.
@@ -161,7 +160,8 @@ fn acts_of(all: &[Done]) -> Vec<ThreadAct> {
     acts
 }
 
-/// Follows what happens in a slice, if that can be done; gives what was asked for.
+/// Plays a slice and returns the results of lookups; `None` if the slice must be played in time
+/// order.
 fn play_slice(
     descriptors: &mut Descriptors,
     begin: i64,
@@ -226,7 +226,7 @@ fn play_slice(
     Some(answers)
 }
 
-/// Outcomes of the late calls, in their order.
+/// Outcomes of the late calls, in order.
 fn outcomes(
     descriptors: &Descriptors,
     sliced: &mut Sliced<FdType>,
@@ -238,7 +238,7 @@ fn outcomes(
     for (moment, table, deed) in late {
         let by = |call: u32, fd, before| match outcomes.get(call as usize) {
             Some(outcome) => outcome(fd, before),
-            None => panic!("it is asked what a call did that has not ended"),
+            None => panic!("lookup of a call that has not ended"),
         };
         let mut now = |fd| {
             let value = sliced.now(table, fd, Some(moment));
@@ -249,7 +249,7 @@ fn outcomes(
                 Box::new(move |fd, before| if fd == to { (kind, before.1) } else { before })
             }
             Deed::Late(change) => outcome(change, &mut now),
-            _ => unreachable!("it is late"),
+            _ => unreachable!("not a late call"),
         };
         outcomes.push(outcome);
     }
@@ -300,16 +300,16 @@ fn outcome(change: Change, now: &mut dyn FnMut(i32) -> FdType) -> Outcome {
                 before
             }
         }),
-        _ => unreachable!("it is done at once"),
+        _ => unreachable!("not a change at an exit"),
     }
 }
 
 thread_local! {
-    /// Slices that were played, and those that could not be.
+    /// Numbers of slices that were played ahead, and in time order.
     static PLAYED: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// Everything in slices of that length, beside everything in the order of time.
+/// Compares all steps in slices of this length with all steps in time order.
 fn check(deeds: Vec<(i64, i32, Deed)>, length: i64) -> Result<(), TestCaseError> {
     let mut time = 0;
     let mut all: Vec<Done> = Vec::new();
@@ -326,7 +326,7 @@ fn check(deeds: Vec<(i64, i32, Deed)>, length: i64) -> Result<(), TestCaseError>
             .iter()
             .filter_map(|done| play(&mut plain, *done))
             .collect();
-        // Questions reach back six nanoseconds at most.
+        // Lookups reach back six nanoseconds at most.
         let (played, replayed) = PLAYED.get();
         let found = match play_slice(&mut sliced, begin, end - 7, slice) {
             Some(found) => {

@@ -1,4 +1,4 @@
-//! A thread's calls: an entry and its exit.
+//! Calls of a thread: entries and exits.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Deed, Exit, NO_FD, Open, Text};
@@ -7,25 +7,25 @@ use tracebraid_kernel_model::{Action, Syscall, errno_of};
 use crate::class::Class;
 use tracebraid_follow::{Beginning, CallStretch, Ending};
 
-/// A call that has begun.
+/// A system call that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entered {
     /// Arguments.
     pub open: Open,
-    /// Nothing for those that only change something, as `connect`.
+    /// Class of the call; `None` for calls that only change state, such as `connect`.
     pub class: Option<Class>,
-    /// Name of what it opens, or to what it connects.
+    /// Path that the call opens, or address that it connects to.
     pub text: Text,
-    /// Descriptor of the directory to which the name is relative, if it is told.
+    /// Descriptor of the directory that the path is relative to, if recorded.
     pub dir: i32,
 }
 
-/// A call that has ended.
+/// A system call that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exited {
-    /// Result and descriptors that it made.
+    /// Result of the call and descriptors that it made.
     pub exit: Exit,
-    /// When it ends, in nanoseconds from the origin.
+    /// End time, in nanoseconds from the origin.
     pub time: i64,
     /// Address of the peer.
     pub text: Text,
@@ -53,14 +53,15 @@ impl Ending for Exited {
     }
 }
 
-/// A call that a thread takes from one stretch to another, and what the descriptors that it names
-/// were when it began.
+/// A call that a thread carries from one stretch to another, with the files that its descriptors
+/// referred to when it began.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Parked<F> {
     /// The call.
     pub entered: Entered,
-    /// The directory to which the name is relative, or else the descriptor that it reads from (or
-    /// its only one); and that which it writes to.
+    /// Files of two descriptors: first the directory that the path is relative to, or else the
+    /// descriptor that the call reads from (or its only one); second the descriptor that it writes
+    /// to.
     pub held: (F, F),
 }
 
@@ -76,7 +77,7 @@ impl<F: Copy> Beginning for Parked<F> {
 }
 
 impl Entered {
-    /// The descriptors that it names, for what they were when it began: see [`Parked`].
+    /// Descriptors whose files at the beginning of the call matter: see [`Parked`].
     #[inline]
     pub fn named(&self) -> (i32, i32) {
         match self.open.deed {
@@ -85,13 +86,13 @@ impl Entered {
         }
     }
 
-    /// When its descriptors were what it names.
+    /// Time for looking up the descriptors of the call, in nanoseconds from the origin.
     #[inline]
     pub fn named_at(&self) -> i64 {
         named_at(self.class, self.open.time)
     }
 
-    /// Whether the call may change what descriptors are, however it ends.
+    /// Whether the call may change descriptors, whatever its result.
     pub fn may_change(&self) -> bool {
         match self.open.deed {
             Deed::Io => false,
@@ -101,11 +102,11 @@ impl Entered {
     }
 }
 
-/// When the descriptors of a call were what it names that began then.
+/// Time for looking up the descriptors of a call that begins at `begin`.
 #[inline]
 pub fn named_at(class: Option<Class>, begin: i64) -> i64 {
     match class {
-        // What it closes was closed when it began.
+        // `close` takes effect at its beginning.
         Some(Class::Close) => begin.saturating_sub(1),
         _ => begin,
     }
@@ -115,10 +116,9 @@ pub fn named_at(class: Option<Class>, begin: i64) -> i64 {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Stretch {
     pub(crate) calls: CallStretch<Entered>,
-    /// The process in its last context.
+    /// Process in the latest context.
     pub(crate) pid: Option<i32>,
-    /// The next time at which it is to be marked how it stands; below all times where that is not
-    /// looked up yet.
+    /// Next marked time for recording the state of the CPU; the least number if not looked up yet.
     pub(crate) until: i64,
 }
 
@@ -136,19 +136,19 @@ impl Stretch {
     }
 }
 
-/// A thread makes another one.
+/// Creation of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forked {
-    /// Its thread.
+    /// Id of the new thread.
     pub child: i32,
-    /// Its process, if recorded.
+    /// Process of the new thread, if recorded.
     pub child_pid: Option<i32>,
-    /// The process of its maker, if recorded.
+    /// Process of the creating thread, if recorded.
     pub parent_pid: Option<i32>,
 }
 
 impl Forked {
-    /// Its effect on which thread has which table.
+    /// Effect on the tables of threads.
     pub fn act(&self) -> Act {
         Act::Fork {
             child: self.child,
@@ -157,7 +157,7 @@ impl Forked {
         }
     }
 
-    /// The process of what is made, as far as is told; else itself.
+    /// Process of the new thread, if recorded; else the id of the thread.
     #[inline]
     pub fn process(&self) -> i32 {
         self.child_pid.unwrap_or(self.child)
@@ -167,41 +167,41 @@ impl Forked {
 /// A call from its beginning to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// In nanoseconds from the origin.
+    /// Begin time, in nanoseconds from the origin.
     pub begin: i64,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: u64,
-    /// Below 0 an error.
+    /// Result; negative for an error.
     pub result: i64,
-    /// Descriptors that it names: reads from (or its only one) and writes to.
+    /// Descriptors of the call: first the source (or the only descriptor), second the target.
     pub fds: (i32, i32),
-    /// Thread.
+    /// Id of the thread.
     pub tid: i32,
-    /// System call.
+    /// Number of the system call.
     pub call: Syscall,
-    /// Its class.
+    /// Class of the call.
     pub class: Class,
 }
 
-/// The side of a call on which a file is.
+/// Direction of bytes between a call and a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Bytes come from it.
+    /// Bytes come from the file.
     From,
-    /// Bytes go to it.
+    /// Bytes go to the file.
     To,
 }
 
-/// `connect` does not wait, and goes on without the program.
+/// Result of a `connect` that goes on in the background.
 const EINPROGRESS: i64 = -115;
 
-/// Whether a call with that result connects a socket.
+/// Whether a call with this result connects a socket.
 #[inline]
 pub fn connects(call: Syscall, result: i64) -> bool {
     call.action() == Action::Connect && matches!(result, 0 | EINPROGRESS)
 }
 
-/// Bytes that a call with that result moved, if it moves bytes and did not fail.
+/// Bytes moved by a call with this result; `None` if the call moves no bytes or failed.
 #[inline]
 pub fn bytes(call: Syscall, result: i64) -> Option<u64> {
     match call.action() {
@@ -211,19 +211,19 @@ pub fn bytes(call: Syscall, result: i64) -> Option<u64> {
 }
 
 impl Call {
-    /// Bytes that it moved, if it moves bytes and did not fail.
+    /// Bytes moved; `None` if the call moves no bytes or failed.
     #[inline]
     pub fn bytes(&self) -> Option<u64> {
         bytes(self.call, self.result)
     }
 
-    /// True if its result is an error.
+    /// True if the result is an error.
     #[inline]
     pub fn failed(&self) -> bool {
         errno_of(self.result).is_some()
     }
 
-    /// The descriptors that it uses: number, side, and whether it is the second one that it names.
+    /// Descriptors that the call uses: number, side, and whether it is the second of `fds`.
     #[inline(always)]
     pub fn used(&self) -> [Option<(i32, Side, bool)>; 2] {
         let side = match self.class {
@@ -238,7 +238,7 @@ impl Call {
 }
 
 impl Exited {
-    /// Whether the call may change what descriptors are, whichever it is.
+    /// Whether the exit may belong to a call that changes descriptors.
     pub fn may_change(&self) -> bool {
         let connects = |call| connects(call, self.exit.result);
         self.exit.may_change() || self.exit.call.is_some_and(connects)

@@ -1,15 +1,15 @@
-//! Classes of calls, by which latencies are compared.
+//! Classes of calls with comparable latencies.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Deed, Open};
 use tracebraid_kernel_model::Action;
 
-/// A class of calls whose latencies can be compared.
+/// A class of calls with comparable latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Class {
-    /// Makes descriptors.
+    /// Creates descriptors.
     Open,
-    /// Waits for a connection, and makes a descriptor of it.
+    /// Waits for a connection, and creates a descriptor for it.
     Accept,
     /// Reads bytes or messages.
     Read,
@@ -17,14 +17,14 @@ pub enum Class {
     Write,
     /// Moves bytes from one descriptor to another.
     Copy,
-    /// Brings data to the disk.
+    /// Writes data to the disk.
     Sync,
     /// Closes a descriptor.
     Close,
 }
 
 impl Class {
-    /// All, in the order of reports.
+    /// All classes, in the order of reports.
     pub const ALL: [Class; 7] = [
         Class::Open,
         Class::Accept,
@@ -35,7 +35,7 @@ impl Class {
         Class::Close,
     ];
 
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Class::Open => "open",
@@ -48,12 +48,12 @@ impl Class {
         }
     }
 
-    /// By its name.
+    /// Class with this name.
     pub fn from_name(name: &str) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// That of a call that begins, if it has one.
+    /// Class of a call at its entry, if it has a class.
     pub(crate) fn of(open: &Open) -> Option<Class> {
         Some(match open.call.action() {
             Action::Read | Action::ReadMessages => Class::Read,

@@ -1,4 +1,4 @@
-//! Working directories of processes, as far as calls tell them.
+//! Working directories of processes, as far as recorded calls show them.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Text, Texts};
@@ -6,39 +6,40 @@ use tracebraid_descriptors::{Text, Texts};
 use crate::names;
 use tracebraid_follow::{Table, ThreadKey};
 
-/// Working directories of processes: absolute paths.
+/// Working directories of processes, as absolute paths.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Directories(Table<Option<Text>>);
 
 impl Directories {
-    /// That of a process, if it is known.
+    /// Working directory of a process, if known.
     pub fn of(&self, process: ThreadKey) -> Option<Text> {
         self.0.find(process).copied().flatten()
     }
 
-    /// True if none is known.
+    /// True if no working directory is known.
     pub fn is_empty(&self) -> bool {
         self.0.entries().next().is_none()
     }
 
-    /// The paths, to be changed.
+    /// All paths, mutable.
     pub(crate) fn paths(&mut self) -> impl Iterator<Item = &mut Text> {
         self.0.values().flatten()
     }
 
-    /// Whether each process is in it once.
+    /// Whether each process occurs once.
     pub(crate) fn is_sound(&self) -> bool {
         self.0.is_sound()
     }
 
-    /// A process goes to another one: a path, which may be relative to where it is.
+    /// Changes the working directory of a process to `path`, which may be relative to the old
+    /// directory.
     pub fn change(&mut self, texts: &mut Texts, process: ThreadKey, path: Option<Text>) {
         let whole = path.map(|path| names::of_path(texts, path, self.of(process)));
         let is_absolute = |path: &Text| texts.get(*path).is_some_and(|path| path.starts_with('/'));
         *self.0.get(process) = whole.filter(is_absolute);
     }
 
-    /// A process is made by another one, and is where that is.
+    /// Creates a process, which inherits the working directory of its parent.
     pub fn fork(&mut self, parent: ThreadKey, child: ThreadKey) {
         let directory = self.of(parent);
         if directory.is_some() || self.0.find(child).is_some() {

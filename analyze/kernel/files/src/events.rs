@@ -1,4 +1,4 @@
-//! From the fields of events to calls, forks and descriptors.
+//! Decoding of events into calls, forks and descriptors.
 
 use tracebraid_descriptors::{Change, Exit, Holder, NO_FD, O_CLOEXEC, Open, Text, descriptor};
 use tracebraid_kernel_model::{
@@ -14,7 +14,7 @@ use crate::rules::FileRules;
 use crate::seen::Seen;
 use tracebraid_follow::{Event, learn, learn_switch, taken_over};
 
-/// A system call begins.
+/// Decodes the entry of a system call.
 #[inline(always)]
 pub(crate) fn enters(
     seen: &mut Seen,
@@ -39,7 +39,7 @@ pub(crate) fn enters(
     FileAction::Enter(Some(entered), None)
 }
 
-/// One that moves no bytes.
+/// Decodes the entry of a call that moves no bytes.
 #[inline(never)]
 fn enters_other(
     seen: &mut Seen,
@@ -57,7 +57,7 @@ fn enters_other(
 }
 
 impl FileRules {
-    /// A system call ends.
+    /// Decodes the exit of a system call.
     #[inline(always)]
     pub(crate) fn exits(
         &self,
@@ -79,7 +79,7 @@ impl FileRules {
         Some(FileAction::Exit(Exited { exit, time, text }))
     }
 
-    /// Events other than entries and exits of system calls.
+    /// Handles events other than entries and exits of system calls.
     #[inline(never)]
     pub(crate) fn other(&self, seen: &mut Seen, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event {
@@ -111,18 +111,18 @@ impl FileRules {
         }
     }
 
-    /// It is known who does it.
+    /// Adds an item whose thread is known.
     fn put(&self, seen: &mut Seen, event: &Event<'_>, item: FileItem) {
         self.running(seen, event, FileAction::Item(item));
     }
 
-    /// Whoever runs does it.
+    /// Adds an action of the thread that runs on the CPU.
     fn running(&self, seen: &mut Seen, event: &Event<'_>, what: FileAction) {
         let (tid, pid) = (None, None);
         self.rare(seen, event.cpu, event.time, FileStep { tid, pid, what });
     }
 
-    /// A thread that is made has no call open, whoever had its id before.
+    /// A new thread has no open call, even if an earlier thread with its id had one.
     fn fork(&self, seen: &mut Seen, event: &Event<'_>, fork: &Fork, body: &mut Body<'_, '_>) {
         let Some(child) = fork.child_tid.get(body) else {
             return;
@@ -141,7 +141,7 @@ impl FileRules {
     }
 
     fn exec(&self, seen: &mut Seen, event: &Event<'_>, exec: &Exec, body: &mut Body<'_, '_>) {
-        // It takes over the id of its process's first thread.
+        // The thread takes over the id of the first thread of its process.
         if let Some((old, tid)) = taken_over(exec, body) {
             self.goes_over(seen, event.cpu, event.time, Some(tid));
             self.put(seen, event, FileItem::TakesOver(tid, old));
@@ -177,7 +177,7 @@ fn id(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i32> {
         .map(|id| id as i32)
 }
 
-/// A call that moves no bytes.
+/// Decodes the entry of a call that moves no bytes.
 fn entered(
     seen: &mut Seen,
     (call, time): (Syscall, i64),
@@ -218,7 +218,7 @@ fn entered(
     }
 }
 
-/// The path that a call names.
+/// Path argument of a call.
 fn path(seen: &mut Seen, call: Syscall, entry: &SyscallEntry, body: &mut Body<'_, '_>) -> Text {
     let Some(path) = entry.path(body) else {
         return Text::NONE;
@@ -230,17 +230,17 @@ fn path(seen: &mut Seen, call: Syscall, entry: &SyscallEntry, body: &mut Body<'_
     }
 }
 
-/// A descriptor of a directory, or [`AT_FDCWD`].
+/// Descriptor of a directory, or [`AT_FDCWD`].
 fn directory(argument: Option<i64>) -> i32 {
     match argument {
-        // Tracers that take it for unsigned give it so.
+        // Some tracers record the argument as unsigned.
         Some(argument) if argument as i32 == AT_FDCWD => AT_FDCWD,
         argument => argument.map_or(NO_FD, descriptor),
     }
 }
 
-/// Descriptors that the call made, type of the peer, and its address, as far as the exit records
-/// them.
+/// Descriptors that the call made, type of the peer, and address of the peer, as far as the exit
+/// records them.
 #[inline(always)]
 fn made(
     seen: &mut Seen,
@@ -263,7 +263,7 @@ fn made(
         .peer
         .as_ref()
         .and_then(|peer| peer.get(body)?.socket_address());
-    // Ports of those who connect are all different ones, and say nothing.
+    // The port of a connecting peer is arbitrary, so the name leaves it out.
     let text = address.map(|address| {
         seen.texts
             .0

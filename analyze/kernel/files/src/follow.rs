@@ -1,4 +1,4 @@
-//! News of descriptors and of calls on them, one after the other, for analyses that keep histories.
+//! Changes of descriptors and calls on them, in time order, for analyses that keep histories.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{NO_FD, Texts, Turn};
@@ -13,43 +13,44 @@ use crate::names::{FileId, UNKNOWN};
 use crate::rules::FileRules;
 use crate::seen::Seen;
 
-/// A descriptor.
+/// A descriptor of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Descriptor {
     /// Index of the trace.
     pub trace: u32,
-    /// The process; of those that share their descriptors, the one that had them first. Below 0 if
-    /// whoever holds it got a copy of what it had shared.
+    /// Id of the process; if processes share the table, of its first owner. Negative if the owner
+    /// of the table got a copy of a shared table.
     pub process: i32,
-    /// Its number.
+    /// Number of the descriptor.
     pub fd: i32,
 }
 
-/// Something that happened to descriptors.
+/// A change of descriptors or a call on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News<'a> {
-    /// It is that from now on.
+    /// The descriptor refers to this file from now on.
     Is {
-        /// Which one.
+        /// The descriptor.
         descriptor: Descriptor,
-        /// Path, or what else it is called.
+        /// Path or other name of the file.
         name: &'a str,
         /// Type of the file.
         kind: FdType,
-        /// It is still the same thing, which is better known now.
+        /// The file is unchanged, but more is known about it now.
         is_same: bool,
     },
-    /// It is closed, and so are those after it up to that number.
+    /// The descriptor and all after it up to this number are closed.
     Closed(Descriptor, i32),
-    /// A call that used it has ended, which read and wrote so many bytes.
+    /// A call on the descriptor has ended, which read and wrote this number of bytes.
     Used(Descriptor, u64, u64),
-    /// A thread (of a trace, by its number) has read and written so many bytes.
+    /// A thread (index of its trace, id) has read and written this number of bytes.
     Moved((u32, i32), u64, u64),
-    /// A thread is made: whoever had its number before is another one.
+    /// A thread (index of its trace, id) is created; an earlier thread with this id was another
+    /// one.
     Born(u32, i32),
 }
 
-/// Bytes read and written by a call on a file on that side of it.
+/// Bytes read and written by a call that moved `bytes` on this side.
 fn sides(side: Side, bytes: u64) -> (u64, u64) {
     match side {
         Side::From => (bytes, 0),
@@ -65,8 +66,8 @@ fn descriptor(table: ThreadKey, fd: i32) -> Descriptor {
     }
 }
 
-/// For how many nanoseconds it may be asked which file a descriptor was that has changed: longer
-/// calls on it name an unknown file.
+/// Nanoseconds for which past files of a changed descriptor are kept. A longer call on the
+/// descriptor is reported with an unknown file.
 const HORIZON: i64 = 60_000_000_000;
 
 /// News of threads and their calls.
@@ -122,7 +123,7 @@ pub struct FileFollower(FileRules);
 /// State after some chunks.
 ///
 /// The size is bounded by that of [`Seen`] and of [`FileMachine`]. Changes of descriptors in the
-/// latter are kept for a minute; older ones are dropped each time the number of changes has
+/// latter are kept for a minute; older changes are dropped each time the number of changes has
 /// doubled.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FollowedFiles {
@@ -143,8 +144,8 @@ impl FollowedFiles {
 }
 
 impl FileFollower {
-    /// Of all calls on all traces. `marks` are the times, in ascending order, of which the state
-    /// may be asked for ([`FollowedFiles::keep`]), in nanoseconds from the origin.
+    /// Follows all calls on all traces. `marks` are the times, in ascending order and in
+    /// nanoseconds from the origin, at which the state can be taken ([`FollowedFiles::keep`]).
     pub fn new(marks: Vec<i64>) -> FileFollower {
         FileFollower(FileRules {
             marks,
@@ -157,24 +158,24 @@ impl FileFollower {
         self.0.wants(event)
     }
 
-    /// A packet of a CPU begins, or goes on.
+    /// Handles the beginning or continuation of a packet of a CPU.
     pub fn packet(&self, partial: &mut FollowedFiles, packet: &Packet) {
         self.0.packet(&mut partial.seen, packet);
     }
 
-    /// An event.
+    /// Handles an event.
     #[inline(always)]
     pub fn event(&self, partial: &mut FollowedFiles, event: &Event<'_>, body: &mut Body<'_, '_>) {
         self.0.event(&mut partial.seen, event, body);
     }
 
-    /// Joins what comes later to what was before.
+    /// Merges the state of later chunks into that of earlier ones.
     pub fn merge(&self, earlier: &mut FollowedFiles, later: FollowedFiles) {
         self.0.merge(&mut earlier.seen, later.seen);
     }
 
-    /// Plays what was seen before a time, or everything, and reports the news: the time in
-    /// nanoseconds from the origin, and what happened then.
+    /// Plays the items before `until`, or all items, and reports the news: the time in nanoseconds
+    /// from the origin, and the change.
     pub fn follow(
         &self,
         partial: &mut FollowedFiles,
@@ -216,7 +217,7 @@ impl FileFollower {
     }
 }
 
-/// A change of a descriptor as news; `get` gives name and type of a file.
+/// News for a change of a descriptor; `get` returns name and type of a file.
 fn news<'a>(
     turn: Turn<FileId>,
     get: impl Fn(FileId) -> Option<(&'a str, FdType)>,
@@ -235,9 +236,9 @@ fn news<'a>(
             let (name, kind) = get(file)?;
             let descriptor = descriptor(table, fd);
             match kind == FdType::Unknown && name == UNKNOWN {
-                // It is what it was, and that is not known.
+                // The file is unchanged and still unknown.
                 true if is_same => None,
-                // It is a copy of what is not known, or made by what is not known.
+                // Copied from, or created by, an unknown object.
                 true => Some(News::Closed(descriptor, fd)),
                 false => Some(News::Is {
                     descriptor,

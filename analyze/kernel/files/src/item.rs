@@ -1,12 +1,11 @@
-//! Items that must be played in the order of time, because their effect depends on descriptors.
+//! Items that must be played in time order, because their effect depends on descriptors.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Holder, NO_FD, Text, descriptor};
 
 use crate::call::{Call, Entered, Exited, Forked, Stretch};
 
-/// Something happens on a CPU, by the thread and process that the event's context names, if it
-/// names some.
+/// An action on a CPU, with the thread and process in the event's context, if recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileStep {
     pub(crate) tid: Option<i32>,
@@ -14,62 +13,64 @@ pub(crate) struct FileStep {
     pub(crate) what: FileAction,
 }
 
-/// The event of a step.
+/// The action of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum FileAction {
-    /// A call begins; it may change descriptors at once.
+    /// A call begins; the change takes effect at once.
     Enter(Option<Entered>, Option<Change>),
     /// A call ends.
     Exit(Exited),
-    /// Events of calls were lost: whether the call that is open ends is not known.
+    /// Events of system calls were lost: the open call may have ended.
     Lose,
-    /// Whoever runs makes a thread.
+    /// The thread that runs creates a thread.
     Fork(Forked),
-    /// Whoever runs executes a program.
+    /// The thread that runs executes a program.
     Exec,
-    /// It is known who does it.
+    /// An item whose thread is known.
     Item(FileItem),
 }
 
-/// Something that happened to descriptors, or a call that names some.
+/// A change of descriptors, or a call that names descriptors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FileItem {
-    /// The first event of a call since the thread came is an entry: no call of it was open.
+    /// The first event of a call since the thread was switched in is an entry: no call of the
+    /// thread was open.
     Enters(i32),
-    /// It is an exit.
+    /// The first event of a call since the thread was switched in is an exit.
     Arrives(i32, Box<Exited>),
-    /// The thread leaves in a call.
+    /// The thread leaves its CPU in a call.
     Leaves(i32, Box<Entered>),
-    /// A call that moves bytes, brings them to the disk, or closes.
+    /// A call that moves bytes, syncs, or closes.
     Call(Call),
-    /// A call that makes descriptors or changes what they are.
+    /// A call that creates or changes descriptors.
     Made(Box<Made>),
     /// The thread changes descriptors at the entry of a call.
     Change(i32, Change),
-    /// A thread is made: no call of it is open, whoever had its id before.
+    /// A thread is created: no call of it is open, even if an earlier thread with its id had one.
     Born(i32),
-    /// The thread, which had the second id, has the first one from now on.
+    /// The thread whose id was the second id has the first id from now on.
     TakesOver(i32, i32),
-    /// A thread makes another one.
+    /// A thread creates another one.
     Fork(i32, Forked),
     /// The thread executes a program.
     Exec(i32),
     /// The thread ends.
     End(i32),
-    /// The thread belongs to that process, as a context says each time.
+    /// The thread belongs to this process, as recorded in the context of events.
     Context {
-        /// Thread.
+        /// Id of the thread.
         tid: i32,
-        /// Process.
+        /// Id of the process.
         pid: i32,
     },
-    /// The thread belongs to that process, which has the table at that address.
+    /// The thread belongs to this process, whose table is at this address, according to a state
+    /// dump.
     Member {
-        /// Thread.
+        /// Id of the thread.
         tid: i32,
-        /// Process.
+        /// Id of the process.
         pid: i32,
-        /// Address of the table, where it was recorded.
+        /// Address of the table, if recorded.
         table: Option<i64>,
     },
     /// A state dump shows a descriptor.
@@ -78,34 +79,34 @@ pub enum FileItem {
     Stands(Box<Stretch>),
 }
 
-/// A call that makes descriptors or changes what they are.
+/// A call that creates or changes descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Made {
-    /// Thread.
+    /// Id of the thread.
     pub tid: i32,
-    /// Its beginning.
+    /// Entry of the call.
     pub entered: Entered,
-    /// Its end.
+    /// Exit of the call.
     pub exited: Exited,
-    /// The call, if its latency is asked for.
+    /// The call, if its latency is requested.
     pub call: Option<Call>,
 }
 
-/// State dump: a process, or whoever has the table, has a descriptor.
+/// State dump: a process, or the owner of a table, has a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Holds {
     /// Process or table.
     pub holder: Holder,
     /// Number of the descriptor.
     pub fd: i32,
-    /// Its path, if it was recorded.
+    /// Path, if recorded.
     pub text: Text,
-    /// It is closed at exec.
+    /// Closed at exec.
     pub cloexec: bool,
 }
 
 impl Made {
-    /// The descriptor that it makes.
+    /// The descriptor that the call creates; the first one of a pair.
     pub fn fd(&self) -> i32 {
         let exit = &self.exited.exit;
         match self.entered.open.deed {
@@ -117,7 +118,7 @@ impl Made {
 }
 
 impl FileItem {
-    /// Gives the texts that it names to be changed.
+    /// Passes each text in the item to `change`.
     #[inline]
     pub fn texts(&mut self, mut change: impl FnMut(&mut Text)) {
         match self {
@@ -136,7 +137,7 @@ impl FileItem {
         }
     }
 
-    /// The thread of which it may change what is in its table.
+    /// The thread whose table the item may change.
     pub(crate) fn touches(&self) -> Option<i32> {
         match self {
             FileItem::Change(tid, change) => change.act().is_none().then_some(*tid),
@@ -147,8 +148,8 @@ impl FileItem {
         }
     }
 
-    /// The thread, and its effect on which thread has which table, if it has one; the effect is
-    /// `None` if it is unknown yet.
+    /// The thread and the effect of the item on the tables of threads, if it has one. The effect is
+    /// `None` while it is unknown.
     pub(crate) fn ahead(&self) -> Option<(i32, Option<Act>)> {
         Some(match self {
             FileItem::Change(tid, change) => (*tid, Some(change.act()?)),
@@ -171,7 +172,7 @@ impl FileItem {
                 (*tid, Some(Act::Member { pid, table }))
             }
             FileItem::Holds(holds) => (0, Some(Act::Holds(holds.holder))),
-            // Where it ends it gets a table of its own.
+            // At its end, the call may give the thread a table of its own.
             FileItem::Leaves(tid, entered) if entered.open.deed == Deed::Unshare => (*tid, None),
             _ => return None,
         })

@@ -1,5 +1,5 @@
-//! The state of descriptors at a time: to be kept, and to go on from there without what came
-//! before.
+//! The state of descriptors at a marked time, from which an analysis can resume without the earlier
+//! events.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Descriptors, Text, Texts};
@@ -12,8 +12,8 @@ use crate::names::{FileId, Files};
 use crate::seen::Seen;
 use tracebraid_follow::{CpuKey, Lane, Table};
 
-/// Descriptors and open calls at a marked time, when everything before has been played. The same
-/// however the trace was cut.
+/// Descriptors and open calls at a marked time, with all earlier items played. Independent of how
+/// the trace was cut into chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesKept {
     descriptors: Descriptors<FileId>,
@@ -25,7 +25,8 @@ pub struct FilesKept {
 }
 
 impl FollowedFiles {
-    /// The state at a marked time, up to which everything was played, and nothing from there on.
+    /// Returns the state at the marked time `time`. All items before it must have been played, and
+    /// none after it.
     pub fn keep(&mut self, time: i64) -> FilesKept {
         let FollowedFiles {
             seen,
@@ -40,7 +41,7 @@ impl FollowedFiles {
         } = seen;
         let mut stands: Vec<(CpuKey, Stretch)> = Vec::new();
         for (cpu, lane) in lanes.iter_mut() {
-            // Where nothing has happened since, it stands so still.
+            // A CPU without later events is still in its last state.
             let now = lane.now().filter(|now| now.until <= time).copied();
             let before = || machine.stands.iter().find(|(other, _)| *other == cpu);
             let stands_so = now.or_else(|| before().map(|(_, stretch)| *stretch));
@@ -49,7 +50,7 @@ impl FollowedFiles {
         for (_, stretch) in &mut stands {
             stretch.until = i64::MIN;
             if let Some(open) = stretch.calls.open_mut() {
-                // Of stretches that are marked it is known.
+                // The text of a marked stretch is already one of the machine's.
                 open.text = match chunk.0.of(open.text) {
                     Some(text) => texts.number(text),
                     None => dictionaries.known(open.text, texts),
@@ -64,8 +65,8 @@ impl FollowedFiles {
             texts: Texts::default(),
             stands,
         };
-        // What chunks behind that time have told has numbers, too; which ones depends on where they
-        // end.
+        // Texts of chunks after that time are numbered too, and which ones depends on where chunks
+        // end, so texts are numbered anew.
         let mut known = Texts::default();
         kept.each_text(&mut |text| {
             if let Some(name) = texts.get(*text) {
@@ -76,7 +77,7 @@ impl FollowedFiles {
         kept
     }
 
-    /// Where everything before a time is known.
+    /// The state for resuming after a marked time.
     pub fn behind(kept: FilesKept) -> FollowedFiles {
         let FilesKept {
             descriptors,
@@ -109,7 +110,8 @@ impl FollowedFiles {
 }
 
 impl FilesKept {
-    /// Whether it can have been kept: whatever else is made of it, no bound is passed.
+    /// Whether [`FollowedFiles::keep`] can have produced this state. Resuming from a sound state
+    /// exceeds no bound.
     pub fn is_sound(&self) -> bool {
         let mut threads = self.threads.entries();
         let are_few = threads.all(|(_, thread)| thread.is_sound());
@@ -125,7 +127,7 @@ impl FilesKept {
             && self.stands.windows(2).all(is_after)
     }
 
-    /// Gives all texts that are named, in an order that what was played tells.
+    /// Passes each text to `to`, in an order that depends only on the played items.
     fn each_text(&mut self, to: &mut impl FnMut(&mut Text)) {
         self.files.rename(&mut *to);
         self.directories.paths().for_each(&mut *to);

@@ -1,15 +1,15 @@
-//! Files: which file each call of each thread uses, and what each descriptor is called, at any
+//! Files: the file that each call of each thread uses, and the name of each descriptor, at any
 //! time.
 //!
-//! In: events of calls, forks, programs that are executed, threads that end, and state dumps. Out:
-//! for each chunk [`FileItem`]s in the order of time ([`Seen`], filled by [`FileRules`]); by
-//! playing them one after the other ([`FileMachine`]), each call with the files that it uses
-//! ([`CallSink`]). [`FileFollower`] does both for analyses that want the news of descriptors alone.
-//! Promise: a file that the trace does not name is unknown, and is never taken for another one;
-//! what is played is the same however the trace was cut.
+//! In: events of system calls, forks, program executions, thread ends, and state dumps. Out: for
+//! each chunk, [`FileItem`]s in time order ([`Seen`], filled by [`FileRules`]); by playing them one
+//! after the other ([`FileMachine`]), each call with the files that it uses ([`CallSink`]).
+//! [`FileFollower`] does both for analyses that need only changes of descriptors. Promise: a file
+//! that the trace does not name is unknown, and is never mistaken for another file; the played
+//! items do not depend on how the trace was cut into chunks.
 //!
-//! The report on files plays the same items in slices of time beside each other, and uses the
-//! machine where slices are joined.
+//! The report on files plays the same items in parallel slices of time, and uses the machine only
+//! to join slices.
 #![forbid(unsafe_code)]
 
 mod call;

@@ -1,6 +1,6 @@
-//! Following descriptors in the order of time, and giving each call with its files to an analysis.
+//! Follows descriptors in time order, and passes each call with its files to an analysis.
 //!
-//! Chunks give [`FileItem`]s, which wait until all that came before is known.
+//! [`FileItem`]s from chunks wait until all earlier items are known.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Descriptors, Text, Texts};
@@ -14,26 +14,26 @@ use crate::naming::{Naming, Need};
 use crate::rules::FileRules;
 use tracebraid_follow::{ByCpu, CallItem, CpuKey, OpenCall, Table, ThreadKey};
 
-/// A thread's call that is not of one stretch.
+/// The open call of a thread, if it spans several stretches.
 pub type Passing = OpenCall<Parked<FileId>, Exited>;
 
 /// State of descriptors, names and open calls at a time.
 ///
-/// Its size is bounded by the number of threads, of descriptors that are open or changed since the
-/// first open call began, and of files that were met.
+/// The size is bounded by the number of threads, of descriptors that are open or have changed since
+/// the first open call began, and of known files.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FileMachine {
-    /// Descriptors.
+    /// Descriptors of all processes.
     pub descriptors: Descriptors<FileId>,
-    /// Working directories.
+    /// Working directories of processes.
     pub directories: Directories,
-    /// Files that were met.
+    /// All known files.
     pub files: Files,
-    /// Calls that went from one stretch to another.
+    /// Calls that span several stretches, by thread.
     pub threads: Table<Passing>,
     /// State of each CPU alone at the last marked time.
     pub(crate) stands: ByCpu<Stretch>,
-    /// Where the thread that did something last is.
+    /// Position of the thread of the last item in `threads`, for a faster lookup.
     #[serde(skip)]
     near: usize,
 }
@@ -44,10 +44,10 @@ pub fn is_unfinished(open: &Passing) -> bool {
         .is_some_and(|parked| parked.entered.class.is_some())
 }
 
-/// Tables that the machine looks things up in.
+/// Tables for looking up names and rules.
 #[derive(Debug)]
 pub struct Around<'a> {
-    /// Which files and calls are asked for.
+    /// Requested files and calls.
     pub rules: &'a FileRules,
     /// Names of files.
     pub texts: &'a mut Texts,
@@ -55,8 +55,8 @@ pub struct Around<'a> {
 
 /// An analysis of calls on files.
 pub trait CallSink {
-    /// A call that makes no descriptors has ended; `held` are the files of the descriptors that it
-    /// names at its beginning, if the call went from one stretch to another.
+    /// A call has ended that creates no descriptors. `held` are the files of its descriptors at its
+    /// beginning, if the call spans several stretches.
     fn call(
         &mut self,
         machine: &mut FileMachine,
@@ -66,20 +66,20 @@ pub trait CallSink {
         held: Option<(FileId, FileId)>,
     );
 
-    /// A call on that trace has ended that makes that file, or changes which file a descriptor is.
+    /// A call on a trace has ended that creates `file`, or makes a descriptor refer to it.
     fn made(&mut self, machine: &FileMachine, trace: u32, made: &Made, file: FileId);
 
-    /// Descriptors have changed at that time, in nanoseconds from the origin.
+    /// Descriptors have changed at `time`, in nanoseconds from the origin.
     fn changed(&mut self, machine: &mut FileMachine, time: i64);
 
-    /// A thread is made: another thread had its id before, if any.
+    /// A thread is created; an earlier thread with its id was another one.
     fn born(&mut self, thread: ThreadKey) {
         let _ = thread;
     }
 }
 
 impl FileMachine {
-    /// Does what comes next.
+    /// Plays the next item.
     #[inline(always)]
     pub fn apply<S: CallSink>(
         &mut self,
@@ -105,7 +105,7 @@ impl FileMachine {
         }
     }
 
-    /// The call of a thread that goes from one stretch to another.
+    /// The open call of a thread, if it spans several stretches.
     #[inline(always)]
     pub fn thread(&mut self, cpu: CpuKey, tid: i32) -> &mut Passing {
         let trace = cpu.trace;
@@ -113,7 +113,7 @@ impl FileMachine {
             .get_near(ThreadKey { trace, tid }, &mut self.near)
     }
 
-    /// A thread ends a call that it began in another stretch.
+    /// Ends a call that the thread began in another stretch.
     fn arrives<S: CallSink>(
         &mut self,
         sink: &mut S,
@@ -125,7 +125,7 @@ impl FileMachine {
         self.passes(sink, around, (cpu, time), CallItem::Arrives(tid, exited));
     }
 
-    /// A thread leaves in a call.
+    /// Keeps the call in which a thread leaves its CPU.
     fn leaves<S: CallSink>(
         &mut self,
         sink: &mut S,
@@ -140,9 +140,8 @@ impl FileMachine {
         self.passes(sink, around, (cpu, time), leaves);
     }
 
-    /// A thread ends a call of another stretch, or takes one into another stretch. Where its
-    /// beginning and its end were recorded in the wrong order, either shows that the call has
-    /// ended.
+    /// Ends a call of another stretch, or carries a call into another stretch. If entry and exit
+    /// were recorded in the wrong order, the later of the two items ends the call.
     fn passes<S: CallSink>(
         &mut self,
         sink: &mut S,
@@ -165,7 +164,7 @@ impl FileMachine {
         }
     }
 
-    /// The files of the descriptors that a call names, at its beginning.
+    /// Files of the descriptors of a call at its beginning.
     pub fn held(&self, thread: ThreadKey, entered: &Entered) -> (FileId, FileId) {
         let (first, second) = entered.named();
         let held = |fd| match fd {
@@ -175,7 +174,7 @@ impl FileMachine {
         (held(first), held(second))
     }
 
-    /// Something happens to descriptors.
+    /// Plays an item that changes descriptors or threads.
     fn change<S: CallSink>(
         &mut self,
         sink: &mut S,
@@ -227,7 +226,7 @@ impl FileMachine {
         sink.changed(self, time);
     }
 
-    /// The call of a thread with another id is that of the thread from now on.
+    /// Transfers the open call of a thread to its new id.
     pub fn takes_over(&mut self, cpu: CpuKey, tid: i32, old: i32) {
         let open = std::mem::take(self.thread(cpu, old));
         *self.thread(cpu, tid) = open;
@@ -270,7 +269,7 @@ impl FileMachine {
         sink.changed(self, time);
     }
 
-    /// A call that makes descriptors or changes what they are has ended.
+    /// Ends a call that creates or changes descriptors.
     fn made<S: CallSink>(
         &mut self,
         sink: &mut S,
@@ -301,7 +300,7 @@ impl FileMachine {
         sink.made(self, trace, made, file);
     }
 
-    /// A process changes its working directory, perhaps to what a descriptor was.
+    /// Changes the working directory of a process, perhaps to the file of a descriptor.
     pub fn goes_to(
         &mut self,
         around: &mut Around<'_>,
@@ -316,8 +315,8 @@ impl FileMachine {
         self.directories.change(around.texts, process, path);
     }
 
-    /// The directory to which the name of what a call opens is relative, where a descriptor was
-    /// that.
+    /// The directory that the path of a call is relative to; `held` is the file of its directory
+    /// descriptor.
     fn directory(&self, process: ThreadKey, entered: &Entered, held: FileId) -> Option<Text> {
         match entered.dir {
             AT_FDCWD => self.directories.of(process),
@@ -325,14 +324,14 @@ impl FileMachine {
         }
     }
 
-    /// The path of what a descriptor is.
+    /// Path of a file, if it has one.
     pub fn path_of(&self, held: FileId) -> Option<Text> {
         let directory = self.files.get(held).filter(|file| file.kind.has_path());
         directory.map(|directory| directory.name)
     }
 
-    /// The file that a call makes; `held` is the file of the descriptor that it names, at its
-    /// beginning, and `listener` the listening socket.
+    /// The file that a call creates. `held` is the file of the call's descriptor at its beginning,
+    /// `listener` the listening socket.
     pub fn what(
         &mut self,
         around: &mut Around<'_>,
@@ -355,7 +354,8 @@ impl FileMachine {
         self.file(around, file)
     }
 
-    /// The file, or one that stands for what is not known on that machine.
+    /// The file itself if it is known, else the file that stands for all unknown files of the
+    /// trace.
     #[inline]
     pub fn known(&mut self, around: &mut Around<'_>, trace: u32, file: FileId) -> FileId {
         if file != FileId::default() {

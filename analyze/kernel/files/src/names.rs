@@ -5,7 +5,7 @@ use tracebraid_descriptors::{Held, Interned, Text, Texts};
 use tracebraid_kernel_model::FdType;
 use tracebraid_language::glob::Glob;
 
-/// A file by its number; 0 stands for one that is not known.
+/// Number of a file; 0 stands for an unknown file.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -20,40 +20,41 @@ impl Held for FileId {
 /// Name of all files whose names were not recorded.
 pub(crate) const UNKNOWN: &str = "unknown";
 
-/// Stands for the working directory among descriptors of directories, as in `fcntl.h`.
+/// Stands for the working directory among directory descriptors, as in `fcntl.h`.
 pub const AT_FDCWD: i32 = -100;
 
-/// A file: what has the same name and type on the same machine.
+/// A file. Files with the same name and type on the same machine are the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct File {
     /// Index of the trace.
     pub trace: u32,
-    /// Path, or another name.
+    /// Path or other name.
     pub name: Text,
-    /// Type.
+    /// Type of the file.
     pub kind: FdType,
 }
 
-/// All files that were met.
+/// All known files.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Files {
     files: Interned<File>,
-    /// By number: whether the file is asked for.
+    /// By number: whether the file is requested.
     shown: Vec<bool>,
 }
 
 impl Files {
-    /// Changes the names, of which different ones must stay so.
+    /// Changes the names. Different names must stay different.
     pub(crate) fn rename(&mut self, mut change: impl FnMut(&mut Text)) {
         self.files.change(|file| change(&mut file.name));
     }
 
-    /// Whether it can have come about by meeting files.
+    /// Whether adding files can have produced this value.
     pub(crate) fn is_sound(&self) -> bool {
         self.files.is_sound() && self.shown.len() == self.files.keys().len()
     }
 
-    /// The file of that name; `globs` say which ones are asked for.
+    /// Number of the file, which is added if it is new. `globs` are the requested names; empty for
+    /// all.
     pub fn file(&mut self, texts: &Texts, globs: &[Glob], file: File) -> FileId {
         let number = self.files.number(file);
         if number as usize >= self.shown.len() {
@@ -65,19 +66,19 @@ impl Files {
         FileId(number + 1)
     }
 
-    /// All of them, by their numbers: the first one has number 1.
+    /// All files, in the order of their numbers. The first file has number 1.
     pub fn all(&self) -> &[File] {
         self.files.keys()
     }
 
-    /// The file of that number.
+    /// Returns the file with this number.
     #[inline]
     pub fn get(&self, file: FileId) -> Option<File> {
         let at = (file.0 as usize).checked_sub(1)?;
         self.files.keys().get(at).copied()
     }
 
-    /// True if it is asked for.
+    /// True if the file is requested.
     #[inline]
     pub fn shows(&self, file: FileId) -> bool {
         let at = (file.0 as usize).checked_sub(1);
@@ -86,7 +87,7 @@ impl Files {
     }
 }
 
-/// One that is not known, of that machine.
+/// The file that stands for all unknown files of a machine.
 pub fn unknown(texts: &mut Texts, trace: u32) -> File {
     File {
         trace,
@@ -95,7 +96,7 @@ pub fn unknown(texts: &mut Texts, trace: u32) -> File {
     }
 }
 
-/// Name and type of what a state dump names.
+/// A file with the name from a state dump.
 fn dumped(texts: &Texts, trace: u32, name: Text) -> File {
     let path = texts.get(name).unwrap_or_default();
     File {
@@ -105,7 +106,7 @@ fn dumped(texts: &Texts, trace: u32, name: Text) -> File {
     }
 }
 
-/// The file of a descriptor in a state dump; an unknown one if it has no name there.
+/// The file of a descriptor in a state dump; the unknown file if it has no name there.
 pub fn held(texts: &mut Texts, trace: u32, name: Text) -> File {
     match name.some() {
         Some(name) => dumped(texts, trace, name),
@@ -113,7 +114,7 @@ pub fn held(texts: &mut Texts, trace: u32, name: Text) -> File {
     }
 }
 
-/// Name of a file that is opened by a name, which may be relative to a directory's.
+/// Path of a file that is opened by `name`, relative to `directory` if that is known.
 pub(crate) fn of_path(texts: &mut Texts, name: Text, directory: Option<Text>) -> Text {
     let path = texts.get(name).unwrap_or_default();
     let directory = directory.and_then(|directory| texts.get(directory));

@@ -1,4 +1,4 @@
-//! The name of an object that a call makes.
+//! Names of objects that calls create.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Deed, Text, Texts};
@@ -7,7 +7,7 @@ use tracebraid_kernel_model::{FdType, Syscall};
 use crate::item::Made;
 use crate::names::{self, File, UNKNOWN};
 
-/// An object that a call makes, as far as the call alone determines it.
+/// An object that a call creates, as far as the call alone determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Naming {
     /// Index of the trace.
@@ -15,30 +15,30 @@ pub struct Naming {
     call: Syscall,
     deed: Deed,
     kind: FdType,
-    /// The name by which it is opened, or to which it is connected.
+    /// Path by which the object is opened, or address to which it is connected.
     pub text: Text,
-    /// Name and type of the peer.
+    /// Name of the peer.
     pub peer_text: Text,
     peer: Option<FdType>,
 }
 
-/// The object on which the name depends besides.
+/// The other object on which the name depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// It is what this descriptor was when the call began.
+    /// The file of the descriptor when the call began, which is the object itself.
     Same,
-    /// The listening socket, as it is now.
+    /// The listening socket in its current state.
     Listener,
-    /// The socket, as it was when the call began.
+    /// The socket in its state when the call began.
     Socket,
-    /// The directory to which the name is relative.
+    /// The directory that the path is relative to.
     Directory,
 }
 
 impl Naming {
-    /// Of a call on that trace.
+    /// The object created by a call on the trace with index `trace`.
     pub fn new(trace: u32, made: &Made) -> Naming {
         let open = &made.entered.open;
         Naming {
@@ -52,7 +52,7 @@ impl Naming {
         }
     }
 
-    /// The object on which the name depends, for a call with that result.
+    /// The object on which the name depends, for a call with this result.
     pub fn need(&self, result: i64) -> Need {
         match self.deed {
             Deed::Duplicate | Deed::DuplicateTo => Need::Same,
@@ -64,7 +64,7 @@ impl Naming {
         }
     }
 
-    /// The file, by the listening or connected socket, or the directory.
+    /// The file, from the listening or connected socket, or the directory.
     pub fn file(&self, texts: &mut Texts, socket: Option<File>, directory: Option<Text>) -> File {
         let (name, kind) = match self.deed {
             Deed::Accept => {
@@ -83,7 +83,7 @@ impl Naming {
                 (names::of_path(texts, self.text, directory), kind)
             }
             Deed::Make | Deed::MakePair => (Text::NONE, self.kind),
-            // A socket is connected.
+            // `connect` names its socket.
             _ => match (self.text.some(), socket) {
                 (Some(address), _) => (address, FdType::Network),
                 (None, Some(socket)) => (socket.name, socket.kind),

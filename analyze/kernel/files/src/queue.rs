@@ -6,23 +6,23 @@ use tracebraid_descriptors::Act;
 use crate::item::FileItem;
 use tracebraid_follow::{CpuKey, Items, Table, ThreadKey};
 
-/// Something that decides which thread has which table; nothing: that cannot be said.
+/// Thread and act that decides its table; `None` if the act is unknown.
 pub type TableAct = (i32, Option<Act>);
 
-/// Items that wait to be played in the order of time.
+/// Items that wait to be played in time order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Queue {
-    /// All of them.
+    /// All items.
     pub items: Items<FileItem>,
-    /// Of these, what decides which thread has which table, in the same order.
+    /// The acts of the items that decide the tables of threads, in the same order.
     acts: Items<TableAct>,
-    /// Threads that may have changed what is in tables.
+    /// Threads that may have changed the content of their tables.
     #[serde(skip)]
     touched: Table<bool>,
 }
 
 impl Queue {
-    /// Something happens on a CPU.
+    /// Adds an item of a CPU.
     #[inline(always)]
     pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: FileItem) {
         if !matches!(item, FileItem::Call(_) | FileItem::Enters(_)) {
@@ -46,19 +46,19 @@ impl Queue {
         }
     }
 
-    /// Adds what comes later on each CPU.
+    /// Appends the later items of each CPU.
     pub(crate) fn append(&mut self, later: Queue) {
         self.acts.hold(&self.items);
         self.acts.append(later.acts);
         self.items.append(later.items);
     }
 
-    /// Takes out what happens before a time.
+    /// Takes out the items before `until`.
     pub fn cut(&mut self, until: i64) -> (Items<FileItem>, Items<TableAct>) {
         (self.items.cut(until), self.acts.cut(until))
     }
 
-    /// Nobody looks ahead.
+    /// Drops the acts, for analyses that do not look ahead.
     pub(crate) fn forget_acts(&mut self) {
         self.acts = Items::default();
     }

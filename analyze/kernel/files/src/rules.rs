@@ -1,4 +1,4 @@
-//! From events to what waits to be played: each CPU alone.
+//! From events to items that wait to be played, for each CPU alone.
 
 use tracebraid_descriptors::Deed;
 use tracebraid_follow::{
@@ -13,28 +13,27 @@ use crate::item::{FileAction, FileItem, FileStep, Made};
 use crate::queue::Queue;
 use crate::seen::Seen;
 
-/// Which calls are asked for.
+/// Requested calls.
 #[derive(Clone, Debug, Default)]
 pub struct CallFilter {
-    /// Durations, in nanoseconds.
+    /// Requested durations in nanoseconds.
     pub durations: Limits,
-    /// Sizes in bytes; a call without a size has any.
+    /// Requested sizes in bytes; a call without a size matches any.
     pub sizes: Limits,
-    /// System calls.
+    /// Requested system calls.
     pub chosen: ChosenCalls,
 }
 
 /// Rules for following calls on files.
 #[derive(Clone, Debug, Default)]
 pub struct FileRules {
-    /// Part of the traces.
+    /// Selected part of the traces.
     pub selection: Selection,
-    /// Calls.
+    /// Selected calls.
     pub calls: CallFilter,
-    /// Patterns of names of files; none: all.
+    /// Patterns of file names; empty for all.
     pub paths: Vec<Glob>,
-    /// Times, in ascending order, of which the state may be asked for (nanoseconds from the
-    /// origin).
+    /// Times, in ascending order, at which the state can be taken, in nanoseconds from the origin.
     pub marks: Vec<i64>,
 }
 
@@ -49,7 +48,7 @@ impl FileRules {
             )
     }
 
-    /// A packet of a CPU begins, or goes on.
+    /// Handles the beginning or continuation of a packet of a CPU.
     pub fn packet(&self, seen: &mut Seen, packet: &Packet) {
         let time = packet.begin.unwrap_or(i64::MIN);
         if packet.lost_before && packet.tells_switches {
@@ -60,11 +59,11 @@ impl FileRules {
         }
     }
 
-    /// An event.
+    /// Handles an event.
     #[inline(always)]
     pub fn event(&self, seen: &mut Seen, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let what = match &event.model.event {
-            // What comes later is not read in every way: it must not matter.
+            // Not all paths read later events, so later events must not matter.
             _ if self.selection.window.is_over(event.time) => return,
             KernelEvent::Entry(entry) => events::enters(seen, event, entry, body),
             KernelEvent::Exit(exit) => match self.exits(seen, event, exit, body) {
@@ -77,9 +76,9 @@ impl FileRules {
         self.step(seen, event.cpu, event.time, FileStep { tid, pid, what });
     }
 
-    /// Joins what comes later to what was before.
+    /// Merges the state of later chunks into that of earlier ones.
     pub fn merge(&self, earlier: &mut Seen, mut later: Seen) {
-        // What is open ends there, perhaps.
+        // Open calls may end in the later chunks, so their texts move there.
         for (cpu, _) in later.lanes.iter() {
             let open = earlier.lanes.get(*cpu).now();
             if let Some(open) = open.and_then(|now| now.calls.open_mut()) {
@@ -102,7 +101,7 @@ impl FileRules {
         earlier.nobodys += later.nobodys;
     }
 
-    /// Calls that are open at the end of the trace are left.
+    /// Ends the trace: threads leave their CPUs in their open calls.
     pub fn end(&self, seen: &mut Seen) {
         for (cpu, lane) in std::mem::take(&mut seen.lanes) {
             if let Some(stretch) = lane.into_now() {
@@ -111,7 +110,7 @@ impl FileRules {
         }
     }
 
-    /// Another thread runs there from now on; none: it is not known who.
+    /// Another thread runs on the CPU from now on; `None` if it is unknown.
     pub(crate) fn goes_over(&self, seen: &mut Seen, cpu: CpuKey, time: i64, tid: Option<i32>) {
         self.begins(seen, cpu, time, Stretch::new(tid, self.mark_after(time)));
     }
@@ -123,15 +122,15 @@ impl FileRules {
         }
     }
 
-    /// The first marked time after one.
+    /// The first marked time after `time`.
     #[inline]
     fn mark_after(&self, time: i64) -> i64 {
         let after = self.marks.iter().find(|&&mark| mark > time);
         after.copied().unwrap_or(i64::MAX)
     }
 
-    /// Before something happens on a CPU: keeps how it stood at the marked time that has passed
-    /// since, if one has.
+    /// Called before an event on a CPU: records the state of the CPU at the latest marked time, if
+    /// one has passed since.
     #[inline(always)]
     fn marks(&self, items: &mut Queue, at: (CpuKey, i64), stretch: &mut Stretch) {
         if at.1 >= stretch.until {
@@ -156,13 +155,13 @@ impl FileRules {
         }
     }
 
-    /// Something happens that is seldom.
+    /// Applies a rare step, out of line.
     #[inline(never)]
     pub(crate) fn rare(&self, seen: &mut Seen, cpu: CpuKey, time: i64, step: FileStep) {
         self.step(seen, cpu, time, step);
     }
 
-    /// Something happens on a CPU.
+    /// Applies a step of a CPU.
     #[inline(always)]
     pub(crate) fn step(&self, seen: &mut Seen, cpu: CpuKey, time: i64, step: FileStep) {
         let Some(mut stretch) = seen.lanes.get(cpu).now_or_first(seen.is_first, time) else {
@@ -179,7 +178,7 @@ impl FileRules {
                 None => return,
             }
         }
-        // Idle threads make no calls: the switch to whoever did was lost.
+        // The idle thread makes no calls: the switch to the calling thread was lost.
         let Some(tid) = stretch.calls.caller() else {
             seen.nobodys += u64::from(matches!(
                 step.what,
@@ -227,7 +226,7 @@ impl FileRules {
         }
     }
 
-    /// The item that a call is, once its end is known.
+    /// The item for a call, once its end is known.
     #[inline(always)]
     pub fn ended(&self, tid: i32, entered: &Entered, exited: &Exited) -> Option<FileItem> {
         let open = &entered.open;
@@ -261,7 +260,7 @@ impl FileRules {
         })))
     }
 
-    /// True if its length and size are asked for; what has no size has any.
+    /// True if duration, size and call are requested. A call without a size matches any.
     #[inline(always)]
     fn counts(&self, call: &Call) -> bool {
         let CallFilter {

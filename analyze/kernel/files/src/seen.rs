@@ -1,5 +1,5 @@
-//! The partial state of following each CPU alone, with the items that wait to be played in the
-//! order of time.
+//! The partial state of following each CPU alone, with the items that wait to be played in time
+//! order.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Dictionaries, Texts};
@@ -9,31 +9,31 @@ use crate::call::Stretch;
 use crate::item::{FileItem, FileStep};
 use crate::queue::Queue;
 
-/// State after some chunks, of each CPU alone.
+/// State of each CPU alone after some chunks.
 ///
-/// Beside what waits to be played its size is bounded by the number of CPUs, of threads, and of
-/// names that items which wait or open calls refer to.
+/// Apart from waiting items, its size is bounded by the number of CPUs, of threads, and of names
+/// that waiting items or open calls refer to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Seen {
-    /// Threads, as far as they have been seen.
+    /// Names and processes of threads, as far as known.
     pub people: People,
     pub(crate) lanes: ByCpu<Lane<Stretch, FileStep>>,
     /// Items that wait to be played.
     pub queue: Queue,
-    /// Texts of the chunk that is being read.
+    /// Texts of the current chunk.
     pub(crate) texts: ChunkTexts,
-    /// Texts of chunks that were merged.
+    /// Texts of merged chunks.
     pub dictionaries: Dictionaries,
     /// Number of entries and exits of unknown threads.
     pub nobodys: u64,
-    /// Nothing came before.
+    /// The state of the first chunk: no events are earlier.
     pub(crate) is_first: bool,
-    /// Where the thread that was switched to last is among the people.
+    /// Position of the last switched-to thread in `people`, for a faster lookup.
     #[serde(skip)]
     pub(crate) near: usize,
 }
 
-/// Texts of a chunk, told apart from those of others.
+/// Texts of a chunk, with a tag that distinguishes them from those of other chunks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ChunkTexts(pub(crate) Texts);
 
@@ -52,13 +52,13 @@ impl Seen {
         }
     }
 
-    /// Texts of the chunk that was read last become those of a merged one.
+    /// Moves the texts of the current chunk to those of merged chunks.
     pub fn keep_texts(&mut self) {
         let texts = std::mem::take(&mut self.texts);
         self.dictionaries.add(texts.0, self.queue.items.latest());
     }
 
-    /// Forgets texts that only items earlier than that time refer to (nanoseconds from the origin).
+    /// Drops texts that only items before `watermark` (nanoseconds from the origin) refer to.
     pub fn forget_texts(&mut self, watermark: i64) {
         let mut named = Vec::new();
         for (_, lane) in self.lanes.iter_mut() {
@@ -68,9 +68,9 @@ impl Seen {
         self.dictionaries.retain(watermark, &named);
     }
 
-    /// The earliest time of which the state of a descriptor can still be asked for, when all items
-    /// up to `watermark` were cut out: just before the first call began that is open then or ends
-    /// later.
+    /// The earliest time at which a descriptor can still be looked up after all items before
+    /// `watermark` were cut out: just before the beginning of the first call that is open then or
+    /// ends later.
     pub fn asked_since(&mut self, watermark: i64) -> i64 {
         let mut since = watermark;
         for (_, lane) in self.lanes.iter_mut() {
@@ -86,7 +86,8 @@ impl Seen {
             });
             since = first.map_or(since, |first| since.min(first));
         }
-        // A descriptor is closed when its call begins, but is what it closes.
+        // A descriptor is closed at the beginning of its call, but the call refers to the file
+        // before that.
         since.saturating_sub(1)
     }
 }

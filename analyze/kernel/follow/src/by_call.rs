@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
-/// Values by system call, in the order in which the calls were met.
+/// Values by system call, in the order of their first use.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ByCall<T> {
     calls: Vec<Syscall>,
-    /// Goes with `calls`.
+    /// Parallel to `calls`.
     values: Vec<T>,
-    /// By the lowest bits of a call's number: where it may be.
+    /// Likely index of a call, by its number modulo the length.
     #[serde(skip)]
     places: [u8; PLACES],
 }
@@ -27,14 +27,14 @@ impl<T> Default for ByCall<T> {
 }
 
 impl<T: Default> ByCall<T> {
-    /// The value of a call, which is made if it is new.
+    /// The value of a call, which is added if it is new.
     #[inline]
     pub fn get(&mut self, call: Syscall) -> &mut T {
         let place = usize::from(call.0) % PLACES;
         let mut at = usize::from(self.places[place]);
         if self.calls.get(at) != Some(&call) {
             at = self.find(call);
-            // Those that are further behind are searched for.
+            // Calls with larger indices are searched for.
             self.places[place] = u8::try_from(at).unwrap_or(u8::MAX);
         }
         &mut self.values[at]
@@ -49,14 +49,14 @@ impl<T: Default> ByCall<T> {
         })
     }
 
-    /// Adds all values of another one, by `add`.
+    /// Merges all values of another instance, using `add`.
     pub fn merge(&mut self, other: &ByCall<T>, add: impl Fn(&mut T, &T)) {
         other
             .iter()
             .for_each(|(call, value)| add(self.get(call), value));
     }
 
-    /// All calls and their values, which are handed over.
+    /// All calls and their values.
     pub fn into_entries(self) -> impl Iterator<Item = (Syscall, T)> {
         self.calls.into_iter().zip(self.values)
     }

@@ -8,7 +8,7 @@ use crate::sources::CpuKey;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ByCpu<T> {
     entries: Vec<(CpuKey, T)>,
-    /// Where the last one was found: the next event is often of the same CPU.
+    /// Index of the last lookup: the next event is often of the same CPU.
     #[serde(skip)]
     last: usize,
 }
@@ -23,7 +23,7 @@ impl<T> Default for ByCpu<T> {
 }
 
 impl<T: Default> ByCpu<T> {
-    /// The value of a CPU, which is made if it is new.
+    /// The value of a CPU, which is added if it is new.
     #[inline(always)]
     pub fn get(&mut self, key: CpuKey) -> &mut T {
         if self
@@ -52,19 +52,19 @@ impl<T: Default> ByCpu<T> {
 }
 
 impl<T> ByCpu<T> {
-    /// All of them, in the order of their keys.
+    /// All entries, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = &(CpuKey, T)> {
         self.entries.iter()
     }
 
-    /// All of them, in the order of their keys, to be changed.
+    /// All entries, in the order of their keys, with mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (CpuKey, &mut T)> {
         self.entries.iter_mut().map(|(key, value)| (*key, value))
     }
 }
 
 impl<T> FromIterator<(CpuKey, T)> for ByCpu<T> {
-    /// The keys come in order, none twice.
+    /// The keys must be unique and in ascending order.
     fn from_iter<I: IntoIterator<Item = (CpuKey, T)>>(entries: I) -> Self {
         ByCpu {
             entries: entries.into_iter().collect(),

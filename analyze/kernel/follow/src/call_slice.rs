@@ -1,13 +1,13 @@
-//! Calls from one stretch to another in a slice of time, without knowledge of the calls that were
-//! open before.
+//! System calls that span several stretches, in a slice of time, without knowledge of the calls
+//! that were open before the slice.
 //!
-//! A thread's calls are unknown until it enters one, ends one, or leaves its CPU in one that began
-//! in the slice. What happens before that, and what is told late of a call from before that, is
-//! kept; composing a slice replays it on the state at its beginning, which takes a time that
-//! depends on the number of threads. Once known, a thread's calls are appended to those from before
-//! ([`LaterCalls`]), ends whose beginnings are missing included. A beginning from before that is
-//! recorded after such an end could belong to ends on both sides: the calls are appended first, and
-//! are unknown from then on.
+//! A thread's calls are unknown until it enters a call, ends a call, or leaves its CPU in a call
+//! that began in the slice. Earlier items, and items recorded late about an earlier call, are kept.
+//! Composing a slice replays them on the state at its beginning, at a cost that depends on the
+//! number of threads. Once known, a thread's calls are appended to the earlier calls
+//! ([`LaterCalls`]), including exits whose entries are missing. An entry from before the slice that
+//! is recorded after such an exit could belong to exits on both sides: then the calls are appended
+//! first, and are unknown from then on.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,20 +17,20 @@ use crate::people::ThreadKey;
 use crate::sources::CpuKey;
 use crate::table::Table;
 
-/// A call from its beginning to its end on that CPU.
+/// A call from its entry to its exit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThreadCall<E = Entered, X = Exited> {
-    /// The thread.
+    /// Thread that made the call.
     pub thread: ThreadKey,
-    /// The CPU on which it ended.
+    /// CPU on which the call ended.
     pub cpu: CpuKey,
-    /// Its beginning.
+    /// Entry of the call.
     pub entered: E,
-    /// Its end.
+    /// Exit of the call.
     pub exited: X,
 }
 
-/// The calls that threads are in.
+/// The open calls of threads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OpenCalls<E = Entered, X = Exited>(Table<OpenCall<E, X>>);
 
@@ -41,7 +41,7 @@ impl<E, X> Default for OpenCalls<E, X> {
 }
 
 impl<E: Beginning, X: Ending> OpenCalls<E, X> {
-    /// Something is left or found: gives the call that is known to have ended by now.
+    /// Plays an item; returns the call that is now known to have ended.
     #[inline]
     pub fn play(
         &mut self,
@@ -64,17 +64,17 @@ impl<E: Beginning, X: Ending> OpenCalls<E, X> {
         })
     }
 
-    /// Threads that left a CPU during a call, or came to one during a call.
+    /// Threads that left or came to a CPU during a call.
     pub fn threads(&self) -> impl Iterator<Item = ThreadKey> {
         self.0.entries().map(|(thread, _)| thread)
     }
 
-    /// All threads that were met, with their calls.
+    /// All known threads, with their calls.
     pub fn into_threads(self) -> Vec<(ThreadKey, OpenCall<E, X>)> {
         self.0.into_entries()
     }
 
-    /// Threads and the calls that they are in.
+    /// Threads in a call, with the entry of the call.
     pub fn parked(&self) -> impl Iterator<Item = (ThreadKey, &E)> {
         let open = self.0.entries();
         open.filter_map(|(thread, open)| Some((thread, open.parked.as_ref()?)))
@@ -82,16 +82,16 @@ impl<E: Beginning, X: Ending> OpenCalls<E, X> {
 }
 
 /// The calls of a slice. Its size depends on the number of threads that make calls in it, and on
-/// what is told late.
+/// the number of items that are recorded late.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallSlice<E = Entered, X = Exited> {
-    /// No item of it is earlier, in nanoseconds from the origin.
+    /// Lower bound of the times of the items, in nanoseconds from the origin.
     begin: i64,
     threads: Table<Calls<E, X>>,
     kept: Vec<Kept<E, X>>,
 }
 
-/// A thread's calls by the slice alone.
+/// A thread's calls as far as the slice alone determines them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Calls<E, X> {
     /// A call that begins at `from` or later and is open when its thread leaves its CPU is the last
@@ -99,9 +99,9 @@ enum Calls<E, X> {
     Unknown { from: i64 },
     Known {
         calls: LaterCalls<E, X>,
-        /// Calls before that time are not known.
+        /// Calls before this time are unknown.
         since: i64,
-        /// It ended one then.
+        /// A call ended at `since`.
         by_end: bool,
     },
 }
@@ -116,19 +116,19 @@ impl<E, X> Default for Calls<E, X> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Kept<E, X> {
     Item(CpuKey, i64, CallItem<E, X>),
-    /// A thread's calls, as far as the slice knows them, come after those from before.
+    /// A thread's calls as far as the slice knows them, which follow the earlier ones.
     Known(ThreadKey, LaterCalls<E, X>),
 }
 
-/// Use of an item.
+/// Treatment of an item.
 enum Use {
-    /// It is played, on what is known or on nothing.
+    /// Play it, on the known calls or on none.
     Play,
-    /// It is kept.
+    /// Keep it.
     Keep,
-    /// It is kept; from that time on its thread's calls are known.
+    /// Keep it; the thread's calls are known from `since` on.
     KeepAndKnow { since: i64, by_end: bool },
-    /// It is kept, and its thread's calls are unknown again.
+    /// Keep it; the thread's calls are unknown again.
     KeepAndForget,
 }
 
@@ -173,8 +173,8 @@ impl<E: Beginning, X: Ending> Calls<E, X> {
         }
     }
 
-    /// The beginning of a call is told. What began before the calls are known may be that of an end
-    /// that was kept.
+    /// Treatment of an open call that began at `entered`. A call that began before the calls are
+    /// known may be the call that a kept exit ends.
     fn leaves(&self, entered: i64, begin: i64) -> Use {
         match self {
             Calls::Unknown { from } if entered >= begin.max(*from) => Use::Play,
@@ -197,7 +197,7 @@ impl<E: Beginning, X: Ending> Calls<E, X> {
 }
 
 impl<E: Beginning, X: Ending> CallSlice<E, X> {
-    /// A slice whose items are not earlier than that time, in nanoseconds from the origin.
+    /// A slice whose items are not earlier than `begin`, in nanoseconds from the origin.
     pub fn new(begin: i64) -> Self {
         CallSlice {
             begin,
@@ -206,7 +206,7 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
         }
     }
 
-    /// Something is left or found: gives the call that is known to have ended by now.
+    /// Plays an item; returns the call that is now known to have ended.
     #[inline]
     pub fn play(
         &mut self,
@@ -237,7 +237,7 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
         None
     }
 
-    /// An item whose outcome does not depend on what was before the slice.
+    /// Plays an item whose effect does not depend on the state before the slice.
     #[inline]
     fn play_known(
         &mut self,
@@ -297,8 +297,7 @@ mod tests {
 
     use super::*;
 
-    /// An item by what it is, its thread and CPU, how long after the last one it happens, and how
-    /// long before that its call began.
+    /// An item: kind, thread, CPU, time since the previous item, and duration of its call so far.
     type Told = (u8, i32, u32, i64, i64);
 
     fn items(told: &[Told]) -> Vec<(CpuKey, i64, CallItem)> {
@@ -313,7 +312,7 @@ mod tests {
                     Exited {
                         call: Some(call).filter(|_| kind % 2 == 0),
                         result: 0,
-                        // It may be recorded late.
+                        // The exit may be recorded late.
                         time: time - i64::from(kind / 128),
                     },
                 ),
@@ -344,7 +343,7 @@ mod tests {
         });
         let mut open: Vec<_> = calls.0.entries().collect();
         open.sort_by_key(|open| open.0);
-        // A thread of which nothing is known need not be in the table.
+        // A thread without known calls need not be in the table.
         open.retain(|(_, open)| {
             format!("{open:?}") != format!("{:?}", OpenCall::<Entered, Exited>::default())
         });
@@ -360,7 +359,7 @@ mod tests {
         described(ended, &calls)
     }
 
-    /// Cut at those times.
+    /// The outcome if the items are cut at these times.
     fn sliced(items: &[(CpuKey, i64, CallItem)], cuts: &[i64]) -> String {
         let (mut calls, mut ended) = (OpenCalls::default(), Vec::new());
         let mut rest = items;

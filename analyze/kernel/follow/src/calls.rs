@@ -1,56 +1,56 @@
-//! System calls of a stretch: of a thread, from one switch to the next, on one CPU.
+//! System calls of a stretch: the time of a thread on one CPU, from one switch to the next.
 //!
-//! Most calls end in the stretch in which they began. What a thread leaves open, or ends that it
-//! began elsewhere, becomes an item: see [`Lane`](crate::Lane).
+//! Most calls end in the stretch in which they began. A call that a thread leaves open, or ends
+//! after beginning it elsewhere, becomes an item: see [`Lane`](crate::Lane).
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, Syscall, SyscallExit};
 
-/// What happens on a CPU, by whoever runs there.
+/// A step of the thread that runs on a CPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum CallStep {
-    /// That call begins.
+    /// A call begins.
     Enter(Syscall),
-    /// Exit, of that call or whatever call is open, with that result.
+    /// A call ends with a result; `None` for the open call, whichever it is.
     Exit(Option<Syscall>, i64),
-    /// A thread with that id is made.
+    /// A thread with this id is created.
     Make(i32),
-    /// Events of calls were lost: whether the call that is open ends is not known.
+    /// Events of system calls were lost: the open call may have ended.
     Lose,
 }
 
-/// The same, by the thread that the event's context names, if it names one.
+/// A step, with the thread in the event's context, if recorded.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CallEvent {
-    /// The thread, if it is known.
+    /// Id of the thread, if known.
     pub tid: Option<i32>,
-    /// What it does.
+    /// The step.
     pub step: CallStep,
 }
 
-/// What is known of a call when it begins.
+/// The recorded entry of a call.
 pub trait Beginning: Copy {
-    /// The call.
+    /// Number of the system call.
     fn call(&self) -> Syscall;
-    /// When it begins.
+    /// Begin time, in nanoseconds from the origin.
     fn time(&self) -> i64;
 }
 
-/// What is known of a call when it ends.
+/// The recorded exit of a call.
 pub trait Ending: Copy {
-    /// The call; `None` if the event does not name it.
+    /// Number of the system call; `None` if the event does not name it.
     fn call(&self) -> Option<Syscall>;
-    /// When it ends.
+    /// End time, in nanoseconds from the origin.
     fn time(&self) -> i64;
 
-    /// True if it ends that call: if another one ends, the events between were lost.
+    /// True if this exit may end the call. If another call ends, the events in between were lost.
     #[inline(always)]
     fn ends(&self, entered: &impl Beginning) -> bool {
         self.call().is_none_or(|call| call == entered.call())
     }
 }
 
-/// What a thread leaves to other stretches, or finds that they left.
+/// An item of a thread that concerns calls of other stretches.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum CallItem<E = Entered, X = Exited> {
     /// The stretch's first event of a call is an entry: no call of the thread was open.
@@ -59,30 +59,29 @@ pub enum CallItem<E = Entered, X = Exited> {
     Arrives(i32, X),
     /// The stretch ends in a call.
     Leaves(i32, E),
-    /// The thread is made: no call of it is open, whoever had its id before.
+    /// The thread is created: no call of it is open, even if an earlier thread with its id had one.
     Made(i32),
-    /// The thread, which had the second id, has the first one from now on, and its call is open
-    /// there.
+    /// The thread whose id was the second id has the first id from now on, with its open call.
     TakesOver(i32, i32),
 }
 
-/// A call begins.
+/// The entry of a call.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Entered {
-    /// Which call.
+    /// Number of the system call.
     pub call: Syscall,
-    /// When it begins, in nanoseconds from the origin.
+    /// Begin time, in nanoseconds from the origin.
     pub time: i64,
 }
 
-/// A call ends.
+/// The exit of a call.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Exited {
-    /// `None` if the event does not name it.
+    /// Number of the system call; `None` if the event does not name it.
     pub call: Option<Syscall>,
-    /// What it gives: below 0 an error.
+    /// Result; negative for an error.
     pub result: i64,
-    /// When it ends, in nanoseconds from the origin.
+    /// End time, in nanoseconds from the origin.
     pub time: i64,
 }
 
@@ -109,17 +108,17 @@ impl Ending for Exited {
 }
 
 impl CallStep {
-    /// What an exit tells.
+    /// The step of an exit.
     #[inline(always)]
     pub fn of_exit(exit: &SyscallExit, body: &mut Body<'_, '_>) -> CallStep {
-        // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
+        // `rt_sigreturn` loses its number on return: an exit without a number ends the open call.
         let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
         CallStep::Exit(call, exit.result.get(body).unwrap_or(0))
     }
 }
 
 impl<E, X> CallItem<E, X> {
-    /// The thread.
+    /// Id of the thread.
     #[inline]
     pub fn tid(&self) -> i32 {
         match *self {
@@ -135,9 +134,9 @@ impl<E, X> CallItem<E, X> {
 /// The calls of a stretch.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CallStretch<E = Entered> {
-    /// Who runs, if that is known.
+    /// The running thread, if known.
     tid: Option<i32>,
-    /// Some call began or ended.
+    /// A call began or ended in the stretch.
     has_calls: bool,
     open: Option<E>,
 }
@@ -152,19 +151,19 @@ impl<E> Default for CallStretch<E> {
     }
 }
 
-/// What ends.
+/// The call that an exit ends.
 #[derive(Clone, Copy, Debug)]
 pub enum EndedCall<E = Entered> {
-    /// That call, which began in the stretch.
+    /// A call that began in the stretch.
     Call(E),
     /// A call that began in an earlier stretch, if any.
     Elsewhere,
-    /// Nothing that is known.
+    /// No known call.
     Nothing,
 }
 
 impl<E: Beginning> CallStretch<E> {
-    /// That thread runs, if it is known who does.
+    /// The stretch of a thread; `None` if the thread is unknown.
     pub fn new(tid: Option<i32>) -> Self {
         CallStretch {
             tid,
@@ -172,43 +171,45 @@ impl<E: Beginning> CallStretch<E> {
         }
     }
 
-    /// Who runs.
+    /// The running thread, if known.
     #[inline(always)]
     pub fn tid(&self) -> Option<i32> {
         self.tid
     }
 
-    /// True if another thread than this one runs there, as that context tells.
+    /// True if the thread in an event's context is not the thread of the stretch.
     #[inline(always)]
     pub fn is_left(&self, tid: Option<i32>) -> bool {
         tid.is_some() && tid != self.tid
     }
 
-    /// Who makes calls: idle threads make none, the switch to whoever did was lost.
+    /// The running thread, unless it is idle: an idle thread makes no calls, so the switch to the
+    /// calling thread was lost.
     #[inline(always)]
     pub fn caller(&self) -> Option<i32> {
         self.tid.filter(|&tid| tid != 0)
     }
 
-    /// A call begins; true if that is the stretch's first event of a call.
+    /// Begins a call; true if this is the stretch's first event of a call.
     #[inline(always)]
     pub fn enter(&mut self, entered: E) -> bool {
         self.enter_any(Some(entered))
     }
 
-    /// The same of a call that may be one of which nothing needs to be known.
+    /// Begins a call, or with `None` a call that need not be followed; true if this is the
+    /// stretch's first event of a call.
     #[inline(always)]
     pub fn enter_any(&mut self, entered: Option<E>) -> bool {
         self.open = entered;
         !std::mem::replace(&mut self.has_calls, true)
     }
 
-    /// Events of calls were lost; true if none began or ended before.
+    /// Records a loss of events of calls; true if no call began or ended before.
     pub fn lose(&mut self) -> bool {
         self.enter_any(None)
     }
 
-    /// A call ends: that one, if the event names it.
+    /// Ends the open call, or the call that the exit names.
     #[inline(always)]
     pub fn exit(&mut self, exited: &impl Ending) -> EndedCall<E> {
         let had_calls = std::mem::replace(&mut self.has_calls, true);
@@ -219,29 +220,29 @@ impl<E: Beginning> CallStretch<E> {
         }
     }
 
-    /// True if some call began or ended.
+    /// True if a call began or ended.
     #[inline(always)]
     pub fn has_calls(&self) -> bool {
         self.has_calls
     }
 
-    /// The call that is open.
+    /// The open call.
     #[inline(always)]
     pub fn open(&self) -> Option<E> {
         self.open
     }
 
-    /// The same, to be changed.
+    /// The open call, mutable.
     pub fn open_mut(&mut self) -> Option<&mut E> {
         self.open.as_mut()
     }
 
-    /// The call that is open will not end.
+    /// Drops the open call, which will not end.
     pub fn forget(&mut self) {
         self.open = None;
     }
 
-    /// The call that is open, and whose it is.
+    /// The open call and its thread.
     pub fn into_open(self) -> Option<(i32, E)> {
         self.tid.zip(self.open)
     }

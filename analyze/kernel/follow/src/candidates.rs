@@ -1,5 +1,5 @@
-//! Event records of any class that may matter to something that follows them in the order of time,
-//! with the values that it looks at, in little memory.
+//! Event records of any class that may matter to an analysis in time order, with the values that
+//! the analysis needs, in little memory.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_language::Datum;
@@ -7,23 +7,23 @@ use tracebraid_language::Datum;
 /// An event record that may matter.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Nanoseconds from the origin.
+    /// Time, in nanoseconds from the origin.
     pub time: i64,
-    /// Place of its stream among all streams.
+    /// Number of the stream among the streams of all traces.
     pub stream: u32,
-    /// Place of its class among those that matter.
+    /// Index of the event class among the relevant classes.
     pub class: u32,
-    /// The filters of its class that it passed.
+    /// Filters of the class that the record passed, as a bit set.
     pub bits: u64,
-    /// Its CPU, if it is known.
+    /// CPU of the record, if known.
     pub cpu: Option<u32>,
-    /// Where its values begin, and how many they are.
+    /// Index of the first value in the list of values.
     at: usize,
     count: u32,
 }
 
 impl Candidate {
-    /// Where its values are.
+    /// Range of the record's values in the list of values.
     fn values(&self) -> std::ops::Range<usize> {
         self.at..self.at.saturating_add(self.count as usize)
     }
@@ -34,27 +34,27 @@ impl Candidate {
 pub struct Candidates {
     list: Vec<Candidate>,
     values: Vec<Datum>,
-    /// How many of the values are of none that is there.
+    /// Number of values of records that were removed.
     gone: usize,
     /// By stream.
     seen: Vec<Seen>,
 }
 
-/// What was added of a stream.
+/// Time range of the added records of a stream.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Seen {
     first: i64,
     latest: i64,
 }
 
-/// Nothing yet.
+/// No records yet.
 const NOTHING: Seen = Seen {
     first: i64::MAX,
     latest: i64::MIN,
 };
 
 impl Candidates {
-    /// Adds one, with the values that follow. Where a stream's clock goes back, the time is held.
+    /// Adds a record with its values. If a stream's clock goes back, the time is held.
     pub fn add(
         &mut self,
         (time, stream, class, bits): (i64, u32, u32, u64),
@@ -90,7 +90,7 @@ impl Candidates {
         &mut self.seen[stream]
     }
 
-    /// Adds those of later chunks.
+    /// Appends the records of later chunks.
     pub fn append(&mut self, later: Candidates) {
         let before = self.seen.clone();
         let latest = |stream: usize| before.get(stream).map_or(i64::MIN, |seen| seen.latest);
@@ -115,12 +115,12 @@ impl Candidates {
         self.list.extend(moved);
     }
 
-    /// Takes those that are earlier than that out, in the order of time; of equal times in the
-    /// order of the streams, and of one stream in its order.
+    /// Takes out the records before `time`, in time order; at equal times in the order of the
+    /// streams, and within a stream in the order of reading.
     pub fn take_before(&mut self, time: Option<i64>) -> Candidates {
         let key = |one: &Candidate| (one.time, one.stream);
         if !self.list.is_sorted_by_key(key) {
-            // Stable: those of one stream follow each other as they were read.
+            // The sort is stable: records of one stream stay in the order of reading.
             self.list.sort_by_key(key);
         }
         let count = match time {
@@ -145,14 +145,14 @@ impl Candidates {
         taken
     }
 
-    /// Adds one with its values, which go over to here.
+    /// Adds a record, moving its values here.
     fn push(&mut self, one: Candidate, values: &mut [Datum]) {
         let at = self.values.len();
         self.values.extend(values.iter_mut().map(std::mem::take));
         self.list.push(Candidate { at, ..one });
     }
 
-    /// Values that were taken out leave no room behind.
+    /// Frees the room of values that were taken out.
     fn close_gaps(&mut self) {
         let mut values = std::mem::take(&mut self.values);
         for one in std::mem::take(&mut self.list) {
@@ -162,7 +162,7 @@ impl Candidates {
         self.gone = 0;
     }
 
-    /// All of them.
+    /// All records with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&Candidate, &[Datum])> {
         self.list.iter().map(|one| (one, self.of(one)))
     }
@@ -203,7 +203,7 @@ mod tests {
         let taken = all.take_before(Some(9));
         assert_eq!(list(&taken), [(4, 2, 1), (5, 0, 1), (5, 1, 0), (5, 1, 0)]);
         assert_eq!(list(&all), [(9, 0, 2)]);
-        // What stays keeps its time, whatever came behind it.
+        // The remaining records keep their times, whatever follows.
         let mut rest = of(&[(5, 0), (6, 0), (7, 0)]);
         rest.take_before(Some(6));
         assert_eq!(list(&rest), [(6, 0, 1), (7, 0, 2)]);

@@ -1,4 +1,4 @@
-//! Which system calls are asked for.
+//! The requested system calls.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use tracebraid_kernel_model::Syscall;
 use tracebraid_language::glob::Glob;
 use tracebraid_language::near::did_you_mean;
 
-/// Patterns of names of system calls; none: all.
+/// Patterns of names of system calls; empty for all.
 #[derive(Clone, Debug, Default)]
 pub struct CallNames(pub Vec<Glob>);
 
 impl CallNames {
-    /// The system calls that they choose.
+    /// The system calls that match the patterns.
     pub fn chosen(&self) -> ChosenCalls {
         if self.0.is_empty() {
             return ChosenCalls::default();
@@ -23,8 +23,7 @@ impl CallNames {
         }
     }
 
-    /// Says of each pattern that chooses none of the system calls that `counted` gives what is
-    /// amiss with it.
+    /// A warning for each pattern that matches none of the system calls in `counted`.
     pub fn unmatched(&self, counted: impl Iterator<Item = Syscall>) -> Vec<String> {
         let counted: BTreeSet<&str> = counted.flat_map(names_of).collect();
         let patterns = self.0.iter().filter_map(|glob| {
@@ -35,7 +34,7 @@ impl CallNames {
             let option = format!("--syscall {}", glob.text());
             let exists = Syscall::all().flat_map(names_of).any(matches);
             Some(match exists {
-                true => format!("{option} matches no call that ended in what was chosen"),
+                true => format!("{option} matches no system call that ended in the selection"),
                 false => {
                     let instead = did_you_mean(glob, Syscall::all().flat_map(names_of));
                     format!("{option} matches nothing: Linux has no such system call{instead}")
@@ -46,12 +45,12 @@ impl CallNames {
     }
 }
 
-/// What a system call is called: by the kernel, and by programs.
+/// The kernel's and the user-space name of a system call.
 fn names_of(call: Syscall) -> [&'static str; 2] {
     [call.name(), call.user_name()]
 }
 
-/// True if one of the patterns is a name of that call.
+/// True if a pattern matches a name of the call.
 fn are_called(globs: &[Glob], call: Syscall) -> bool {
     let matches = |name: &str| globs.iter().any(|glob| glob.matches(name.as_bytes()));
     names_of(call).into_iter().any(matches)
@@ -60,14 +59,14 @@ fn are_called(globs: &[Glob], call: Syscall) -> bool {
 /// The selected system calls.
 #[derive(Clone, Debug, Default)]
 pub struct ChosenCalls {
-    /// By number; none selects all.
+    /// By number; `None` selects all.
     known: Option<Vec<bool>>,
-    /// For calls named by traces that are opened later; none selects all.
+    /// For calls named by traces that are opened later; empty selects all.
     globs: Vec<Glob>,
 }
 
 impl ChosenCalls {
-    /// Those in which threads do not wait for work.
+    /// Calls in which threads do not wait for work.
     pub fn without_waits_for_work() -> ChosenCalls {
         let works = |call: Syscall| !call.waits_for_work();
         ChosenCalls {
@@ -76,7 +75,7 @@ impl ChosenCalls {
         }
     }
 
-    /// True if it is asked for.
+    /// True if the call is selected.
     #[inline(always)]
     pub fn contain(&self, call: Syscall) -> bool {
         let Some(known) = &self.known else {

@@ -1,9 +1,9 @@
-//! Whether a trace was ended by its recorder.
+//! Whether the recorder of a trace ended it.
 //!
 //! tracebraid's recorder ends a kernel trace with the event `tracebraid_end`, in the last packet of
-//! a stream, and promises that by `tracebraid_end_mark` in the environment. A trace without the
+//! a stream, and announces that by `tracebraid_end_mark` in the environment. A trace without the
 //! mark is still growing, or the recorder was killed, or the trace was cut afterwards. Only the
-//! last packet of each stream is read, to the first mark.
+//! last packet of each stream is read, up to the first mark.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -21,15 +21,15 @@ use tracebraid_ctf::walk::{Visitor, walk};
 const EXPECTED: &str = "tracebraid_end_mark";
 const MARK: &str = "tracebraid_end";
 const REASON: &str = "reason";
-/// Reason of the mark of a chunk whose recording goes on in the next one.
+/// Reason in the mark of a chunk whose recording continues in the next chunk.
 const ROTATED: &str = "rotated";
 
-/// How a trace ends whose recorder writes a mark at its end.
+/// End of a trace whose recorder writes a mark at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceEnd {
-    /// The recorder ended it; the reason as the mark contains it, if it is readable.
+    /// The recorder ended the trace; with the reason in the mark, if it is readable.
     Ended(Option<String>),
-    /// The recorder still writes to it.
+    /// The recorder still writes to the trace.
     Growing,
     /// The recorder was killed, or the trace was cut.
     Unfinished,
@@ -40,8 +40,8 @@ pub enum TraceEnd {
 pub struct Unended {
     /// Index of the trace in its set.
     pub trace: u32,
-    /// End of its last packet in nanoseconds from the origin: what happened later is missing. None
-    /// if it has no packets.
+    /// End of the last packet in nanoseconds from the origin: later events are missing. `None` for
+    /// a trace without packets.
     pub recorded_until_ns: Option<i64>,
 }
 
@@ -57,7 +57,7 @@ impl TraceEnd {
             let layout = trace.layout.streams.get(stream.class)?;
             layout.events.iter().position(|event| *event.name == *MARK)
         };
-        // The recorder describes all event classes in advance: a trace that lacks this one was
+        // The recorder describes all event classes in advance: a trace without this class was
         // written by another program, from a part of the event records.
         let mut has_class = trace.streams.is_empty();
         for stream in &trace.streams {
@@ -71,7 +71,7 @@ impl TraceEnd {
                 return Some(TraceEnd::Ended(reason));
             }
         }
-        // The end of a chunk that was removed while it was read cannot be known.
+        // The end of a chunk that was removed while it was read cannot be determined.
         if is_removed(trace) {
             return None;
         }
@@ -83,8 +83,8 @@ impl TraceEnd {
     }
 }
 
-/// Whether the newest directory of a trace no longer exists, as that of a chunk that a recording
-/// with `--keep` has removed.
+/// Whether the newest directory of a trace no longer exists, as after a recording with `--keep` has
+/// removed a chunk.
 fn is_removed(trace: &Trace) -> bool {
     trace
         .paths
@@ -93,7 +93,7 @@ fn is_removed(trace: &Trace) -> bool {
         .is_some_and(|newest| !newest.exists())
 }
 
-/// Traces that their recorders did not end, of those whose recorders write a mark.
+/// Traces that their recorders did not end, among those whose recorders write a mark.
 pub fn unended(set: &TraceSet) -> Vec<Unended> {
     let of = |(trace, index): (&Trace, u32)| {
         (TraceEnd::of(trace) == Some(TraceEnd::Unfinished)).then(|| Unended {
@@ -129,7 +129,7 @@ fn mark(trace: &Trace, stream: &Stream, class: usize) -> Option<Option<String>> 
                 .get(class)
                 .and_then(|event| event.payload.root())
             {
-                // Without a reason it is still a mark.
+                // A mark without a reason still counts.
                 let _ = walk(payload, &mut cursor, slots, &mut reason);
             }
             found = Some(reason.0);
@@ -140,7 +140,7 @@ fn mark(trace: &Trace, stream: &Stream, class: usize) -> Option<Option<String>> 
     }
 }
 
-/// Takes the label of the reason.
+/// Extracts the label of the reason.
 struct Reason(Option<String>);
 
 impl Visitor for Reason {
@@ -155,8 +155,8 @@ impl Visitor for Reason {
     }
 }
 
-/// Whether a chunk that follows the last packet of that stream is at hand, in which nothing has
-/// been written yet.
+/// Whether the trace has a chunk after the last packet of the stream, in which the stream has no
+/// packet yet.
 fn goes_on(trace: &Trace, stream: &Stream) -> bool {
     let last = stream.packets.last();
     let last = last.and_then(|packet| stream.files.get(packet.file as usize));
@@ -167,13 +167,13 @@ fn goes_on(trace: &Trace, stream: &Stream) -> bool {
 }
 
 /// Whether the recorder holds the lock of the trace's directory, or has written since the trace was
-/// opened. The lock is free if the recorder has ended, in whatever way.
+/// opened. The lock is free once the recorder has ended, whatever the cause.
 fn is_growing(trace: &Trace) -> bool {
     let is_locked = |path: &PathBuf| {
         let locked = File::open(path).map(|directory| directory.try_lock_shared());
         matches!(locked, Ok(Err(std::fs::TryLockError::WouldBlock)))
     };
-    // A chunk that was written when the trace was opened may have ended since.
+    // A chunk that was being written when the trace was opened may have ended since.
     let mut files = trace.streams.iter().flat_map(|stream| &stream.files);
     let has_grown =
         files.any(|file| std::fs::metadata(&file.path).is_ok_and(|now| now.len() > file.bytes));

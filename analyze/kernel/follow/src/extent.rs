@@ -1,4 +1,4 @@
-//! From when to when a trace goes.
+//! Time spans of traces.
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::reader::StreamReader;
@@ -9,19 +9,19 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 use crate::selection::Window;
 use std::sync::Arc;
 
-/// The time from a trace's first to its last event record.
+/// The time from the first to the last event record of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Time of the first event record.
     pub first: Timestamp,
-    /// Time of the last one.
+    /// Time of the last event record.
     pub last: Timestamp,
 }
 
 impl Extent {
-    /// Of the traces (by index) that `of` chooses; `None` if they have no event record with a
-    /// time. Reads the beginning of the first packet and all of the last packet of each stream; of
-    /// packets that give no times, all.
+    /// Extent of the traces (by index) that `of` selects; `None` if they have no event record with
+    /// a time. Reads the beginning of the first packet and all of the last packet of each stream,
+    /// and all packets whose heads contain no times.
     pub fn of(set: &TraceSet, of: impl Fn(usize) -> bool) -> Option<Extent> {
         let mut extent: Option<Extent> = None;
         for (_, trace) in set
@@ -43,7 +43,7 @@ impl Extent {
         extent
     }
 
-    /// Time of the first event record of all traces. Reads the beginnings of packets only.
+    /// Time of the first event record of all traces. Reads only the beginnings of packets.
     pub fn start(set: &TraceSet) -> Option<Timestamp> {
         set.streams()
             .filter_map(|(trace, stream)| first(trace, stream))
@@ -57,12 +57,12 @@ impl Extent {
             .reduce(Extent::join)
     }
 
-    /// As [`Extent::of_packets`], but if a stream is one large packet whose head does not give its
-    /// end, the end is guessed from the last bytes. Also returns the guessed ends.
+    /// Like [`Extent::of_packets`], but if a stream is one large packet whose head does not contain
+    /// its end, the end is guessed from the last bytes. Also returns the guessed ends.
     ///
     /// Finding such an end exactly takes as long as counting the event records. A caller that
-    /// counts them anyway can compare the guesses with the counted ends, and count again if one is
-    /// wrong.
+    /// counts them anyway can compare the guesses with the counted ends, and count again if a guess
+    /// is wrong.
     pub fn of_packets_guessed(set: &TraceSet) -> (Option<Extent>, Vec<GuessedEnd>) {
         let mut guessed = Vec::new();
         let mut extent: Option<Extent> = None;
@@ -87,14 +87,14 @@ impl Extent {
         (extent, guessed)
     }
 
-    /// Time span of the packets of a stream: by their heads, or to the last event record where
-    /// these do not give the end, or one that all later packets contradict. `None` if the stream
-    /// has no times.
+    /// Time span of the packets of a stream. Taken from packet heads; extends to the last event
+    /// record if the heads do not contain the end, or contain an end that all later packets
+    /// contradict. `None` if the stream has no times.
     pub fn covered(trace: &Trace, stream: &Stream) -> Option<Extent> {
         covered(trace, stream, LastRecords::new(trace), None)
     }
 
-    /// From the first event record of both to the last.
+    /// The span from the first event record of both to the last.
     pub fn join(self, other: Extent) -> Extent {
         Extent {
             first: self.first.min(other.first),
@@ -102,7 +102,7 @@ impl Extent {
         }
     }
 
-    /// The part of it that a window shows; it may be empty.
+    /// The part inside of a window; may be empty.
     pub fn within(self, window: Window) -> (Timestamp, Timestamp) {
         let from = window.from.map_or(self.first, |from| from.max(self.first));
         let to = window.to.map_or(self.last, |to| to.min(self.last));
@@ -121,8 +121,8 @@ pub struct GuessedEnd {
     pub last: Timestamp,
 }
 
-/// As [`Extent::covered`]. `known`: clock value of the last event record, in cycles, if it need not
-/// be read.
+/// Like [`Extent::covered`]. `known`: clock value of the last event record, in cycles, if it need
+/// not be read.
 fn covered<'t>(
     trace: &'t Trace,
     stream: &'t Stream,
@@ -145,8 +145,8 @@ fn covered<'t>(
 }
 
 /// Time of the first event record of a stream. Packets may be out of time order and begin long
-/// before their first event record: every packet that begins before the earliest time found may
-/// have an earlier one.
+/// before their first event record, so every packet that begins before the earliest time found may
+/// have an earlier record.
 fn first(trace: &Trace, stream: &Stream) -> Option<Timestamp> {
     let clock = trace.clock(stream)?;
     let begin = |&index: &usize| stream.packets.get(index).and_then(|packet| packet.begin);
@@ -204,8 +204,8 @@ impl<'t> LastRecords<'t> {
         (counted.events > 0).then_some(counted.last)
     }
 
-    /// Time of the last event record of a stream of one large packet that does not give its end, in
-    /// cycles: guessed from the last bytes.
+    /// Time of the last event record of a stream of one large packet that does not contain its end,
+    /// in cycles: guessed from the last bytes.
     fn guess(&mut self, stream: &'t Stream) -> Option<u64> {
         if stream.packets.len() != 1 || gives_its_end(stream) {
             return None;
@@ -234,7 +234,7 @@ impl<'t> LastRecords<'t> {
         Some((scanner, counts))
     }
 
-    /// The greatest end that heads give, in cycles. One that is later than that of the last packet
+    /// The latest end in packet heads, in cycles. An end that is later than that of the last packet
     /// counts only up to the last event record of its packet: packets may be in another order, or
     /// the end may be wrong.
     fn end(&mut self, stream: &'t Stream) -> Option<u64> {
@@ -257,8 +257,8 @@ impl<'t> LastRecords<'t> {
         self.of_stream(stream).map(|last| clock.timestamp(last))
     }
 
-    /// Time of the last event record, in cycles. From the last packet backwards, as far as packets
-    /// may reach behind what was found: their times may overlap.
+    /// Time of the last event record, in cycles. Reads packets from the last one backwards, as long
+    /// as a packet may reach beyond the latest time found: packets may overlap in time.
     fn of_stream(&mut self, stream: &'t Stream) -> Option<u64> {
         let mut last: Option<u64> = None;
         for index in (0..stream.packets.len()).rev() {

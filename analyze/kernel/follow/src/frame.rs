@@ -1,8 +1,8 @@
 //! The common frame of reports on kernel events.
 //!
-//! An analysis has an [`Input`], which chooses streams and event classes, gives typed events, and
-//! knows what is asked for; its report begins with a [`Head`]. By [`KernelAnalysis`] and
-//! [`KernelReport`] whoever runs and shows reports treats all of them alike.
+//! An analysis has an [`Input`], which selects streams and event classes, returns typed events, and
+//! holds the selection; its report begins with a [`Head`]. [`KernelAnalysis`] and [`KernelReport`]
+//! let programs run and show all reports in the same manner.
 
 use std::sync::Arc;
 
@@ -22,12 +22,13 @@ use crate::selection::{Selection, ThreadFilter};
 use crate::sources::{CpuKey, Sources};
 use crate::time::nanoseconds;
 
-/// An analysis of kernel events, which follows each CPU alone.
+/// An analysis of kernel events that follows each CPU alone.
 pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
-    /// Options besides the part of the traces: views, patterns, bounds.
+    /// Options besides the selection: views, patterns, bounds.
     type Options: Clone + Default;
 
-    /// Of that part of those traces, whose recorded CPUs are known, with those options.
+    /// The analysis of a selection with options. Uses `recorded` if given: analyses of a pass share
+    /// it.
     fn sharing(
         set: &TraceSet,
         recorded: Option<&Arc<Recorded>>,
@@ -35,64 +36,66 @@ pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
         options: Self::Options,
     ) -> Self;
 
-    /// Of that part of those traces, with those options.
+    /// The analysis of a selection with options.
     fn with(set: &TraceSet, selection: Selection, options: Self::Options) -> Self {
         Self::sharing(set, None, selection, options)
     }
 
-    /// The same with usual options.
+    /// The analysis of a selection with default options.
     fn new(set: &TraceSet, selection: Selection) -> Self {
         Self::with(set, selection, Self::Options::default())
     }
 
-    /// The events that it reads, and the part of them that is asked for.
+    /// The events that the analysis reads, and the selection.
     fn input(&self) -> &Input;
 
-    /// Says, for people, what was not recorded, if nothing in the traces can tell what the report
-    /// is about.
+    /// A message for users on the missing events, if the traces contain no event that the report
+    /// needs.
     fn lacks(&self) -> Option<&'static str>;
 
-    /// Which events it needs.
+    /// Whether the analysis needs an event.
     fn wants_event(&self, event: &KernelEvent) -> bool;
 
-    /// Folds an event; what [`Analysis::event`] does with the record of it.
+    /// Folds an event, as [`Analysis::event`] does with its record.
     fn fold_event(&self, partial: &mut Self::Partial, event: &Event<'_>, body: &mut Body<'_, '_>);
 }
 
-/// The report of such an analysis: lists of rows behind a head.
+/// The report of a kernel analysis: a head and lists of rows.
 pub trait KernelReport: Serialize {
-    /// Its head.
+    /// The head of the report.
     fn head(&self) -> &Head;
 
-    /// True if nothing of what was asked for happened.
+    /// True if the selection contains nothing to report.
     fn is_empty(&self) -> bool;
 
-    /// True if it has rows of threads, but none of what was asked for.
+    /// True if the report has rows of threads, but none that the filter selects.
     fn lacks_threads(&self, _: &ThreadFilter) -> bool {
         self.is_empty()
     }
 
-    /// Keeps only the first rows of lists that are as long as there are threads and the like.
+    /// Keeps only the first `rows` rows of lists whose length depends on the number of threads and
+    /// the like.
     fn truncate(&mut self, rows: usize);
 }
 
-/// Range, machines and gaps of what a report is about.
+/// Time range, machines and gaps of a report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Head {
-    /// Beginning of the range: the first event record, or the beginning that was asked for.
+    /// Start of the range: the first event record, or the requested start.
     #[serde(serialize_with = "nanoseconds", rename = "begin_ns")]
     pub begin: Option<Timestamp>,
-    /// End of the range: the last event record, or the end that was asked for.
+    /// End of the range: the last event record, or the requested end.
     #[serde(serialize_with = "nanoseconds", rename = "end_ns")]
     pub end: Option<Timestamp>,
-    /// From begin to end.
+    /// Duration of the range in nanoseconds.
     pub duration_ns: u64,
-    /// The machines.
+    /// Machines of the traces.
     pub hosts: Vec<Host>,
-    /// CPUs that were not recorded, or not all the time: events there are unknown.
+    /// CPUs that were not recorded, or not all the time: their events are unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<NotRecorded>,
-    /// Traces whose recorder was killed, or that were cut: up to when they are recorded.
+    /// Traces whose recorder was killed, or that were cut, with the time until which they are
+    /// recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unended: Vec<Unended>,
     /// Indexes of traces without CPU numbers: each of their streams counts as a CPU.
@@ -139,7 +142,7 @@ impl Head {
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 
-    /// A name of something of one of the machines, with the machine where there are several.
+    /// A name, followed by the name of its machine if there are several.
     pub fn of_host(&self, trace: u32, name: String) -> String {
         if self.hosts.len() < 2 {
             return name;
@@ -147,7 +150,7 @@ impl Head {
         format!("{name} @ {}", self.host(trace))
     }
 
-    /// The name of the machine of a trace.
+    /// Name of the machine of a trace.
     pub fn host(&self, trace: u32) -> String {
         let host = self.hosts.iter().find(|host| host.trace == trace);
         let name = host.and_then(|host| host.name.clone());
@@ -155,54 +158,54 @@ impl Head {
     }
 }
 
-/// The events that an analysis reads, and the part of them that is asked for.
+/// The events that an analysis reads, and the selection.
 #[derive(Debug)]
 pub struct Input {
     /// The streams and event classes that are read.
     pub sources: Sources,
-    /// The part that is asked for.
+    /// Selection of time, CPUs and threads.
     pub selection: Selection,
-    /// Which CPUs were recorded.
+    /// CPUs that were recorded.
     pub recorded: Arc<Recorded>,
-    /// The packets of each stream are in the order of time.
+    /// The packets of each stream are in time order.
     pub(crate) is_in_order: bool,
     head: Head,
-    /// By trace: its last event record.
+    /// By trace: time of the last event record.
     ends: Vec<Option<i64>>,
 }
 
 /// A kernel event.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'m> {
-    /// Its meaning, and the offsets of its fields.
+    /// Meaning of the event, and offsets of its fields.
     pub model: &'m EventModel,
-    /// Place of its class among those that are wanted.
+    /// Index of the event class among the wanted classes.
     pub class: usize,
-    /// Where it happened.
+    /// CPU of the event.
     pub cpu: CpuKey,
-    /// In nanoseconds from the origin.
+    /// Time, in nanoseconds from the origin.
     pub time: i64,
 }
 
-/// A packet of a CPU begins, or goes on.
+/// The beginning or continuation of a packet of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// The CPU.
+    /// CPU of the packet.
     pub cpu: CpuKey,
-    /// When it begins, in nanoseconds from the origin, if it says so.
+    /// Begin time, in nanoseconds from the origin, if recorded.
     pub begin: Option<i64>,
-    /// When it ends, if it says so.
+    /// End time, in nanoseconds from the origin, if recorded.
     pub end: Option<i64>,
-    /// Events were lost before it.
+    /// Events were lost before the packet.
     pub lost_before: bool,
-    /// Its stream tells who runs: lost events make that unknown.
+    /// The stream contains switches: a loss of events makes the running thread unknown.
     pub tells_switches: bool,
-    /// It tells of system calls: lost events make unknown which call is open.
+    /// The stream contains system calls: a loss of events makes the open call unknown.
     pub tells_calls: bool,
 }
 
 impl Packet {
-    /// Events were lost from that time on, as if the packet began anew behind them.
+    /// A packet that begins at `time` after a loss of events.
     pub fn cut(&self, time: i64) -> Packet {
         Packet {
             begin: Some(time),
@@ -213,7 +216,7 @@ impl Packet {
 }
 
 impl Input {
-    /// The events that are wanted, of that part of those traces.
+    /// The wanted events of a selection.
     pub fn new(
         set: &TraceSet,
         selection: Selection,
@@ -222,7 +225,8 @@ impl Input {
         Input::sharing(set, None, selection, wants)
     }
 
-    /// The same with the recorded CPUs, where they are known: analyses in one pass share them.
+    /// The wanted events of a selection. Uses `recorded` if given: analyses of a pass share
+    /// it.
     pub fn sharing(
         set: &TraceSet,
         recorded: Option<&Arc<Recorded>>,
@@ -268,21 +272,21 @@ impl Input {
         }
     }
 
-    /// The end of the range as far as a trace tells of it: behind its last event record nothing is
-    /// known, however long others go on.
+    /// End of the range as far as a trace was recorded: nothing is known after its last event
+    /// record, even if other traces continue.
     pub fn end_of(&self, trace: u32) -> Option<i64> {
         let end = self.head.end?.0;
         let last = self.ends.get(trace as usize).copied().flatten();
         Some(last.map_or(end, |last| last.min(end)))
     }
 
-    /// Behind this time nothing is known of any trace.
+    /// Time after which nothing is known of any trace.
     pub fn known_until(&self) -> Option<i64> {
         let traces = (0..).take(self.ends.len());
         traces.filter_map(|trace| self.known_until_of(trace)).max()
     }
 
-    /// Behind this time nothing is known of a trace.
+    /// Time after which nothing is known of a trace.
     pub fn known_until_of(&self, trace: u32) -> Option<i64> {
         let last = self.ends.get(trace as usize).copied().flatten()?;
         let until = self.selection.read_until();
@@ -309,7 +313,7 @@ impl Input {
         self.sources.wants(trace, stream_class, class)
     }
 
-    /// Gives the event that a record is, if it is wanted, and its body.
+    /// Passes the event of a record and its body to `to`, if the event is wanted.
     #[inline(always)]
     pub fn event<'m>(
         &'m self,
@@ -324,7 +328,7 @@ impl Input {
         };
         let trace = record.stream.trace;
         let time = record.time.0;
-        // It stays where it is made: it is too large to be handed on.
+        // Used in place: it is too large to be moved.
         let body = &mut Body::new(record.body, record.slots);
         let cpu = match source.cpu {
             Some(cpu) => cpu,
@@ -337,19 +341,19 @@ impl Input {
             cpu,
             time,
         };
-        // Handed on by reference: copying at once what was just written in parts would wait for the
+        // Passed by reference: copying a value whose parts were just written would wait for those
         // parts.
         to(&event, body);
     }
 
-    /// The packet, if it tells who runs: see [`Input::any_packets`].
+    /// The packet, if its stream contains switches: see [`Input::any_packets`].
     pub fn packets(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
         self.any_packets(place)
             .filter(|packet| packet.tells_switches)
     }
 
-    /// The packet, of whatever events; one for each CPU where several share its stream: what was
-    /// lost before it may have been any's.
+    /// The packet, whatever its events. Yields one packet for each CPU that shares the stream,
+    /// since lost events may belong to any such CPU.
     pub fn any_packets(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
         let source = self.sources.source(place.stream);
         let of = |packet: Packet| {

@@ -1,4 +1,4 @@
-//! What the machines are called.
+//! Names of machines.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,8 +7,8 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::people::Host;
 
-/// The machines of those traces (by index) that `reads` chooses. Several traces of one machine are
-/// told apart by the traces' names, else by their directories.
+/// The machines of the traces (by index) that `reads` selects. Several traces of one machine are
+/// distinguished by the traces' names, else by their directories.
 pub fn hosts(set: &TraceSet, reads: impl Fn(usize) -> bool) -> Vec<Host> {
     let traces = set
         .traces
@@ -18,7 +18,7 @@ pub fn hosts(set: &TraceSet, reads: impl Fn(usize) -> bool) -> Vec<Host> {
     let traces: Vec<(usize, &Trace)> = traces.collect();
     let machine = |trace: &Trace| {
         let class = &trace.layout.class;
-        // LTTng's name, perf's name.
+        // Keys of LTTng and of perf.
         let name = class.env_str("hostname").or(class.env_str("host"));
         name.map(str::to_owned)
     };
@@ -38,7 +38,7 @@ pub fn hosts(set: &TraceSet, reads: impl Fn(usize) -> bool) -> Vec<Host> {
     traces.iter().map(host).collect()
 }
 
-/// What tells that one of some traces from the others.
+/// The part of a trace's name or path that distinguishes it from the other traces.
 fn apart(traces: &[(usize, &Trace)], index: usize) -> String {
     let names = traces
         .iter()
@@ -60,7 +60,7 @@ fn apart(traces: &[(usize, &Trace)], index: usize) -> String {
     name.unwrap_or_else(|| format!("trace {index}"))
 }
 
-/// What tells paths apart: each without what all begin and end with. What is the same has the same.
+/// Paths without their common beginning and end. Equal paths yield equal texts.
 pub fn paths_apart(paths: &[&Path]) -> Vec<String> {
     let paths: Vec<(usize, &Path)> = paths.iter().copied().enumerate().collect();
     without_common(&paths)
@@ -69,7 +69,7 @@ pub fn paths_apart(paths: &[&Path]) -> Vec<String> {
         .collect()
 }
 
-/// The paths without what they all begin and end with.
+/// The paths without their common beginning and end.
 fn without_common(paths: &[(usize, &Path)]) -> Vec<(usize, String)> {
     let parts: Vec<(usize, Vec<_>)> = paths
         .iter()

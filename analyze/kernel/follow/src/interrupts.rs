@@ -1,10 +1,10 @@
-//! Interruptions of the thread that runs on a CPU: the one rule by which reports attribute events
-//! there.
+//! Interruptions of the thread that runs on a CPU: the single rule by which reports attribute
+//! events on that CPU.
 //!
-//! The innermost activity counts: the function of a timer, else a hard interrupt, else a softirq,
-//! else the thread. A hard interrupt or a softirq that begins hides the function of a timer, and
-//! the end of one ends that function. Handlers that interrupt each other are not told apart: the
-//! end of one ends all.
+//! The innermost activity counts: a timer function, else a hard interrupt, else a softirq, else the
+//! thread. A hard interrupt or softirq that begins hides a timer function, and its end also ends
+//! the timer function. Nested handlers are not distinguished: the end of the inner handler ends
+//! all.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::Edge;
@@ -41,7 +41,7 @@ pub const VECTORS: [Vector; 11] = [
 const RESCHEDULE: Interrupt = Interrupt::Vector(1);
 
 impl Interrupt {
-    /// The interrupt of that vector.
+    /// The interrupt with this vector.
     fn of_vector(vector: Vector) -> Interrupt {
         let place = VECTORS.iter().position(|other| *other == vector);
         place.map_or(RESCHEDULE, |place| Interrupt::Vector(place as u8))
@@ -55,7 +55,7 @@ impl Interrupt {
         }
     }
 
-    /// Name without the trace's own names: `irq 37`, `softirq NET_RX`, `RESCHEDULE`.
+    /// Name independent of the trace: `irq 37`, `softirq NET_RX`, `RESCHEDULE`.
     pub fn label(self) -> String {
         match self {
             Interrupt::Irq(number) => format!("irq {number}"),
@@ -90,20 +90,20 @@ impl TimerKind {
     }
 }
 
-/// An interruption begins or ends.
+/// The beginning or end of an interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InterruptStep {
     /// A hard interrupt begins.
     Hard(Interrupt),
     /// A hard interrupt ends.
     HardEnd,
-    /// The softirq of that vector begins.
+    /// The softirq with this vector begins.
     Softirq(u8),
     /// A softirq ends.
     SoftirqEnd,
-    /// The function of a timer begins.
+    /// A timer function begins.
     Timer(TimerKind),
-    /// The function of a timer ends.
+    /// A timer function ends.
     TimerEnd,
 }
 
@@ -116,7 +116,7 @@ impl InterruptStep {
         )
     }
 
-    /// True if such events may be steps.
+    /// True if events of this class may be steps.
     pub fn is_told_by(event: &KernelEvent) -> bool {
         use KernelEvent::*;
         match event {
@@ -129,7 +129,7 @@ impl InterruptStep {
         }
     }
 
-    /// The step that an event is, if it is one.
+    /// The step of an event, if it is a step.
     #[inline(always)]
     pub fn of(event: &KernelEvent, body: &mut Body<'_, '_>) -> Option<InterruptStep> {
         let timer = |expires: Option<bool>, kind| {
@@ -171,8 +171,8 @@ impl InterruptStep {
     }
 }
 
-/// Activities on a CPU besides its thread. None is active after a switch: there are no switches in
-/// an interrupt.
+/// Active interruptions of a CPU. No interruption is active after a switch, since interrupts do not
+/// switch threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupts {
     hard: Option<Interrupt>,
@@ -180,10 +180,10 @@ pub struct Interrupts {
     timer: Option<TimerKind>,
 }
 
-/// The activity on a CPU that is not the thread's.
+/// The innermost interruption of a CPU's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Innermost {
-    /// The function of a timer.
+    /// A timer function.
     Timer(TimerKind),
     /// An interrupt.
     Interrupt(Interrupt),
@@ -200,7 +200,7 @@ impl Innermost {
 }
 
 impl Interrupts {
-    /// Begins or ends an interruption.
+    /// Applies the beginning or end of an interruption.
     #[inline(always)]
     pub fn step(&mut self, step: InterruptStep) {
         match step {
@@ -209,7 +209,7 @@ impl Interrupts {
                 (self.hard, self.timer) = (Some(hard), is_timer.then_some(TimerKind::Local));
             }
             InterruptStep::HardEnd => (self.hard, self.timer) = (None, None),
-            // A softirq begins when no hard interrupt is active.
+            // A softirq begins only while no hard interrupt is active.
             InterruptStep::Softirq(vector) => {
                 *self = Interrupts {
                     softirq: Some(vector),
@@ -228,7 +228,7 @@ impl Interrupts {
         self.hard.or(self.softirq.map(Interrupt::Softirq))
     }
 
-    /// The current activity; `None` if it is the thread's.
+    /// The innermost interruption; `None` if the thread is running.
     #[inline(always)]
     pub fn innermost(&self) -> Option<Innermost> {
         let timer = self.timer.map(Innermost::Timer);

@@ -1,10 +1,10 @@
 //! Following each CPU alone.
 //!
-//! Most of what happens on a CPU concerns only the thread that runs there, from one switch to the
-//! next: a *stretch*. An analysis that follows each CPU alone folds stretches where they are,
-//! without looking at other CPUs. What a stretch leaves behind, or finds, that other CPUs know of
-//! becomes an item, and all CPUs' items are played in the order of time, once all chunks up to then
-//! are merged.
+//! Most events on a CPU concern only the thread that runs there, from one switch to the next: a
+//! *stretch*. An analysis that follows each CPU alone folds stretches directly, without looking at
+//! other CPUs. A fact that other CPUs need, or that a stretch needs from other CPUs, becomes an
+//! item. The items of all CPUs are played in time order, once all chunks up to that time are
+//! merged.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::by_cpu::ByCpu;
 use crate::sources::CpuKey;
 
-/// One CPU in a chunk: its present stretch `T`, and the steps `S` before the chunk's first
-/// boundary.
+/// A CPU in a chunk: its current stretch `T`, and the steps `S` before the chunk's first boundary.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lane<T, S> {
-    /// What happened before anything told who runs: the chunks before know.
+    /// Steps before the first event that shows the running thread, which only earlier chunks know.
     head: Vec<(i64, S)>,
-    /// When the first boundary was, and the stretch since the last one.
+    /// Time of the first boundary, and the stretch since the last boundary.
     now: Option<(i64, T)>,
 }
 
@@ -33,13 +32,13 @@ impl<T, S> Default for Lane<T, S> {
 }
 
 impl<T, S> Lane<T, S> {
-    /// The present stretch, if it began in the chunk.
+    /// The current stretch, if it began in the chunk.
     #[inline(always)]
     pub fn now(&mut self) -> Option<&mut T> {
         self.now.as_mut().map(|(_, stretch)| stretch)
     }
 
-    /// Another stretch begins; gives the one that ends, if it began in the chunk.
+    /// Begins another stretch; returns the previous stretch if it began in the chunk.
     #[inline(always)]
     pub fn goes_over(&mut self, time: i64, next: T) -> Option<T> {
         match &mut self.now {
@@ -51,13 +50,13 @@ impl<T, S> Lane<T, S> {
         }
     }
 
-    /// A step in the stretch that the chunks before know: it is done when the chunks are joined.
+    /// Keeps a step of the stretch that only earlier chunks know, until chunks are joined.
     pub fn wait(&mut self, time: i64, step: S) {
         self.head.push((time, step));
     }
 
-    /// The present stretch, if it is known: before the first chunk nothing is, and a stretch of
-    /// which nothing is known begins with what happens first.
+    /// The current stretch, if it is known. In the first chunk, no earlier stretch exists, so a
+    /// default stretch begins with the first step.
     #[inline(always)]
     pub fn now_or_first(&mut self, is_first: bool, time: i64) -> Option<&mut T>
     where
@@ -69,21 +68,22 @@ impl<T, S> Lane<T, S> {
         self.now()
     }
 
-    /// The steps that wait, and the present stretch, to be changed.
+    /// The waiting steps, and the current stretch, mutable.
     pub fn parts(&mut self) -> (impl Iterator<Item = &mut S>, Option<&mut T>) {
         let steps = self.head.iter_mut().map(|(_, step)| step);
         (steps, self.now.as_mut().map(|(_, stretch)| stretch))
     }
 
-    /// The stretch since the last boundary, if there was one.
+    /// The stretch since the last boundary, if there was a boundary.
     pub fn into_now(self) -> Option<T> {
         self.now.map(|(_, stretch)| stretch)
     }
 }
 
 impl<T, S> ByCpu<Lane<T, S>> {
-    /// Does on the chunks before what they know: on each CPU the steps before the first boundary,
-    /// and then begins the stretch since the last one, at the time of the first one.
+    /// Joins the lanes of a chunk to the earlier chunks. Applies, on each CPU, the steps before the
+    /// first boundary, and then begins the stretch since the last boundary, at the time of the
+    /// first boundary.
     pub fn join<P>(
         self,
         earlier: &mut P,
@@ -100,21 +100,21 @@ impl<T, S> ByCpu<Lane<T, S>> {
     }
 }
 
-/// What waits to be played in the order of time over all CPUs.
+/// Items that wait to be played in time order over all CPUs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Items<I> {
     lanes: ByCpu<Queue<I>>,
 }
 
-/// Some ten KiB.
+/// Items per block: some ten KiB.
 const BLOCK: usize = 512;
 
-/// What waits of one CPU, in its order.
+/// The waiting items of a CPU, in order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Queue<I> {
-    /// In blocks, none of them empty: they are joined, and grow, without a copy of what is in them.
+    /// Nonempty blocks: queues are joined, and grow, without copying items.
     blocks: VecDeque<VecDeque<(i64, I)>>,
-    /// The latest time so far: where a CPU's packets go back in time, items are held.
+    /// The latest time so far: if a CPU's packets go back in time, items are held at this time.
     latest: i64,
 }
 
@@ -134,7 +134,7 @@ impl<I> Queue<I> {
         let item = (self.latest, item);
         match self.blocks.back_mut() {
             Some(block) if block.len() < BLOCK => block.push_back(item),
-            // Where much happens it will be full, too.
+            // A queue with a full block is expected to fill the next one.
             full => {
                 let mut block = VecDeque::with_capacity(if full.is_some() { BLOCK } else { 1 });
                 block.push_back(item);
@@ -153,7 +153,7 @@ impl<I> Queue<I> {
         self.blocks.append(&mut later.blocks);
     }
 
-    /// When the first one happens.
+    /// Time of the first item.
     #[inline]
     fn first(&self) -> Option<i64> {
         Some(self.blocks.front()?.front()?.0)
@@ -169,7 +169,7 @@ impl<I> Queue<I> {
         Some(item)
     }
 
-    /// Takes out those before a time. Whole blocks are moved; at most one is split.
+    /// Takes out the items before `until`. Whole blocks are moved; at most one block is split.
     fn cut(&mut self, until: i64) -> Queue<I> {
         let is_before = |item: &(i64, I)| item.0 < until;
         let whole = self
@@ -188,7 +188,7 @@ impl<I> Queue<I> {
         Queue { blocks, latest }
     }
 
-    /// When the next one happens, if that is before a time.
+    /// Time of the next item, if it is before `until`.
     fn due(&self, until: Option<i64>) -> Option<i64> {
         let time = self.first()?;
         until.is_none_or(|until| time < until).then_some(time)
@@ -204,31 +204,31 @@ impl<I> Default for Items<I> {
 }
 
 impl<I> Items<I> {
-    /// Something happens there, after all that happened there before.
+    /// Appends an item of a CPU.
     #[inline]
     pub fn push(&mut self, cpu: CpuKey, time: i64, item: I) {
         self.lanes.get(cpu).push(time, item);
     }
 
-    /// What waits of each CPU, in its order.
+    /// The waiting items of each CPU, in order.
     pub fn by_cpu(&self) -> impl Iterator<Item = impl Iterator<Item = &I>> {
         let lanes = self.lanes.iter();
         lanes.map(|(_, lane)| lane.blocks.iter().flatten().map(|(_, item)| item))
     }
 
-    /// When the first one of those that wait happens.
+    /// Time of the first waiting item.
     pub fn first(&self) -> Option<i64> {
         self.lanes.iter().filter_map(|(_, lane)| lane.first()).min()
     }
 
-    /// The latest time of what was there of any CPU so far.
+    /// The latest time of any item so far, waiting or played.
     pub fn latest(&self) -> i64 {
         let latest = self.lanes.iter().map(|(_, lane)| lane.latest);
         latest.max().unwrap_or(i64::MIN)
     }
 
-    /// Holds what comes from now on as long as it is held in another list, of which this one is a
-    /// part.
+    /// Holds later items at the times at which `all`, of which this list is a part, holds its
+    /// items.
     pub fn hold<J>(&mut self, all: &Items<J>) {
         for (cpu, lane) in all.lanes.iter() {
             let latest = &mut self.lanes.get(*cpu).latest;
@@ -236,31 +236,32 @@ impl<I> Items<I> {
         }
     }
 
-    /// When something happens that comes next on a CPU: not before what is there.
+    /// The time for the next item of a CPU: `time`, or the time of the CPU's latest item if that is
+    /// later.
     #[inline]
     pub fn held(&mut self, cpu: CpuKey, time: i64) -> i64 {
         self.lanes.get(cpu).latest.max(time)
     }
 
-    /// All that waits, to be changed.
+    /// All waiting items, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut I> {
         let lanes = self.lanes.iter_mut();
         lanes.flat_map(|(_, lane)| lane.blocks.iter_mut().flatten().map(|(_, item)| item))
     }
 
-    /// Adds what comes later on each CPU.
+    /// Appends the later items of each CPU.
     pub fn append(&mut self, later: Items<I>) {
         for (cpu, items) in later.lanes {
             self.lanes.get(cpu).append(items);
         }
     }
 
-    /// True if nothing waits.
+    /// True if no item waits.
     pub fn is_empty(&self) -> bool {
         self.lanes.iter().all(|(_, lane)| lane.blocks.is_empty())
     }
 
-    /// Takes out the items before a time, without a look at each: a few hundred on each CPU are
+    /// Takes out the items before `until` without visiting each: only a few hundred on each CPU are
     /// copied.
     #[must_use]
     pub fn cut(&mut self, until: i64) -> Items<I> {
@@ -269,13 +270,13 @@ impl<I> Items<I> {
         Items { lanes }
     }
 
-    /// Gives away what happens before a time, or everything: in the order of time; what happens at
-    /// one time by CPU, and there in its order.
+    /// Passes the items before `until`, or all items, to `to` in time order; at equal times by CPU,
+    /// and within a CPU in order.
     pub fn play(&mut self, until: Option<i64>, mut to: impl FnMut(CpuKey, i64, I)) {
         let lanes = self.lanes.iter_mut();
         let heads = lanes.filter_map(|(cpu, lane)| Some(((lane.due(until)?, cpu), lane)));
         let mut heads: Vec<_> = heads.collect();
-        // The first one at the end.
+        // Sorted so that the first head is at the end.
         heads.sort_unstable_by_key(|head| std::cmp::Reverse(head.0));
         while let Some(((mut time, cpu), lane)) = heads.pop() {
             let bound = heads.last().map(|next| next.0);
@@ -291,7 +292,7 @@ impl<I> Items<I> {
                     None => break None,
                 }
             };
-            // Few CPUs are busy at a time: its place is seldom far from the end.
+            // Few CPUs are busy at a time, so the position is seldom far from the end.
             if let Some(time) = next {
                 let place = heads.iter().rposition(|other| other.0 > (time, cpu));
                 heads.insert(place.map_or(0, |place| place + 1), ((time, cpu), lane));

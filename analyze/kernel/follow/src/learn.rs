@@ -1,4 +1,4 @@
-//! Names and processes of threads from the events that tell them.
+//! Names and processes of threads, from the events that contain them.
 
 use tracebraid_kernel_model::{Body, Comm, EventModel, Exec, IntField, KernelEvent, Switch};
 
@@ -6,7 +6,7 @@ use crate::frame::Event;
 use crate::people::{People, ThreadKey};
 use crate::sources::CpuKey;
 
-/// Learns what an event tells besides switches.
+/// Learns names and processes from an event other than a switch.
 pub fn learn(
     people: &mut People,
     model: &EventModel,
@@ -66,8 +66,8 @@ pub fn learn(
     }
 }
 
-/// Learns what a switch tells, and gives the threads before and after it. `near` is where the
-/// thread that the CPU was switched to last is among the people: most often that is the one before.
+/// Learns names and processes from a switch, and returns the previous and the next thread. `near`
+/// is the position in `people` of the thread last switched to, most often the previous thread.
 #[inline(always)]
 pub fn learn_switch(
     people: &mut People,
@@ -79,7 +79,7 @@ pub fn learn_switch(
     learn_named_switch(people, near, event, switch, body).map(|(threads, _)| threads)
 }
 
-/// The same, and gives what both are called, if that is told.
+/// Like [`learn_switch`], and returns the names of both threads, as far as recorded.
 #[inline(always)]
 pub fn learn_named_switch(
     people: &mut People,
@@ -116,8 +116,8 @@ pub fn learn_named_switch(
     Some(((prev, next), names))
 }
 
-/// The id that the thread had that executes a program, and that of its process's first thread, if
-/// it takes that over.
+/// The old and the new id of a thread that executes a program, if it takes over the id of the first
+/// thread of its process.
 pub fn taken_over(exec: &Exec, body: &mut Body<'_, '_>) -> Option<(i32, i32)> {
     let tid = exec.tid.as_ref()?.get(body)? as i32;
     let old = exec.old_tid.as_ref()?.get(body)? as i32;

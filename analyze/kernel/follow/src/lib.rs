@@ -1,39 +1,40 @@
-//! Following kernel traces: each CPU alone, and what CPUs must know of each other in the order of
-//! time.
+//! Following kernel traces: each CPU alone, and the facts that CPUs need from each other in time
+//! order.
 //!
 //! In: a trace set, a [`Selection`] (time, CPUs, threads), and the [`Rules`] of an analysis. Out:
 //! an [`Analysis`](tracebraid_engine::Analysis) ([`PerCpu`]) whose rules receive typed [`Event`]s
-//! with their CPU and time. Promise: whatever rules build of [`Lane`]s, [`Items`], [`CallSlice`]s
-//! and [`PairSlice`]s keeps the law of folding.
+//! with their CPU and time. Promise: rules that build on [`Lane`]s, [`Items`], [`CallSlice`]s and
+//! [`PairSlice`]s keep the law of folding.
 //!
-//! **Each CPU alone.** Most of what happens on a CPU concerns only the thread that runs there, from
-//! one switch to the next: a *stretch*. A call that begins and ends in one stretch is paired there
-//! ([`CallStretch`]), with one slot and no look-up. What a stretch leaves open or ends, and
-//! whatever names a thread that may be elsewhere (wake-ups, forks, requests), becomes an item of a
-//! few bytes. Reports whose figures never leave a CPU, such as `memory` and `irq`, have no items.
+//! **Each CPU alone.** Most events on a CPU concern only the thread that runs there, from one
+//! switch to the next: a *stretch*. A call that begins and ends in the same stretch is paired there
+//! ([`CallStretch`]), with one slot and no lookup. A call that a stretch leaves open or ends, and
+//! any event that names a thread that may be elsewhere (wake-ups, forks, requests), becomes an item
+//! of a few bytes. Reports whose figures never leave a CPU, such as `memory` and `irq`, have no
+//! items.
 //!
-//! **The beginning of a chunk.** Steps before the first boundary of a CPU wait as they are
-//! ([`Lane`]), and are done when the chunk is joined to the one before it on that CPU. Who runs is
-//! learned from the switches of that CPU, from its losses and from the contexts of its events,
-//! never from other CPUs: otherwise the report would show in which order chunks were joined.
+//! **The beginning of a chunk.** Steps before the first boundary of a CPU wait ([`Lane`]) until the
+//! chunk is joined to the previous chunk of that CPU. The running thread is learned from the
+//! switches of its CPU, from its losses and from the contexts of its events, never from other CPUs:
+//! otherwise the report would depend on the order in which chunks are joined.
 //!
-//! **The order of time.** Items of all CPUs are played once everything before the watermark has
-//! been merged: in slices beside each other (`Rules::slices`; [`CallSlice`] and [`PairSlice`] are
-//! the parts that analyses share), or one after the other (`Rules::settle`).
+//! **Time order.** Items of all CPUs are played once all chunks before the watermark have been
+//! merged: in parallel slices (`Rules::slices`; [`CallSlice`] and [`PairSlice`] are the parts that
+//! analyses share), or one after the other (`Rules::settle`).
 //!
-//! What analyses share besides:
+//! Analyses also share:
 //!
-//! - `frame`: [`Input`] chooses the streams and event classes to read and makes the [`Head`] of a
-//!   report. [`KernelAnalysis`] and [`KernelReport`] are what the program needs to run and show any
-//!   report.
+//! - `frame`: [`Input`] selects the streams and event classes to read and makes the [`Head`] of a
+//!   report. [`KernelAnalysis`] and [`KernelReport`] let the program run and show any report.
 //! - [`Together`]: several analyses in one pass; each event is looked up once.
-//! - [`Interrupts`]: the one rule for attributing an event to the thread on a CPU, or to what
-//!   interrupts it. `kernel/threads` builds on it, and SQL uses it.
-//! - [`Recorded`]: which CPUs were recorded, and when.
-//! - [`People`] (names and processes of threads), [`OpenCall`] (calls from one stretch to another),
-//!   [`Runs`] (who ran on a CPU, from when to when), [`Candidates`] (event records of any class,
-//!   kept with the values that user-defined conditions name).
-//! - [`TraceEnd`]: distinguishes a trace that was ended from one whose recorder was killed.
+//! - [`Interrupts`]: the single rule that attributes an event to the thread on a CPU, or to the
+//!   activity that interrupts it. `kernel/threads` builds on it, and SQL uses it.
+//! - [`Recorded`]: the CPUs that were recorded, and their times.
+//! - [`People`] (names and processes of threads), [`OpenCall`] (calls that span several stretches),
+//!   [`Runs`] (the threads that ran on a CPU, with times), [`Candidates`] (event records of any
+//!   class, kept with the values that user-defined conditions name).
+//! - [`TraceEnd`]: distinguishes a trace that its recorder ended from a trace whose recorder was
+//!   killed.
 //!
 //! Damage within a packet is a loss of events from the time of the last event record that could be
 //! decoded (`Rules::cut`).

@@ -1,10 +1,10 @@
-//! Lost events: what was going on meanwhile is not known.
+//! Lost events, which make the activity in between unknown.
 
 use serde::{Deserialize, Serialize};
 
 use crate::sources::CpuKey;
 
-/// How often events were lost, by CPU and by trace.
+/// Number of losses of events, by CPU and by trace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Losses {
     cpus: Vec<(CpuKey, u64)>,
@@ -12,7 +12,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Events were lost on that CPU.
+    /// Records a loss of events on a CPU.
     pub fn lose(&mut self, cpu: CpuKey) {
         match self.cpus.iter_mut().find(|of| of.0 == cpu) {
             Some((_, losses)) => *losses += 1,
@@ -25,15 +25,15 @@ impl Losses {
         self.traces[trace] += 1;
     }
 
-    /// Those that make unknown what a thread does that runs there.
+    /// Losses that make the state of a thread running on this CPU unknown.
     #[inline]
     pub fn of_cpu(&self, cpu: CpuKey) -> u64 {
         let found = self.cpus.iter().find(|of| of.0 == cpu);
         found.map_or(0, |(_, losses)| *losses)
     }
 
-    /// Those that make unknown what a thread does that does not run: it may have been switched to
-    /// on any CPU.
+    /// Losses that make the state of a thread that does not run unknown, since it may have been
+    /// switched to on any CPU of the trace.
     #[inline]
     pub fn of_trace(&self, cpu: CpuKey) -> u64 {
         self.traces.get(cpu.trace as usize).copied().unwrap_or(0)

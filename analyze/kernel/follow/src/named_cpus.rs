@@ -11,11 +11,11 @@ use tracebraid_kernel_model::{
     Body, EventModel, IntField, KernelEvent, MOST_CPUS, StreamModel, TraceModel,
 };
 
-/// Packets of a stream that are searched for CPUs, and wake-ups and migrations that are read in
-/// each. Few, since every report waits for them; more are read in traces in which CPUs are missing
-/// ([`MORE_SAMPLES`]).
+/// Number of packets of a stream that are searched for CPUs, and of wake-ups and migrations that
+/// are read in each. Few, since every report waits for them; more are read in traces with missing
+/// CPUs ([`MORE_SAMPLES`]).
 const SAMPLES: (usize, usize) = (3, 64);
-/// As [`SAMPLES`], once a missing CPU is found.
+/// Like [`SAMPLES`], once a missing CPU is found.
 const MORE_SAMPLES: (usize, usize) = (64, usize::MAX);
 
 /// Unrecorded CPUs that wake-ups and migrations in a sample of packets name: threads must have run
@@ -40,8 +40,8 @@ pub(crate) fn named_cpus(
     named
 }
 
-/// The field that names the CPU on which a thread is about to run. `sched_waking` names the CPU
-/// where it ran last: a fallback.
+/// The field with the CPU on which a thread is about to run. `sched_waking` contains the CPU where
+/// it last ran, which is the fallback.
 fn target<'m>(trace: &TraceModel, event: &'m EventModel) -> Option<&'m IntField> {
     let is_ready = |event: &EventModel| matches!(&event.event, KernelEvent::Wakeup(wakeup) if wakeup.step != WakeStep::Waking);
     match &event.event {

@@ -9,11 +9,11 @@ pub struct NotRecorded {
     pub trace: u32,
     /// Number of the CPU.
     pub cpu: u32,
-    /// Not recorded before that time, in nanoseconds from the origin. With `after_ns` the CPU was
-    /// recorded in between; without either it was not recorded at all.
+    /// Not recorded before this time, in nanoseconds from the origin. With `after_ns`, the CPU was
+    /// recorded in between; without either, it was not recorded at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_ns: Option<i64>,
-    /// Not recorded after that time.
+    /// Not recorded after this time, in nanoseconds from the origin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_ns: Option<i64>,
 }
@@ -40,7 +40,7 @@ pub(crate) fn note(
     })
 }
 
-/// CPUs and times, in words: `CPUs 1-3; CPU 5 before +0.500 s`.
+/// CPUs and times as text: `CPUs 1-3; CPU 5 before +0.500 s`.
 pub fn not_recorded(missing: &[NotRecorded], begin: Option<i64>) -> String {
     parts(missing, begin, |_, text| text).join("; ")
 }
@@ -84,7 +84,7 @@ fn part(group: &[NotRecorded], begin: Option<i64>) -> String {
     format!("{cpus} {}", ranges(group.iter().map(|of| of.cpu.into())))
 }
 
-/// Ascending numbers, with those that follow each other as ranges: `1-3, 7`.
+/// Ascending numbers, with consecutive numbers as ranges: `1-3, 7`.
 pub fn ranges(numbers: impl IntoIterator<Item = u64>) -> String {
     let mut found: Vec<(u64, u64)> = Vec::new();
     for number in numbers {

@@ -62,7 +62,7 @@ impl NumberIndex {
         self.length += 1;
     }
 
-    /// Forgets all numbers.
+    /// Discards all numbers.
     pub fn clear(&mut self) {
         *self = NumberIndex::default();
     }

@@ -1,20 +1,20 @@
-//! A thread's call from one stretch to another.
+//! A thread's call that spans several stretches.
 
 use serde::{Deserialize, Serialize};
 
 use crate::calls::{Beginning, CallItem, Ending, Entered, Exited};
 use crate::sources::CpuKey;
 
-/// A thread's calls that are not of one stretch, as far as they are known. A stretch may end long
-/// after its thread has left: where no event shows that, or the event was lost, the next thread's
-/// first event does.
+/// A thread's calls that span several stretches, as far as known. A stretch may end long after its
+/// thread has left the CPU: if no event shows the switch, or the event was lost, the next thread's
+/// first event ends the stretch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OpenCall<E = Entered, X = Exited> {
-    /// The call that it was in when a stretch ended.
+    /// The call that was open at the end of the last stretch.
     pub parked: Option<E>,
-    /// The last time that a call of it is known to have begun or ended.
+    /// Latest time at which a call is known to have begun or ended.
     changed: Option<i64>,
-    /// Ends of calls of which it is not known that they began; few, the last ones.
+    /// Exits without a known entry; only the last few are kept.
     missed: Vec<Missed<X>>,
 }
 
@@ -28,35 +28,35 @@ impl<E, X> Default for OpenCall<E, X> {
     }
 }
 
-/// The end of a call of which it is not known that it began.
+/// An exit without a known entry.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Missed<X> {
     exited: X,
     cpu: CpuKey,
-    /// It began after that.
+    /// The call began after this time.
     after: Option<i64>,
 }
 
-/// How many ends may wait to be told what they end.
+/// Number of exits that may wait for their entries.
 const MOST_MISSED: usize = 4;
 
-/// A call that is not of one stretch, from its beginning to its end on that CPU.
+/// A call that spans several stretches: entry, exit, and CPU of the exit.
 pub type WholeCall<E = Entered, X = Exited> = (E, X, CpuKey);
 
-/// A thread's calls in a slice of time, since a time from which on they are known without knowledge
-/// of what was before: to be appended to those of the earlier slices ([`OpenCall::append`]).
+/// A thread's calls in a slice of time, from the time on at which they are known without earlier
+/// slices: to be appended to those of the earlier slices ([`OpenCall::append`]).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LaterCalls<E = Entered, X = Exited> {
     open: OpenCall<E, X>,
-    /// How many of the missed ends from before, the last ones, still wait.
+    /// Number of missed exits from earlier slices, counted from the last one, that still wait.
     earlier: usize,
 }
 
-/// More missed ends than can wait.
+/// More than the number of missed exits that can wait.
 const ALL_WAIT: usize = usize::MAX;
 
 impl<E: Beginning, X: Ending> LaterCalls<E, X> {
-    /// No call is open, and one began or ended then (nanoseconds from the origin).
+    /// No call is open, and a call began or ended at `time` (nanoseconds from the origin).
     pub fn since(time: i64) -> Self {
         LaterCalls {
             open: OpenCall::changed_at(time),
@@ -64,7 +64,8 @@ impl<E: Beginning, X: Ending> LaterCalls<E, X> {
         }
     }
 
-    /// The thread was made then (nanoseconds from the origin): whatever waits is of another thread.
+    /// The thread was created at `time` (nanoseconds from the origin): waiting exits belong to
+    /// another thread.
     pub fn made(time: i64) -> Self {
         LaterCalls {
             open: OpenCall::changed_at(time),
@@ -72,7 +73,7 @@ impl<E: Beginning, X: Ending> LaterCalls<E, X> {
         }
     }
 
-    /// The calls of the slice, where missed ends are known to the earlier slices already.
+    /// The calls of the slice, if the earlier slices already know its missed exits.
     pub fn without_missed(open: &OpenCall<E, X>) -> Self {
         let OpenCall {
             parked, changed, ..
@@ -107,14 +108,14 @@ impl<E: Beginning, X: Ending> LaterCalls<E, X> {
         self.open.has_changed_after(time)
     }
 
-    /// True if an end has been missed.
+    /// True if an exit was missed.
     pub fn has_missed_any(&self) -> bool {
         self.earlier < ALL_WAIT
     }
 }
 
 impl<E, X> LaterCalls<E, X> {
-    /// The same, with the beginning of the open call as it is known elsewhere.
+    /// The same calls, with the entry of the open call converted by `begin`.
     pub fn map<F>(self, begin: impl FnOnce(E) -> F) -> LaterCalls<F, X> {
         let OpenCall {
             parked,
@@ -132,14 +133,14 @@ impl<E, X> LaterCalls<E, X> {
         }
     }
 
-    /// Ends of calls whose beginnings are missing, to be changed.
+    /// Exits whose entries are missing, mutable.
     pub fn ends(&mut self) -> impl Iterator<Item = &mut X> {
         self.open.missed.iter_mut().map(|missed| &mut missed.exited)
     }
 }
 
 impl<E: Beginning, X: Ending> OpenCall<E, X> {
-    /// Something is left or found: gives the call that is known to have ended by now.
+    /// Plays an item; returns the call that is now known to have ended.
     #[inline]
     pub fn play(
         &mut self,
@@ -160,12 +161,12 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
                 self.missed.clear();
                 None
             }
-            // Whoever holds the calls of both hands them on.
+            // The owner of both threads' calls transfers them.
             CallItem::TakesOver(..) => None,
         }
     }
 
-    /// No call is open, and one began or ended then.
+    /// No call is open, and a call began or ended at `time`.
     pub fn changed_at(time: i64) -> Self {
         OpenCall {
             changed: Some(time),
@@ -173,7 +174,7 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         }
     }
 
-    /// True if a call began or ended after that time.
+    /// True if a call began or ended after `time`.
     pub fn has_changed_after(&self, time: i64) -> bool {
         self.changed > Some(time)
     }
@@ -196,13 +197,13 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         self.changed = self.changed.max(open.changed);
     }
 
-    /// The call that it was in, and ends of calls that wait, to be changed.
+    /// The open call, and waiting exits, mutable.
     pub fn parts(&mut self) -> (Option<&mut E>, impl Iterator<Item = &mut X>) {
         let missed = self.missed.iter_mut().map(|missed| &mut missed.exited);
         (self.parked.as_mut(), missed)
     }
 
-    /// Whether it can have come about by what was played.
+    /// Whether playing items can have produced this value.
     pub fn is_sound(&self) -> bool {
         self.missed.len() <= MOST_MISSED
     }
@@ -222,7 +223,7 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         }
     }
 
-    /// The place of the missed end of a call, if that is known.
+    /// Index of the missed exit of a call, if its exit is known.
     fn missed_end(&self, entered: &E) -> Option<usize> {
         let time = Some(entered.time());
         let is_of_it = |missed: &Missed<X>| {
@@ -232,7 +233,7 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         self.missed.iter().position(is_of_it)
     }
 
-    /// True if the end of a call is known already.
+    /// True if the exit of a call is known already.
     pub fn has_missed(&self, entered: &E) -> bool {
         self.missed_end(entered).is_some()
     }
@@ -243,7 +244,7 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
             let Missed { exited, cpu, .. } = self.missed.remove(at);
             return Some((entered, exited, cpu));
         }
-        // What was known later is told already.
+        // Later changes have been reported already.
         if self.changed <= time {
             (self.parked, self.changed) = (Some(entered), time);
         }
@@ -308,7 +309,7 @@ mod tests {
             call.play(CPU, 120, &CallItem::Arrives(7, exits(120)))
                 .is_none()
         );
-        // It began after what was known last.
+        // The call began after the last known change.
         let late = call.play(CPU, 130, &CallItem::Leaves(7, enters(50)));
         assert_eq!(times(late), None);
         let late = call.play(CPU, 130, &CallItem::Leaves(7, enters(110)));

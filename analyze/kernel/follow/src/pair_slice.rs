@@ -1,4 +1,4 @@
-//! Pairs in a slice of time, without knowledge of what had begun before.
+//! Pairs in a slice of time, without knowledge of earlier beginnings.
 
 use std::hash::Hash;
 
@@ -6,11 +6,11 @@ use crate::number_index::NumberIndex;
 use crate::pairs::Pairs;
 use crate::table::KeyHasher;
 
-/// What begins and ends in a slice, by key. Ends whose beginnings are not in it are kept for the
-/// state at its beginning.
+/// Beginnings and ends in a slice, by key. Ends whose beginnings are not in the slice are kept for
+/// the state at its beginning.
 #[derive(Clone, Debug)]
 pub struct PairSlice<K, B, E> {
-    /// Keys that began in the slice, each with the value that began last; `None` if that has ended.
+    /// Keys that began in the slice, each with its latest beginning; `None` if that has ended.
     begun: Vec<(K, Option<B>)>,
     /// Indexes in `begun`, by key.
     index: NumberIndex,
@@ -37,7 +37,7 @@ impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
         Some(self.index.find(hash, is_key)? as usize)
     }
 
-    /// It begins; what had its key has no end. True if there was something in the slice.
+    /// Adds a beginning, replacing an open beginning with the same key; true if the slice had one.
     #[inline]
     pub fn begin(&mut self, key: K, begun: B) -> bool {
         let hash = KeyHasher::hash_of(&key);
@@ -51,7 +51,7 @@ impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
         }
     }
 
-    /// It ends: gives that which began so, if anything did, and the end; nothing if it may have
+    /// Adds an end: returns the open beginning, if there is one, and the end; `None` if it may have
     /// begun before the slice.
     #[inline]
     pub fn end(&mut self, key: K, end: E) -> Option<(Option<B>, E)> {
@@ -65,8 +65,9 @@ impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
         }
     }
 
-    /// Goes on with what had begun before: `ended` is told what ended, with that which had begun
-    /// so, and `replaced` what has no end since something else began under its key.
+    /// Applies the slice to the earlier beginnings. Calls `ended` for each kept end with its
+    /// beginning, and `replaced` for each earlier beginning that is replaced by a later one with
+    /// its key.
     pub fn compose(
         mut self,
         pairs: &mut Pairs<K, B>,

@@ -1,5 +1,5 @@
-//! Pairs of events that begin and end something, by a key that both contain: a request by its disk
-//! and sector, a packet by its buffer.
+//! Pairs of begin and end events, by a key that both contain: a request by its disk and sector, a
+//! packet by its buffer.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash};
@@ -24,19 +24,19 @@ impl<K, B> Default for Pairs<K, B> {
 }
 
 impl<K: Eq + Hash, B> Pairs<K, B> {
-    /// It begins; what had its key has no end. True if there was something.
+    /// Adds a beginning; true if it replaces an open beginning with the same key.
     #[inline]
     pub fn begin(&mut self, key: K, begun: B) -> bool {
         self.0.insert(key, begun).is_some()
     }
 
-    /// It ends: gives that which began so.
+    /// Adds an end; returns the beginning with its key.
     #[inline]
     pub fn end(&mut self, key: K) -> Option<B> {
         self.0.remove(&key)
     }
 
-    /// Forgets beginnings with such keys.
+    /// Drops the beginnings whose keys are selected.
     pub fn forget(&mut self, mut is_forgotten: impl FnMut(&K) -> bool) {
         self.0.retain(|key, _| !is_forgotten(key));
     }
@@ -45,18 +45,18 @@ impl<K: Eq + Hash, B> Pairs<K, B> {
         self.0.len()
     }
 
-    /// Beginnings that have no end yet, in no order.
+    /// Open beginnings, in no order.
     pub fn open(&self) -> impl Iterator<Item = (&K, &B)> {
         self.0.iter()
     }
 
-    /// The keys of beginnings that have no end yet.
+    /// Keys of open beginnings.
     pub fn open_keys(&self) -> impl Iterator<Item = &K> {
         self.0.keys()
     }
 }
 
-// Maps have keys of text in most formats.
+// Most formats allow only text as keys of maps.
 impl<K: Eq + Hash, B> From<Vec<(K, B)>> for Pairs<K, B> {
     fn from(entries: Vec<(K, B)>) -> Self {
         Pairs(entries.into_iter().collect())

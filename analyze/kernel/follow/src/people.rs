@@ -1,4 +1,4 @@
-//! Who the threads are: their names and processes, as last known.
+//! Names and processes of threads, as last known.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use tracebraid_kernel_model::Comm;
 use crate::sources::CpuKey;
 use crate::table::Table;
 
-/// A thread (or process) of one of the traces.
+/// A thread (or process) of a trace.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct ThreadKey {
     /// Index of the trace (the machine).
     pub trace: u32,
-    /// Its number there.
+    /// Id of the thread in the trace.
     pub tid: i32,
 }
 
 impl ThreadKey {
-    /// Stands for whoever ran where the trace does not tell; no thread has this id.
+    /// Stands for unknown threads; no thread has this id.
     pub const UNKNOWN: i32 = -1;
 
     /// Another thread of the same machine.
@@ -29,15 +29,15 @@ impl ThreadKey {
     }
 }
 
-/// Something that was learnt at a time. Later knowledge replaces earlier; at equal times that of
-/// the later CPU, on one CPU that of the later event.
+/// A value and the time at which it was learned. Later values replace earlier ones; at equal times,
+/// the value of the later CPU wins, and on one CPU that of the later event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known<T> {
-    /// When, in nanoseconds from the origin.
+    /// Time in nanoseconds from the origin.
     pub time: i64,
-    /// Where.
+    /// CPU of the event.
     pub cpu: CpuKey,
-    /// What is known.
+    /// The value.
     pub value: T,
 }
 
@@ -46,7 +46,7 @@ impl<T: Copy> Known<T> {
         (self.time, self.cpu) <= (other.time, other.cpu)
     }
 
-    /// Keeps what is known of the latest time; of one time, that of the last CPU.
+    /// Keeps the value of the latest time; at equal times, that of the last CPU.
     pub fn learn(place: &mut Option<Known<T>>, new: Known<T>) {
         if place.as_ref().is_none_or(|old| old.is_before(&new)) {
             *place = Some(new);
@@ -54,7 +54,7 @@ impl<T: Copy> Known<T> {
     }
 }
 
-/// What is known of a thread.
+/// Name and process of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     name: Option<Known<Comm>>,
@@ -65,7 +65,7 @@ impl Identity {
     #[inline(always)]
     pub fn learn_name(&mut self, time: i64, cpu: CpuKey, name: Comm) {
         match &mut self.name {
-            // Most often nothing changes but the time.
+            // Most often only the time changes.
             Some(known) if known.cpu == cpu && known.time <= time => {
                 (known.time, known.value) = (time, name)
             }
@@ -103,16 +103,17 @@ impl Identity {
     }
 }
 
-/// The threads that were met.
+/// All known threads.
 pub type People = Table<Identity>;
 
 impl People {
-    /// Adds what is known of later chunks.
+    /// Merges the values of later chunks.
     pub fn merge(&mut self, later: People) {
         self.merge_by(later, Identity::merge);
     }
 
-    /// Adds up by process, in no order that matters, what is known by thread.
+    /// Sums values of threads by process. The result must not depend on the order of calls of
+    /// `add`.
     pub fn processes<T, S: Default>(
         &self,
         threads: impl IntoIterator<Item = (Thread, T)>,
@@ -158,28 +159,28 @@ impl People {
 /// A thread as reports show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Thread {
-    /// Index of its trace.
+    /// Index of the trace.
     pub trace: u32,
-    /// Its id; `None` stands for all threads that the trace does not tell.
+    /// Id of the thread; `None` stands for all unknown threads.
     pub tid: Option<i32>,
-    /// Its process, if the trace tells.
+    /// Process of the thread, if recorded.
     pub pid: Option<i32>,
-    /// Its last known name.
+    /// Last known name.
     pub name: Option<String>,
 }
 
 /// A process as reports show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Process {
-    /// Index of its trace.
+    /// Index of the trace.
     pub trace: u32,
-    /// Its id; `None` for a thread whose process is not known.
+    /// Id of the process; `None` for a thread whose process is unknown.
     pub pid: Option<i32>,
-    /// That thread.
+    /// Id of that thread.
     pub tid: Option<i32>,
-    /// Last known name of its first thread.
+    /// Last known name of the first thread.
     pub name: Option<String>,
-    /// Threads of it that are in the report.
+    /// Number of the process's threads in the report.
     pub threads: u64,
 }
 
@@ -195,12 +196,12 @@ impl From<&Process> for Thread {
     }
 }
 
-/// A machine of the report.
+/// A machine in a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// Index of its trace.
+    /// Index of the trace.
     pub trace: u32,
-    /// Its name, if the trace tells; with what tells the trace from others of that machine, if
-    /// there are some.
+    /// Name of the machine, if recorded; with a suffix that distinguishes the trace if the machine
+    /// has several.
     pub name: Option<String>,
 }

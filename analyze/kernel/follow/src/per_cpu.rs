@@ -1,7 +1,7 @@
 //! Analyses that follow each CPU alone.
 //!
-//! Who runs on a CPU, and what is active there, its own events tell. What CPUs must know of each
-//! other becomes items, which are played in the order of time (`Items`).
+//! The running thread and active interrupts of a CPU follow from the events of that CPU. Facts that
+//! CPUs need from each other become items, which are played in time order (`Items`).
 
 use std::sync::Arc;
 
@@ -16,40 +16,42 @@ use crate::frame::{Event, Input, KernelAnalysis, KernelReport, Packet};
 use crate::recorded::Recorded;
 use crate::selection::Selection;
 
-/// Rules of such an analysis. The law holds if merging is what a plain pass would have
-/// done: what a chunk cannot know at its beginning waits in its partial state.
+/// Rules of an analysis that follows each CPU alone. The law of folding holds if merging does what
+/// a plain pass would have done: facts that a chunk cannot know at its beginning wait in its
+/// partial state.
 pub trait Rules: Sync + Sized {
     /// State after some chunks.
     type Partial: Default + Send + Serialize + DeserializeOwned;
-    /// The report.
+    /// Result of the analysis.
     type Report: KernelReport;
 
-    /// Options besides the part of the traces.
+    /// Options besides the selection.
     type Options: Clone + Default;
 
-    /// For that part of the traces, and what is asked for.
+    /// Rules for a selection with options.
     fn new(selection: &Selection, options: &Self::Options) -> Self;
 
-    /// Tells which CPUs were recorded, before the first chunk.
+    /// Receives the recorded CPUs, before the first chunk.
     fn knows(&mut self, recorded: &Arc<Recorded>) {
         let _ = recorded;
     }
 
-    /// Which events it needs.
+    /// Whether the rules need an event.
     fn wants(&self, event: &KernelEvent) -> bool;
 
-    /// Says, for people, what was not recorded; `has` tells what was.
+    /// A message for users on missing events, if required events are missing. `has` returns whether
+    /// any event class is of a kind.
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str>;
 
-    /// The state before the first chunk: nothing came before it that a later one could tell.
+    /// The state before the first chunk, which knows that no events are earlier.
     fn first(&self) -> Self::Partial {
         Self::Partial::default()
     }
 
-    /// A packet of a CPU begins, or goes on.
+    /// Handles the beginning or continuation of a packet of a CPU.
     fn packet(&self, partial: &mut Self::Partial, packet: &Packet);
 
-    /// The rest of a packet cannot be decoded: what happened from that time on to its end is lost.
+    /// Handles a loss: the rest of a packet, from `time` to its end, cannot be decoded.
     fn cut(&self, partial: &mut Self::Partial, packet: &Packet, time: i64) {
         self.packet(partial, &packet.cut(time));
     }
@@ -59,10 +61,10 @@ pub trait Rules: Sync + Sized {
         let _ = (partial, resident);
     }
 
-    /// An event.
+    /// Handles an event.
     fn event(&self, partial: &mut Self::Partial, event: &Event<'_>, body: &mut Body<'_, '_>);
 
-    /// Joins what comes later to what was before.
+    /// Merges the state of later chunks into that of earlier ones.
     fn merge(&self, earlier: &mut Self::Partial, later: Self::Partial);
 
     /// See [`Analysis::settle`].
@@ -96,7 +98,7 @@ pub trait Rules: Sync + Sized {
     fn finish(&self, input: &Input, partial: Self::Partial) -> Self::Report;
 }
 
-/// The analysis with those rules.
+/// The analysis with these rules.
 #[derive(Debug)]
 pub struct PerCpu<R> {
     input: Input,
@@ -104,7 +106,7 @@ pub struct PerCpu<R> {
 }
 
 impl<R> PerCpu<R> {
-    /// The rules.
+    /// The rules of the analysis.
     pub fn rules(&self) -> &R {
         &self.rules
     }
@@ -174,7 +176,8 @@ impl<R: Rules> Analysis for PerCpu<R> {
         }
     }
 
-    // Called for each event from one place: inlined, what it is made of need not be stored.
+    // Called for each event from a single call site: inlined, the parts of the event need not be
+    // stored.
     #[inline(always)]
     fn event(&self, partial: &mut R::Partial, record: &mut Record<'_>) {
         self.input
@@ -201,8 +204,8 @@ impl<R: Rules> Analysis for PerCpu<R> {
         watermark: Timestamp,
     ) -> Vec<Slice<'a, R::Partial>> {
         if !self.input.is_in_order {
-            // A slice is played as if nothing in it were earlier than its beginning. Here, only
-            // `finish` plays.
+            // Playing a slice assumes that none of its items is earlier than its beginning. If
+            // packets are not in time order, only `finish` plays.
             self.rules.settle(partial, watermark.0);
             return Vec::new();
         }

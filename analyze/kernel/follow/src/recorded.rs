@@ -1,24 +1,24 @@
-//! Which CPUs were recorded, and when: events on the others are unknown.
+//! The CPUs that were recorded, and their times: events on other CPUs are unknown.
 //!
 //! A CPU is recorded from the first to the last packet of its streams. It is not recorded
 //!
-//! - at all, if no stream of it has a packet, or, in a trace of switches, no stream with switches.
-//!   Such CPUs are known from wake-ups and migrations to them, which must be followed by a switch
-//!   there;
-//! - before its first packet, if more than a tenth of the trace comes before, and the packet's
-//!   sequence number is above 0: there were packets before it (a ring buffer, a file that is
-//!   missing);
+//! - at all, if none of its streams has a packet, or, in a trace with switches, none of its streams
+//!   with switches. Such CPUs are known from wake-ups and migrations to them, which must be
+//!   followed by a switch there;
+//! - before its first packet, if that packet comes after more than a tenth of the trace, and the
+//!   packet's sequence number is above 0: there were earlier packets (a ring buffer, a missing
+//!   file);
 //! - after its last packet, if more than a tenth of the trace follows, in which another CPU has
-//!   packets, and that last packet goes on after its last event record: where a tracer ends packets
+//!   packets, and that last packet extends beyond its last event record: if a tracer ends packets
 //!   at their last event record, the end shows nothing.
 //!
-//! Traces whose packets do not contain the CPU are taken as complete.
+//! Traces whose packets do not contain the CPU are considered complete.
 //!
 //! [`Recorded`] is made from the packet table and from the wake-ups and migrations of a few
-//! packets, once for all analyses of a pass, and given to the rules before the first chunk
-//! (`Rules::knows`). A state machine asks it when a thread moves to a CPU that may be missing, and
-//! then drops the thread's state. The answer depends on the time alone, not on the event records
-//! read so far, so the law of folding holds. Traces that have all CPUs skip all of this.
+//! packets, once for all analyses of a pass, and passed to the rules before the first chunk
+//! (`Rules::knows`). A state machine looks it up when a thread moves to a CPU that may be missing,
+//! and then drops the thread's state. The answer depends on the time alone, not on the event
+//! records read so far, so the law of folding holds. Traces that have all CPUs skip all of this.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -39,7 +39,7 @@ use crate::sources::CpuKey;
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     traces: Vec<OfTrace>,
-    /// Ends of recording of CPUs, ascending, in nanoseconds from the origin.
+    /// Times at which recording of a CPU ends, ascending, in nanoseconds from the origin.
     ends: Vec<(i64, CpuKey)>,
     unended: Vec<Unended>,
     /// Extent of each trace, read at the first request.
@@ -55,13 +55,13 @@ struct OfTrace {
     has_switches: bool,
     /// The streams contain `sched_waking`.
     has_waking: bool,
-    /// In the order of their numbers.
+    /// Ordered by CPU number.
     cpus: Vec<Span>,
-    /// CPUs that must have run something, but have no stream.
+    /// CPUs that must have run a thread, but have no stream.
     named: BTreeSet<u32>,
     /// Every known CPU was recorded all the time.
     is_whole: bool,
-    /// As `is_whole`, for the CPUs whose streams record switches. Read for each event record, so
+    /// Like `is_whole`, for the CPUs whose streams record switches. Read for each event record, so
     /// its cost must not depend on the number of CPUs.
     tells_all: bool,
 }
@@ -77,7 +77,7 @@ struct Span {
     until: i64,
 }
 
-/// Part of a trace (one over this) below which a gap is ignored.
+/// A gap shorter than the trace divided by this is ignored.
 const PART: i64 = 10;
 impl Recorded {
     /// The recorded CPUs of all traces. Reads the packet tables, and a few packets of streams with
@@ -128,13 +128,13 @@ impl Recorded {
             .map_or_else(read, |of| *of.get_or_init(read))
     }
 
-    /// Traces that their recorders did not end: up to when they are recorded.
+    /// Traces that their recorders did not end, with the time until which they are recorded.
     pub fn unended(&self) -> &[Unended] {
         &self.unended
     }
 
-    /// CPUs whose recording ends before that of others: time in nanoseconds from the origin,
-    /// ascending.
+    /// CPUs whose recording ends before that of others, with the time in nanoseconds from the
+    /// origin, ascending.
     pub fn ends(&self) -> &[(i64, CpuKey)] {
         &self.ends
     }
@@ -144,7 +144,7 @@ impl Recorded {
         of.filter(|of| of.is_judged)
     }
 
-    /// True if a switch on that CPU at that time would be in the trace.
+    /// True if a switch on `cpu` at `time` would be in the trace.
     #[inline]
     pub fn tells(&self, cpu: CpuKey, time: i64) -> bool {
         let Some(of) = self.of_trace(cpu.trace) else {
@@ -156,14 +156,14 @@ impl Recorded {
     }
 
     /// True if a thread that migrates between two CPUs of a trace may have run on an unrecorded
-    /// one: the one it leaves, or the one it goes to.
+    /// CPU: the CPU it leaves, or the CPU it goes to.
     pub fn loses_on_move(&self, trace: u32, (from, to): (u32, u32), time: i64) -> bool {
         [from, to]
             .iter()
             .any(|&cpu| !self.tells(CpuKey { trace, cpu }, time))
     }
 
-    /// True if every known CPU of a trace was recorded at that time.
+    /// True if every known CPU of a trace was recorded at `time`.
     #[inline]
     pub fn is_whole_at(&self, trace: u32, time: i64) -> bool {
         self.of_trace(trace).is_none_or(|of| {
@@ -174,8 +174,8 @@ impl Recorded {
     }
 
     /// True if every known CPU of a trace was recorded between two times (nanoseconds from the
-    /// origin). A CPU is recorded in one span, so the two times decide. `since` is computed only
-    /// where a CPU is missing.
+    /// origin). A CPU is recorded in one span, so the two times decide. `since` is computed only if
+    /// a CPU is missing.
     #[inline]
     pub fn is_whole_between(&self, trace: u32, since: impl FnOnce() -> i64, time: i64) -> bool {
         self.of_trace(trace).is_none_or(|of| {
@@ -188,8 +188,8 @@ impl Recorded {
         self.of_trace(trace).is_none_or(|of| of.is_whole)
     }
 
-    /// Information in a wake-up that names another CPU: where the thread ran last (`sched_waking`,
-    /// `is_ready` is false) or will run. `since`: when the thread was last seen.
+    /// Information in a wake-up that names another CPU: where the thread last ran (`sched_waking`,
+    /// `is_ready` is false) or will run. `since`: time at which the thread was last seen.
     #[inline]
     pub fn wake(
         &self,
@@ -227,7 +227,7 @@ impl Recorded {
         self.ends.is_empty() && judged.all(|of| of.tells_all)
     }
 
-    /// True if no stream of that trace contains switches; false if its streams do not record their
+    /// True if no stream of the trace contains switches; false if its streams do not record their
     /// CPUs.
     ///
     /// Not the opposite of `Sources::tells_switches`, which covers the streams that one analysis
@@ -237,12 +237,13 @@ impl Recorded {
         self.of_trace(trace).is_some_and(|of| !of.has_switches)
     }
 
-    /// True if the traces have wake-ups from before threads can run.
+    /// True if the trace contains `sched_waking`, which precedes the time at which a thread can
+    /// run.
     pub fn has_waking(&self, trace: u32) -> bool {
         self.of_trace(trace).is_some_and(|of| of.has_waking)
     }
 
-    /// Time after which a CPU was not recorded any more.
+    /// Time after which a CPU was no longer recorded.
     pub fn until(&self, cpu: CpuKey) -> i64 {
         let of = self.of_trace(cpu.trace);
         let span = of.and_then(|of| of.cpus.iter().find(|span| span.cpu == cpu.cpu));
@@ -308,7 +309,7 @@ impl OfTrace {
         }
         of.is_judged = !spans.is_empty();
         let extent = extent(trace);
-        // Where a trace has switches, their streams decide.
+        // If a trace has switches, their streams decide.
         spans.sort_by_key(|(cpu, has_switches, _)| (*cpu, !has_switches));
         for (cpu, has_switches, stream) in spans {
             let (from, until) = bounds(trace, stream, extent);
@@ -335,11 +336,11 @@ impl OfTrace {
         of
     }
 
-    /// Computes the values for all CPUs.
+    /// Computes the summary flags over all CPUs.
     fn judge(&mut self) {
         let is_whole = |span: &Span| span.from == i64::MIN && span.until == i64::MAX;
         self.is_whole = self.named.is_empty() && self.cpus.iter().all(is_whole);
-        // A CPU without switches that nothing names has been idle.
+        // A CPU without switches that no event names has been idle.
         let mut told = self.cpus.iter().filter(|span| self.tells(span));
         self.tells_all = self.named.is_empty() && told.all(is_whole);
     }
@@ -394,8 +395,8 @@ fn bounds(trace: &Trace, stream: &Stream, extent: Option<(i64, i64)>) -> (i64, i
     (from.unwrap_or(whole.0), until.unwrap_or(whole.1))
 }
 
-/// True if others go on after the end of a stream's last packet, and that end is not merely the
-/// time of its last event record.
+/// True if other streams continue after the end of a stream's last packet, and that end is not
+/// merely the time of its last event record.
 fn ends_early(trace: &Trace, stream: &Stream, end: i64) -> bool {
     let last =
         |stream: &Stream| last_of_packet(trace, stream, stream.packets.len().checked_sub(1)?);

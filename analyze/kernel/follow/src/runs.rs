@@ -1,23 +1,24 @@
-//! Who ran on one CPU, from when to when, as its switches tell.
+//! The threads that ran on a CPU, with begin and end times, from its switches.
 
 use serde::{Deserialize, Serialize};
 
 use crate::frame::Packet;
 
-/// Who ran on one CPU. Its chunks come in the order of time; what runs into a chunk, or out of it,
-/// is joined when chunks are merged. `W` goes with a thread from the switch to it on.
+/// The threads that ran on a CPU. Chunks come in time order; a thread that runs into or out of a
+/// chunk is joined when chunks are merged. `W` is a value kept with a thread from the switch to it
+/// on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Runs<W> {
-    /// The first thing that tells who ran, or that it is not known: up to there the chunks before
-    /// decide.
+    /// The first event that shows the running thread, or a loss: until then, earlier chunks decide.
     first: Option<First>,
-    /// Who runs at the end, and since when.
+    /// The thread that runs at the end of the chunk, with its begin time.
     current: Option<Run<W>>,
-    /// Up to when the events of the last packet are there: to its end.
+    /// End of the last packet: all events before it were read.
     seen_until: Option<i64>,
-    /// Switches from another thread than the one that had been switched to: some were lost.
+    /// Number of switches whose previous thread is not the thread last switched to: some switches
+    /// were lost.
     pub inconsistent: u64,
-    /// Times that lost events made it unknown who runs.
+    /// Number of losses of events, which make the running thread unknown.
     pub losses: u64,
 }
 
@@ -27,11 +28,11 @@ enum First {
         time: i64,
         prev: i32,
     },
-    /// Events were lost; those before are there up to that time, or up to where the chunks
-    /// before say.
+    /// Events were lost. Earlier events were read up to `until`, or up to the time that earlier
+    /// chunks have.
     Loss {
         until: Option<i64>,
-        /// When it is told of.
+        /// Time at which the loss became known.
         told: i64,
     },
 }
@@ -43,31 +44,31 @@ struct Run<W> {
     who: W,
 }
 
-/// A thread ran from one time to another.
+/// A thread's stretch of time on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch<W> {
-    /// The thread.
+    /// Id of the thread.
     pub tid: i32,
-    /// From when, in nanoseconds from the origin.
+    /// Begin time, in nanoseconds from the origin.
     pub since: i64,
-    /// Until when.
+    /// End time, in nanoseconds from the origin.
     pub until: i64,
-    /// When an event, or the beginning of a packet, told that it had ended.
+    /// Time of the event or packet begin that showed the end.
     pub told: i64,
-    /// How it ended.
+    /// How the stretch ended.
     pub ended: Ended,
-    /// What else is known of who ran.
+    /// The value kept with the thread.
     pub who: W,
 }
 
-/// What tells that a stretch has ended.
+/// The cause by which the end of a stretch is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Another thread runs.
     Next,
     /// Events were lost.
     Loss,
-    /// Nothing: there are no more events.
+    /// None: there are no more events.
     Nothing,
 }
 
@@ -98,14 +99,16 @@ impl<W> Run<W> {
 }
 
 impl<W> Runs<W> {
-    /// A packet begins, or goes on: its events are there up to its end. Gives who ran up to a loss.
+    /// Handles the beginning or continuation of a packet. Returns the stretch that ended with a
+    /// loss.
     pub fn packet(&mut self, packet: &Packet) -> Option<Stretch<W>> {
         let lost = packet.lost_before.then(|| self.loss(packet)).flatten();
         self.seen_until = packet.end.or(packet.begin).or(self.seen_until);
         lost
     }
 
-    /// From that time on events were lost that nobody counted. Gives who ran until then.
+    /// Handles a loss of events from `time` on that no counter shows. Returns the stretch that
+    /// ended with it.
     pub fn cut(&mut self, time: i64) -> Option<Stretch<W>> {
         self.losses += 1;
         let until = Some(time);
@@ -121,8 +124,8 @@ impl<W> Runs<W> {
         Some(self.current.take()?.to(until?, told, Ended::Loss))
     }
 
-    /// The CPU goes from one thread to another. Gives the stretch that ends, if it is known who
-    /// ran.
+    /// Switches from `prev` to `next`. Returns the stretch that ends, if the running thread was
+    /// known.
     #[inline(always)]
     pub fn goes_over(&mut self, time: i64, prev: i32, next: i32, who: W) -> Option<Stretch<W>> {
         let (tid, since) = (next, time);
@@ -133,7 +136,7 @@ impl<W> Runs<W> {
         self.end(current, time, prev)
     }
 
-    /// Someone is known to have run since a switch, and another switch tells who ran last.
+    /// Ends the current stretch at a switch, if its previous thread agrees.
     #[inline(always)]
     fn end(&mut self, current: Option<Run<W>>, time: i64, prev: i32) -> Option<Stretch<W>> {
         let current = current?;
@@ -144,8 +147,8 @@ impl<W> Runs<W> {
         None
     }
 
-    /// Joins what comes later; `moved` gives what goes with a thread there as it is here. Gives the
-    /// stretch that is known only now.
+    /// Joins the later chunk; `moved` converts the values kept with its threads. Returns the
+    /// stretch that only now is known.
     pub fn join<V>(&mut self, later: Runs<V>, moved: impl FnOnce(V) -> W) -> Option<Stretch<W>> {
         let seen_until = self.seen_until;
         let first = match later.first {
@@ -172,7 +175,7 @@ impl<W> Runs<W> {
         }
     }
 
-    /// Whoever runs at the end does so until the trace ends.
+    /// Ends the last stretch at the end of the trace.
     pub fn close(&mut self, end: i64) -> Option<Stretch<W>> {
         Some(self.current.take()?.to(end, end, Ended::Nothing))
     }

@@ -1,4 +1,4 @@
-//! The CPUs of a trace whose events record their CPU one by one.
+//! The CPUs of a trace whose event records each contain their CPU.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 use tracebraid_kernel_model::Cpus;
 
-/// The CPUs of a trace's events in streams that several CPUs share, in order. Reads all of these
-/// streams, once for each trace.
+/// The CPUs of a trace's events in streams that several CPUs share, in ascending order. Reads all
+/// such streams, once per trace.
 pub fn seen_cpus(set: &TraceSet, trace: usize) -> &[u32] {
     let Some(content) = set.traces.get(trace) else {
         return &[];

@@ -10,23 +10,22 @@ use crate::people::Thread;
 /// The part of the traces that a report is about: time, CPUs and threads.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Time.
+    /// Time window.
     pub window: Window,
-    /// Nanoseconds after the end of the window that are read besides: a part of the traces, as the
-    /// window is, but one that only decides about the window (an event there ends a wait that began
-    /// in it).
+    /// Nanoseconds after the end of the window that are also read, only to decide about events in
+    /// the window (a later event ends a wait that began in it).
     pub behind: u64,
-    /// CPUs.
+    /// CPUs of the window.
     pub cpus: CpuSet,
     /// Threads to show.
     pub threads: ThreadFilter,
 }
 
 impl Selection {
-    /// The usual `behind` of graphs of waits, in nanoseconds: nearly all waits are shorter.
+    /// Default of `behind` for graphs of waits, in nanoseconds: nearly all waits are shorter.
     pub const BEHIND_NS: u64 = 1_000_000_000;
 
-    /// True if what happens at that time and place is asked for.
+    /// True if an event at this time and CPU is selected.
     #[inline(always)]
     pub fn counts(&self, time: i64, cpu: u32) -> bool {
         self.window.contains(time) && self.cpus.contains(cpu)
@@ -39,29 +38,29 @@ impl Selection {
     }
 }
 
-/// A stretch of time: `from` belongs to it, `to` does not.
+/// A window of time, including `from` and excluding `to`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Its beginning; none: the trace's.
+    /// Start of the window; `None` for that of the trace.
     pub from: Option<Timestamp>,
-    /// Its end; none: the trace's.
+    /// End of the window; `None` for that of the trace.
     pub to: Option<Timestamp>,
 }
 
 impl Window {
-    /// True if the time is in it.
+    /// True if the time is in the window.
     #[inline(always)]
     pub fn contains(&self, time: i64) -> bool {
         self.from.is_none_or(|from| from.0 <= time) && self.to.is_none_or(|to| time < to.0)
     }
 
-    /// True for times behind it.
+    /// True if the time is after the window.
     #[inline(always)]
     pub fn is_over(&self, time: i64) -> bool {
         self.to.is_some_and(|to| to.0 <= time)
     }
 
-    /// Nanoseconds of `from..to` that are in it.
+    /// Nanoseconds of `from..to` in the window.
     #[inline(always)]
     pub fn clip(&self, from: i64, to: i64) -> u64 {
         let from = self.from.map_or(from, |window| from.max(window.0));
@@ -70,23 +69,23 @@ impl Window {
     }
 }
 
-/// CPUs by number; none: all.
+/// CPUs by number; `None` for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet(pub Option<BTreeSet<u32>>);
 
 impl CpuSet {
-    /// True if it is chosen.
+    /// True if the CPU is selected.
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
     }
 }
 
-/// Threads to show: those that every list that is not empty names.
+/// Threads to show: a thread must match every list that is not empty.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadFilter {
-    /// Threads.
+    /// Ids of threads.
     pub tids: Vec<i64>,
-    /// Processes.
+    /// Ids of processes.
     pub pids: Vec<i64>,
     /// Patterns of threads' last known names, with `*` and `?`.
     pub names: Vec<Glob>,
@@ -95,7 +94,7 @@ pub struct ThreadFilter {
 }
 
 impl ThreadFilter {
-    /// True if it is to be shown.
+    /// True if the thread must be shown.
     pub fn shows(&self, thread: &Thread) -> bool {
         let among = |list: &[i64], id: Option<i32>| {
             list.is_empty() || id.is_some_and(|id| list.contains(&i64::from(id)))
@@ -144,7 +143,7 @@ mod tests {
         assert!(!without(0).shows(&thread(9, Some(7), "redis")));
         assert!(without(0).shows(&thread(9, Some(8), "redis")));
         assert!(without(0).shows(&thread(9, None, "redis")));
-        // A process of that number on another machine.
+        // A process with the same id on another machine.
         assert!(without(1).shows(&thread(9, Some(7), "redis")));
         assert!(
             !ThreadFilter {

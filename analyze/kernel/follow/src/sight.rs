@@ -1,5 +1,5 @@
-//! Whether a thread's wait for a CPU can be trusted where some CPUs were not recorded: the thread
-//! may have run on one of them.
+//! Whether a thread's wait for a CPU can be trusted if some CPUs were not recorded: the thread may
+//! have run on such a CPU.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct WakeTells {
     pub(crate) is_ready: bool,
     /// All CPUs are recorded: nothing is uncertain.
     pub(crate) is_whole: bool,
-    /// The CPU that recorded the wake-up, and the one that it names.
+    /// The CPU that recorded the wake-up, and the CPU that the wake-up names.
     pub(crate) cpus: (u32, Option<u32>),
 }
 
@@ -33,7 +33,7 @@ impl WakeTells {
         cpus: (0, None),
     };
 
-    /// A thread is created on that CPU; its first wake-up follows there.
+    /// A thread is created on `cpu`; its first wake-up follows there.
     pub fn made(cpu: CpuKey) -> WakeTells {
         WakeTells {
             slept: true,
@@ -45,7 +45,7 @@ impl WakeTells {
         }
     }
 
-    /// True where all CPUs are recorded.
+    /// True if all CPUs are recorded.
     pub fn is_whole(self) -> bool {
         self.is_whole
     }
@@ -54,30 +54,30 @@ impl WakeTells {
 /// Whether a thread's wait for a CPU was recorded without gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sight {
-    /// The thread was woken again, or from an unrecorded CPU: it has run on one.
+    /// The thread was woken again, or from an unrecorded CPU, so it has run on such a CPU.
     is_lost: bool,
     /// The CPU that the thread waits for is not known yet.
     is_unplaced: bool,
     /// A wake-up showed that the thread can run.
     is_ready: bool,
-    /// The CPU that recorded the wake-up, and the one where the thread had run last.
+    /// The CPU that recorded the wake-up, and the CPU where the thread had last run.
     waking: Option<(u32, Option<u32>)>,
-    /// The CPU that it waits for, if that is known.
+    /// The CPU that the thread waits for, if known.
     place: Option<u32>,
 }
 
 impl Sight {
-    /// A wake-up; `waited`: the thread waited for a CPU before.
+    /// Applies a wake-up; `waited`: the thread waited for a CPU before.
     pub fn wakes(&mut self, tells: WakeTells, waited: bool) {
         if tells.is_whole {
             return;
         }
         self.is_lost |= match (tells.is_ready, waited) {
-            // It may still be running where it ran last.
+            // The thread may still be running where it last ran.
             (false, waited) => waited || !tells.slept,
             (true, true) => {
-                // The same wake-up is recorded by the waker, or by the CPU where the thread ran
-                // last, and stays.
+                // The same wake-up is recorded by the waker, or by the CPU where the thread last
+                // ran.
                 let is_same = |(cpu, target)| cpu == tells.cpus.0 || target == tells.cpus.1;
                 self.is_ready || self.waking.map_or(!tells.slept, |waking| !is_same(waking))
             }
@@ -92,7 +92,7 @@ impl Sight {
         self.is_unplaced = !tells.is_placed;
     }
 
-    /// The thread was taken from its CPU, and waits for that CPU.
+    /// The thread was preempted on `cpu`, and waits for it.
     pub fn preempted_on(cpu: u32) -> Sight {
         Sight {
             place: Some(cpu),
@@ -100,8 +100,8 @@ impl Sight {
         }
     }
 
-    /// A migration. `is_gone`: the new CPU was not recorded. A thread that waited for another CPU
-    /// than the one it comes from has run on an unrecorded one.
+    /// Applies a migration. `is_gone`: the new CPU was not recorded. A thread that waited for a CPU
+    /// other than the one it comes from has run on an unrecorded CPU.
     pub fn moves(&mut self, from: u32, to: u32, is_gone: bool) {
         self.is_lost |= is_gone || self.place.is_some_and(|place| place != from);
         if self.place.is_some() {
@@ -109,7 +109,7 @@ impl Sight {
         }
     }
 
-    /// A switch to the thread on that CPU: true if it may have run on an unrecorded CPU.
+    /// True if a thread that is switched to on `cpu` may have run on an unrecorded CPU.
     pub fn comes_lost(self, cpu: u32) -> bool {
         self.is_lost() || self.place.is_some_and(|place| place != cpu)
     }

@@ -1,4 +1,4 @@
-//! Which streams an analysis reads, and of which CPU each is.
+//! The streams that an analysis reads, and the CPU of each.
 
 use std::collections::BTreeMap;
 
@@ -9,53 +9,54 @@ use tracebraid_kernel_model::{CpuSource, EventModel, KernelEvent, KernelModel, S
 
 use crate::seen_cpus::seen_cpus;
 
-/// A CPU of one of the traces.
+/// A CPU of a trace.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct CpuKey {
     /// Index of the trace.
     pub trace: u32,
-    /// Number of the CPU; of the stream, where a trace does not tell CPUs.
+    /// Number of the CPU, or of the stream if the trace contains no CPU numbers.
     pub cpu: u32,
 }
 
-/// What is known of the streams. What each event asks for lies flat: few steps lead to it.
+/// Properties of all streams. Data needed for each event lies in flat arrays, so that lookups take
+/// few steps.
 #[derive(Debug)]
 pub struct Sources {
     pub(crate) model: KernelModel,
-    /// The event classes that are wanted.
+    /// The wanted event classes.
     models: Vec<EventModel>,
-    /// By event class of all stream classes: one more than its place among the models; 0 if it is
-    /// not wanted.
+    /// For each event class of all stream classes: index among the models plus one; 0 if the class
+    /// is not wanted.
     places: Vec<u32>,
-    /// By trace and stream class: where in `places` its event classes begin, and how many they are.
+    /// By trace and stream class: start and number of its event classes in `places`.
     classes: Vec<Vec<(usize, usize)>>,
-    /// Of all traces; `None` for streams that are not read.
+    /// For the streams of all traces; `None` for streams that are not read.
     streams: Vec<Option<Source>>,
-    /// By trace: where in `streams` its streams begin.
+    /// By trace: index of its first stream in `streams`.
     first_streams: Vec<usize>,
-    /// By trace: the CPUs of streams whose events record their CPU one by one.
+    /// By trace: the CPUs of streams whose event records each contain their CPU.
     mixed: Vec<Vec<u32>>,
 }
 
 /// A stream that is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// Where in [`Sources::places`] its event classes begin.
+    /// Start of the stream's event classes in [`Sources::places`].
     base: usize,
-    /// Its CPU; `None` if each event tells.
+    /// CPU of the stream; `None` if each event record contains its CPU.
     pub cpu: Option<u32>,
     /// False if neither packets nor events contain the CPU: `cpu` is the stream's number.
     knows_cpu: bool,
-    /// True if it tells who runs: then lost events make that unknown.
+    /// The stream contains switches: a loss of events makes the running thread unknown.
     pub tells_switches: bool,
-    /// True if it tells of system calls: then lost events make unknown which call is open.
+    /// The stream contains system calls: a loss of events makes the open call unknown.
     pub tells_calls: bool,
 }
 
 impl Sources {
-    /// All streams that may have an event that is wanted.
+    /// All streams that may have a wanted event.
     pub fn new(set: &TraceSet, wants: impl Fn(&KernelEvent) -> bool) -> Sources {
         let mut sources = Sources {
             model: KernelModel::new(set),
@@ -82,7 +83,7 @@ impl Sources {
         sources
     }
 
-    /// Lists the event classes that are wanted.
+    /// Lists the wanted event classes.
     fn choose(&mut self, wants: impl Fn(&KernelEvent) -> bool) {
         for trace in &self.model.traces {
             let mut classes = Vec::new();
@@ -96,7 +97,7 @@ impl Sources {
                     } else {
                         0
                     };
-                    // Their ids are 32 bits wide at most.
+                    // Ids of event classes are 32 bits wide at most.
                     self.places.push(place as u32);
                 }
             }
@@ -173,21 +174,21 @@ impl Sources {
         })
     }
 
-    /// One group for each CPU, in the order of traces and CPUs; where events of some stream
-    /// tell the CPU one by one, all streams of the trace are in one group.
+    /// A group for each CPU, in the order of traces and CPUs. If the event records of a stream each
+    /// contain their CPU, all streams of the trace are in one group.
     pub fn groups(&self) -> Vec<Vec<StreamRef>> {
         let mixed = self.read().filter(|(_, source)| source.cpu.is_none());
         let mixed: Vec<u32> = mixed.map(|(stream, _)| stream.trace).collect();
         let mut groups: BTreeMap<(u32, Option<u32>), Vec<StreamRef>> = BTreeMap::new();
         for (stream, source) in self.read() {
-            // Events of its CPU may be in others, too.
+            // Other streams may contain events of its CPU too.
             let cpu = source.cpu.filter(|_| !mixed.contains(&stream.trace));
             groups.entry((stream.trace, cpu)).or_default().push(stream);
         }
         groups.into_values().collect()
     }
 
-    /// Whether that event class is wanted.
+    /// Whether an event class is wanted.
     pub fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
         let classes = self
             .classes
@@ -212,14 +213,14 @@ impl Sources {
         self.streams.get(number as usize)?.as_ref()
     }
 
-    /// An event class of a stream, if it is wanted, and its place among those that are.
+    /// An event class of a stream, if it is wanted, and its index among the wanted classes.
     #[inline(always)]
     pub fn event(&self, source: &Source, class: usize) -> Option<(usize, &EventModel)> {
         let place = (*self.places.get(source.base + class)? as usize).wrapping_sub(1);
         Some((place, self.models.get(place)?))
     }
 
-    /// The event classes that are wanted.
+    /// The wanted event classes.
     pub fn models(&self) -> &[EventModel] {
         &self.models
     }
@@ -239,7 +240,7 @@ impl Sources {
         whole.chain(shared)
     }
 
-    /// The CPUs of a stream: one, or those that share it.
+    /// The CPUs of a stream: its own, or those that share it.
     pub fn cpus_of(&self, stream: StreamRef) -> impl Iterator<Item = u32> + '_ {
         let source = self.source(stream);
         let shared = self.mixed.get(stream.trace as usize);
@@ -248,25 +249,25 @@ impl Sources {
         own.into_iter().chain(shared.into_iter().flatten().copied())
     }
 
-    /// True for traces that are read.
+    /// True if a stream of the trace is read.
     pub fn reads(&self, trace: usize) -> bool {
         self.read()
             .any(|(stream, _)| stream.trace as usize == trace)
     }
 
-    /// True if a stream of that trace that is read tells who runs.
+    /// True if a stream of the trace that is read contains switches.
     pub fn tells_switches(&self, trace: usize) -> bool {
         self.read()
             .any(|(stream, source)| stream.trace as usize == trace && source.tells_switches)
     }
 
-    /// True if a selected stream of that trace contains system calls.
+    /// True if a stream of the trace that is read contains system calls.
     pub fn tells_calls(&self, trace: usize) -> bool {
         self.read()
             .any(|(stream, source)| stream.trace as usize == trace && source.tells_calls)
     }
 
-    /// True if anything in that trace tells which thread runs on a CPU.
+    /// True if any event of the trace shows the thread that runs on a CPU.
     pub fn tells_threads(&self, trace: usize) -> bool {
         let streams = self
             .model
@@ -280,7 +281,7 @@ impl Sources {
         streams.iter().flat_map(StreamModel::events).any(tells)
     }
 
-    /// True if any event class is of that kind.
+    /// True if any event class is of this kind.
     pub fn has(&self, kind: impl Fn(&KernelEvent) -> bool) -> bool {
         let streams = self.model.traces.iter().flat_map(|trace| &trace.streams);
         streams

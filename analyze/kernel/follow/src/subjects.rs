@@ -1,5 +1,4 @@
-//! What is known of event records of any traces besides their fields, whether they are of a kernel
-//! or not.
+//! Properties of event records besides their fields, for traces of any tracer, kernel or not.
 
 use tracebraid_ctf::layout::node::NodeId;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -16,7 +15,7 @@ pub struct Subjects {
     cpus: Vec<Cpus>,
 }
 
-/// By place among the streams of all traces: what a stream's packet says.
+/// Values in the current packet head of each stream, by number among the streams of all traces.
 #[derive(Clone, Debug, Default)]
 pub struct Packets(Vec<Packet>);
 
@@ -27,7 +26,7 @@ struct Packet {
 }
 
 impl Subjects {
-    /// Those of a trace set.
+    /// The streams of a trace set.
     pub fn new(set: &TraceSet) -> Subjects {
         Subjects {
             streams: set.traces.iter().map(classes).collect(),
@@ -35,20 +34,20 @@ impl Subjects {
         }
     }
 
-    /// The class of a stream, by index.
+    /// Index of the class of a stream.
     #[inline]
     pub fn class(&self, stream: StreamRef) -> Option<usize> {
         let streams = self.streams.get(stream.trace as usize)?;
         streams.get(stream.stream as usize).copied()
     }
 
-    /// Place of a stream among those of all traces.
+    /// Number of a stream among those of all traces.
     fn place(&self, stream: StreamRef) -> u32 {
         let before = self.streams.iter().take(stream.trace as usize);
         before.map(Vec::len).sum::<usize>() as u32 + stream.stream
     }
 
-    /// A packet begins, or goes on.
+    /// Handles the beginning or continuation of a packet.
     pub fn packet(&self, packets: &mut Packets, place: &StreamPlace<'_>) {
         let Some(class) = self.class(place.stream) else {
             return;
@@ -64,7 +63,7 @@ impl Subjects {
         own.cpu = cpus.and_then(|cpus| cpus.of_packet(class, place.head));
     }
 
-    /// What is known of an event record.
+    /// Time, CPU and packet values of an event record.
     #[inline]
     pub fn subject<'p>(&self, packets: &'p Packets, record: &mut Record<'_>) -> Subject<'p> {
         let packet = packets.0.get(record.number as usize);
@@ -77,7 +76,7 @@ impl Subjects {
         }
     }
 
-    /// Where packets do not tell it.
+    /// CPU of an event record, for streams whose packets do not contain it.
     fn cpu_of(&self, record: &mut Record<'_>) -> Option<u64> {
         let cpus = self.cpus.get(record.stream.trace as usize)?;
         let class = self

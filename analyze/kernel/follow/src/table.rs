@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::people::ThreadKey;
 use crate::thread_index::ThreadIndex;
 
-/// Values by thread; found fast, kept in the order in which they were met.
+/// Values by thread, with fast lookup, in the order of their first use.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Table<T> {
     entries: Vec<(ThreadKey, T)>,
@@ -25,11 +25,11 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Default> Table<T> {
-    /// The place of a thread, which is made if it is new.
+    /// Position of a thread, which is added if it is new.
     #[inline]
     pub fn place(&mut self, key: ThreadKey) -> usize {
         if self.index.len() != self.entries.len() {
-            // It was deserialized.
+            // The index is missing after deserialization.
             self.index = index(&self.entries);
         }
         match self.index.get(key) {
@@ -46,37 +46,37 @@ impl<T: Default> Table<T> {
         at
     }
 
-    /// The thread at a place.
+    /// The thread at a position.
     pub fn key(&self, place: usize) -> Option<ThreadKey> {
         self.entries.get(place).map(|(key, _)| *key)
     }
 
-    /// The value at a place.
+    /// The value at a position.
     #[inline]
     pub fn at(&mut self, place: usize) -> Option<&mut T> {
         self.entries.get_mut(place).map(|(_, value)| value)
     }
 
-    /// The value of a thread, which is made if it is new.
+    /// The value of a thread, which is added if it is new.
     #[inline]
     pub fn get(&mut self, key: ThreadKey) -> &mut T {
         let place = self.place(key);
-        // `place` has made it.
+        // `place` has added the entry.
         &mut self.entries[place].1
     }
 
-    /// The value of a thread, which is made if it is new; first looks at a place where it may be,
-    /// and says where it is.
+    /// The value of a thread, which is added if it is new. Tries the position `place` first, and
+    /// sets it to the thread's position.
     #[inline]
     pub fn get_near(&mut self, key: ThreadKey, place: &mut usize) -> &mut T {
         if self.key(*place) != Some(key) {
             *place = self.place(key);
         }
-        // It is there, or `place` has made it.
+        // The entry exists, or `place` has added it.
         &mut self.entries[*place].1
     }
 
-    /// The value of a thread, if it was met.
+    /// The value of a known thread.
     pub fn find(&self, key: ThreadKey) -> Option<&T> {
         if self.index.len() == self.entries.len() {
             return self
@@ -91,7 +91,7 @@ impl<T: Default> Table<T> {
             .map(|(_, value)| value)
     }
 
-    /// The value of a thread, mutable, if the thread was met.
+    /// The value of a known thread, mutable.
     #[inline]
     pub fn find_mut(&mut self, key: ThreadKey) -> Option<&mut T> {
         if self.index.len() != self.entries.len() {
@@ -102,7 +102,7 @@ impl<T: Default> Table<T> {
         self.at(at as usize)
     }
 
-    /// Whether each thread is in it once, as when it was not made of bytes from elsewhere.
+    /// Whether each thread occurs once. May be false for deserialized data.
     pub fn is_sound(&self) -> bool {
         index(&self.entries).len() == self.entries.len()
     }
@@ -112,12 +112,12 @@ impl<T: Default> Table<T> {
         self.entries.iter_mut().map(|(_, value)| value)
     }
 
-    /// All entries, mutable, in the order in which the threads were met.
+    /// All entries, mutable, in the order of their first use.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = (ThreadKey, &mut T)> {
         self.entries.iter_mut().map(|(key, value)| (*key, value))
     }
 
-    /// Adds the values of another table; those of threads that are in this one, too, by `add`.
+    /// Merges another table, using `add` for threads that are in both.
     #[inline]
     pub fn merge_by(&mut self, other: Table<T>, add: impl Fn(&mut T, T)) {
         if self.entries.is_empty() {
@@ -127,7 +127,7 @@ impl<T: Default> Table<T> {
         for (key, value) in other.entries {
             let known = self.entries.len();
             let place = self.place(key);
-            // It is there, or `place` has made it.
+            // The entry exists, or `place` has added it.
             let own = &mut self.entries[place].1;
             match place < known {
                 true => add(own, value),
@@ -136,18 +136,18 @@ impl<T: Default> Table<T> {
         }
     }
 
-    /// Leaves out those that `keep` does not choose.
+    /// Drops the entries for which `keep` returns false.
     pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
         self.entries.retain(|(_, value)| keep(value));
         self.index = index(&self.entries);
     }
 
-    /// All, in the order in which they were met.
+    /// All entries, in the order of their first use.
     pub fn into_entries(self) -> Vec<(ThreadKey, T)> {
         self.entries
     }
 
-    /// All, in the order in which they were met.
+    /// All entries, in the order of their first use.
     pub fn entries(&self) -> impl Iterator<Item = (ThreadKey, &T)> {
         self.entries.iter().map(|(key, value)| (*key, value))
     }
@@ -157,12 +157,13 @@ fn index<T>(entries: &[(ThreadKey, T)]) -> ThreadIndex {
     ThreadIndex::of(entries.iter().map(|(key, _)| *key))
 }
 
-/// Thread ids are small numbers without an adversary worth a slow hash: their spread is enough.
+/// Thread ids are small numbers that no adversary controls, so a slow hash is not needed: their
+/// spread is enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyHasher(u64);
 
 impl KeyHasher {
-    /// The hash of a key, as [`NumberIndex`](crate::NumberIndex) takes it.
+    /// The hash of a key for [`NumberIndex`](crate::NumberIndex).
     #[inline]
     pub fn hash_of<K: Hash>(key: &K) -> u64 {
         BuildHasherDefault::<KeyHasher>::default().hash_one(key)

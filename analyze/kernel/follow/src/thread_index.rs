@@ -1,4 +1,4 @@
-//! Places of threads in a table.
+//! Positions of threads in a table.
 //!
 //! Reports look up a thread for almost every event record, and most lookups succeed. A lookup in a
 //! `HashMap` takes 63 instructions; if the slots contain the keys, one load and one comparison
@@ -6,7 +6,7 @@
 
 use crate::people::ThreadKey;
 
-/// Places by thread: open addressing with linear probing, at most half full.
+/// Positions by thread: open addressing with linear probing, at most half full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThreadIndex {
     /// The length is 0 or a power of two.
@@ -31,8 +31,8 @@ const FREE_SLOT: Slot = Slot {
 const LEAST: usize = 16;
 
 impl ThreadIndex {
-    /// Index of threads that are given in the order of their places. If a thread occurs twice, its
-    /// last place is used.
+    /// Index of threads in the order of their positions. If a thread occurs twice, its last
+    /// position is used.
     pub(crate) fn of(keys: impl ExactSizeIterator<Item = ThreadKey>) -> ThreadIndex {
         let mut index = ThreadIndex::default();
         index.resize(keys.len());
@@ -48,7 +48,7 @@ impl ThreadIndex {
         self.length
     }
 
-    /// The place of a thread.
+    /// Position of a thread.
     #[inline]
     pub(crate) fn get(&self, key: ThreadKey) -> Option<u32> {
         let mut at = hash(key);
@@ -64,7 +64,7 @@ impl ThreadIndex {
         }
     }
 
-    /// Sets the place of a thread; the place must be less than `u32::MAX`.
+    /// Sets the position of a thread, which must be less than `u32::MAX`.
     pub(crate) fn insert(&mut self, key: ThreadKey, place: u32) {
         if self.length >= self.slots.len() / 2 {
             self.resize(self.length + 1);

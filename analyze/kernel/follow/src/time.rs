@@ -1,4 +1,4 @@
-//! Times and shares as reports give them.
+//! Times and shares in reports.
 
 use serde::Serializer;
 use tracebraid_ctf::clock::Timestamp;
@@ -14,7 +14,7 @@ pub fn nanoseconds<S: Serializer>(
     }
 }
 
-/// Part of a whole; 0 of nothing.
+/// `part` divided by `whole`; 0 if `whole` is 0.
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0

@@ -1,6 +1,6 @@
 //! Several analyses of kernel events in one pass.
 //!
-//! Each event is looked up once, and given to the analyses that want it.
+//! Each event is looked up once, and passed to the analyses that want it.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::frame::{Input, KernelAnalysis};
 use crate::recorded::Recorded;
 use crate::selection::Selection;
 
-/// A tuple of analyses in one pass over traces. Their reports are those that each gives alone: all
-/// follow each CPU alone.
+/// A tuple of analyses in one pass over traces. Each report is the same as if its analysis ran
+/// alone, since all analyses follow each CPU alone.
 #[derive(Debug)]
 pub struct Together<P> {
     input: Input,
-    /// By place of the event class: a bit for each analysis that wants it.
+    /// By index of the event class: a bit for each analysis that wants it.
     wanted: Vec<u32>,
     parts: P,
 }
 
 impl<P> Together<P> {
-    /// The events that any of them wants, of which `wants` gives the bits.
+    /// Reads the events that any of the analyses wants; `wants` returns their bits.
     fn of(
         (set, recorded): (&TraceSet, &Arc<Recorded>),
         selection: &Selection,
@@ -48,7 +48,7 @@ impl<P> Together<P> {
     }
 }
 
-/// A slice of one analysis as a slice of all, of whose states `part` gives that of this one.
+/// Lifts a slice of one analysis to all analyses; `part` selects its state.
 fn slice_of_all<'a, T: 'a, U: 'a>(slice: Slice<'a, T>, part: fn(&mut U) -> &mut T) -> Slice<'a, U> {
     Box::new(move |resident: &mut U| -> Composition<'a, U> {
         let composition = slice(part(resident));
@@ -59,12 +59,12 @@ fn slice_of_all<'a, T: 'a, U: 'a>(slice: Slice<'a, T>, part: fn(&mut U) -> &mut 
 macro_rules! together {
     ($($analysis:ident $place:tt),+) => {
         impl<$($analysis: KernelAnalysis),+> Together<($($analysis,)+)> {
-            /// True if nothing that any of them is about was recorded.
+            /// True if no analysis has the events that it needs.
             pub fn lacks_all(&self) -> bool {
                 true $(&& self.parts.$place.lacks().is_some())+
             }
 
-            /// Of that part of those traces, with options for each analysis.
+            /// The analyses of a selection, with options for each.
             pub fn new(
                 set: &TraceSet,
                 selection: &Selection,

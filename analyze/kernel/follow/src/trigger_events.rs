@@ -1,7 +1,7 @@
 //! Conditions that held while a trace was recorded (`record --when`): events `tracebraid_trigger`.
 //!
-//! Finding them means to scan the trace, which is done only where `tracebraid_when` in the
-//! environment promises some.
+//! Finding them requires scanning the trace, which is done only if `tracebraid_when` in the
+//! environment announces such events.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::Trace;
 use tracebraid_ctf::walk::{Visitor, walk};
 
-/// Environment key: the conditions that were watched.
+/// Environment key with the watched conditions.
 const WATCHED: &str = "tracebraid_when";
 const TRIGGER: &str = "tracebraid_trigger";
 
 /// A condition that held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TriggerEvent {
-    /// When, in nanoseconds from the origin.
+    /// Time, in nanoseconds from the origin.
     pub time: i64,
-    /// The condition as it was given.
+    /// The condition as given by the user.
     pub condition: String,
-    /// The value above the limit, and its place: for a system call its name and thread.
+    /// The value above the limit, and its source: for a system call, its name and thread.
     pub value: String,
 }
 
 impl TriggerEvent {
-    /// All of a trace, in the order of time.
+    /// All events of a trace, in time order.
     pub fn all(trace: &Trace) -> Vec<TriggerEvent> {
         if trace.layout.class.env(WATCHED).is_none() {
             return Vec::new();
@@ -78,7 +78,7 @@ fn of_stream(trace: &Trace, stream: &Stream) -> Option<Vec<TriggerEvent>> {
     Some(found)
 }
 
-/// Takes the strings of an event.
+/// Collects the strings of an event.
 struct Texts(Vec<String>);
 
 impl Visitor for Texts {

@@ -1,25 +1,25 @@
-//! What of a report is asked for, and what its second pass needs to know.
+//! Requested parts of a report, and inputs of its second pass.
 
 use std::collections::BTreeMap;
 
-/// What of a report is asked for.
+/// A view of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum View {
     /// Statistics.
     Stats,
-    /// The most, the longest, the greatest.
+    /// The largest or longest items.
     Top,
-    /// One after the other, in the order of time.
+    /// All items in time order.
     Log,
-    /// How often values of each size occurred.
+    /// Histograms.
     Freq,
 }
 
 impl View {
-    /// All.
+    /// All views.
     pub const ALL: [View; 4] = [View::Stats, View::Top, View::Log, View::Freq];
 
-    /// Its name.
+    /// Name of the view.
     pub fn name(self) -> &'static str {
         match self {
             View::Stats => "stats",
@@ -30,37 +30,37 @@ impl View {
     }
 }
 
-/// The least and the greatest value of each group: what a second pass over a trace needs to know in
-/// order to count exactly how often values of each size occur.
+/// The least and the greatest value of each group, which a second pass over a trace needs for exact
+/// histograms.
 pub type Ranges = BTreeMap<String, (u64, u64)>;
 
-/// What a report that is a list of tables shows.
+/// Contents of a report that is a list of tables.
 #[derive(Clone, Debug)]
 pub struct Views {
-    /// Which views; none: statistics and the greatest.
+    /// Requested views; empty for statistics and top lists.
     pub views: Vec<View>,
-    /// Rows of what is greatest.
+    /// Rows of top lists.
     pub rows: usize,
-    /// Only what lasts that long.
+    /// Only items whose values are within these limits.
     pub limits: Limits,
-    /// For a second pass that counts how often values of each size occur: their bounds.
+    /// Bounds of values, for a second pass that makes histograms.
     pub ranges: Option<Ranges>,
 }
 
-/// Rows of what is greatest where nobody says how many.
+/// Default number of rows of top lists.
 pub const ROWS: usize = 20;
 
-/// Bounds of durations (nanoseconds) or sizes (bytes); both belong to what is wanted.
+/// Inclusive limits of durations (nanoseconds) or sizes (bytes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The least.
+    /// Lower limit.
     pub min: Option<u64>,
-    /// The greatest.
+    /// Upper limit.
     pub max: Option<u64>,
 }
 
 impl Limits {
-    /// True if a value is within them.
+    /// True if a value is within the limits.
     #[inline(always)]
     pub fn contain(&self, value: u64) -> bool {
         self.min.is_none_or(|min| min <= value) && self.max.is_none_or(|max| value <= max)
@@ -79,7 +79,7 @@ impl Default for Views {
 }
 
 impl Views {
-    /// True if that view is asked for.
+    /// True if the view is requested.
     pub fn shows(&self, view: View) -> bool {
         match self.views.as_slice() {
             [] => matches!(view, View::Stats | View::Top),
@@ -87,13 +87,13 @@ impl Views {
         }
     }
 
-    /// How many rows of what is greatest are asked for.
+    /// Requested number of rows of top lists.
     pub fn top(&self) -> usize {
         if self.shows(View::Top) { self.rows } else { 0 }
     }
 }
 
-/// The options of an analysis that has none.
+/// The options of an analysis without options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoOptions;
 

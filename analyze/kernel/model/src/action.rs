@@ -1,33 +1,33 @@
-//! What system calls do to files: those that move bytes, and those that make, copy and close file
-//! descriptors.
+//! Effects of system calls on files: calls that move bytes, and calls that create, copy and close
+//! file descriptors.
 
 use crate::fd::FdType;
 
-/// What a system call does to file descriptors. Arguments are named in the order of
-/// the arguments of `SyscallSpec`.
+/// Effect of a system call on file descriptors. Arguments in parentheses are in the order of the
+/// arguments of `SyscallSpec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Reads from (descriptor); gives the bytes.
+    /// Reads from (descriptor); returns the number of bytes.
     Read,
-    /// Writes to (descriptor); gives the bytes.
+    /// Writes to (descriptor); returns the number of bytes.
     Write,
-    /// Moves bytes from the first to the second descriptor; gives their number.
+    /// Moves bytes from the first to the second descriptor; returns their number.
     Copy,
-    /// Receives messages from (descriptor); gives their number, not the bytes.
+    /// Receives messages from (descriptor); returns their number, not the bytes.
     ReadMessages,
-    /// Sends messages to (descriptor); gives their number, not the bytes.
+    /// Sends messages to (descriptor); returns their number, not the bytes.
     WriteMessages,
-    /// Gives a descriptor of that type; (flags) have close-on-exec at the mask.
+    /// Returns a descriptor of this type; the mask is the close-on-exec bit in (flags).
     Open(FdType, i64),
-    /// Gives a socket of (family), (type with flags).
+    /// Returns a socket of (family), (type with flags).
     Socket,
-    /// Gives a connection from the socket (descriptor), (flags).
+    /// Returns a connection from the socket (descriptor), (flags).
     Accept,
-    /// Gives two descriptors in a field of its exit; (flags).
+    /// Returns two descriptors in a field of its exit; (flags).
     Pipe,
-    /// Gives two sockets of (family), (type with flags) in a field of its exit.
+    /// Returns two sockets of (family), (type with flags) in a field of its exit.
     SocketPair,
-    /// Gives a copy of (descriptor).
+    /// Returns a copy of (descriptor).
     Duplicate,
     /// Makes the second descriptor a copy of the first; (flags).
     DuplicateTo,
@@ -37,54 +37,54 @@ pub enum Action {
     Close,
     /// Closes from (first) to (last); (flags).
     CloseRange,
-    /// Makes a thread or process, by (flags); none: as `fork` does.
+    /// Creates a thread or process with (flags); without flags, as `fork` does.
     Clone,
-    /// Makes one whose flags stand in memory, which tracers do not record.
+    /// Creates a thread or process with flags in memory, which tracers do not record.
     CloneByMemory,
-    /// Gives the thread its own copy of what (flags) say.
+    /// Gives the thread its own copy of the resources in (flags).
     Unshare,
-    /// Brings what was written to (descriptor), or to all if it has none, to the disk.
+    /// Writes data of (descriptor), or of all files without one, to the disk.
     Sync,
     /// Connects the socket (descriptor) to an address.
     Connect,
-    /// Makes a path, or what (descriptor) is, the working directory.
+    /// Makes a path, or the file of (descriptor), the working directory.
     ChangeDirectory,
-    /// None of these.
+    /// No effect on files.
     Other,
 }
 
 impl Action {
-    /// True if it moves bytes: what an I/O report counts.
+    /// True if the call moves bytes and an I/O report counts it.
     pub fn is_io(self) -> bool {
         use Action::*;
         matches!(self, Read | Write | Copy | ReadMessages | WriteMessages)
     }
 
-    /// True if it tells who has which descriptors, or what is done with those.
+    /// True if the call moves bytes or changes descriptors or the tables of threads.
     pub fn is_of_descriptors(self) -> bool {
         use Action::*;
         !matches!(self, Sync | Connect | ChangeDirectory | Other)
     }
 
-    /// True if its exit tells nothing that its entry did not.
+    /// True if the exit adds no information to the entry.
     pub fn is_done_at_entry(self) -> bool {
         use Action::*;
         matches!(self, Close | CloseRange | Clone | CloneByMemory)
     }
 }
 
-/// Flag of `open`, `socket` and the like: the descriptor is closed at exec.
+/// Flag of `open`, `socket` and similar calls: the descriptor is closed at exec.
 pub(crate) const CLOSE_ON_EXEC: i64 = 0o2_000_000;
 
-/// An argument: the names that tracers give it, and its place in the call.
+/// An argument: its names in different tracers, and its index in the call.
 pub(crate) type Argument = (&'static [&'static str], u8);
 
-/// A system call that does something to files.
+/// A system call with an effect on files.
 #[derive(Debug)]
 pub struct SyscallSpec {
-    /// Its name as in the kernel, without prefix.
+    /// Name as in the kernel, without prefix.
     pub name: &'static str,
-    /// What it does.
+    /// Effect on files.
     pub action: Action,
     pub(crate) arguments: &'static [Argument],
 }
@@ -108,7 +108,7 @@ const OPERATION: Argument = (&["op"], 1);
 use Action::*;
 use FdType::{Anonymous, Disk};
 
-/// The calls that do something to files. The order is part of the form of partial states.
+/// Calls with an effect on files. Their order is part of the format of partial states.
 pub(crate) static TABLE: &[SyscallSpec] = &[
     call!("read", Read, FD),
     call!("write", Write, FD),
@@ -149,7 +149,7 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
         (&["flags"], 2),
         (&["dfd", "dirfd"], 0)
     ),
-    // Its flags stand in memory.
+    // The flags are in memory.
     call!(
         "openat2",
         Open(Disk, 0),
@@ -221,7 +221,7 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
     call!("vfork", Clone),
     call!("unshare", Unshare, (&["unshare_flags", "flags"], 0)),
     call!("recvmmsg_time64", ReadMessages, FD),
-    // These do nothing to files, but reports ask for their arguments all the time.
+    // Calls without an effect on files, whose arguments reports need all the time.
     call!("futex", Other, ADDRESS, OPERATION),
     call!("futex_time32", Other, ADDRESS, OPERATION),
     call!("futex_time64", Other, ADDRESS, OPERATION),

@@ -1,4 +1,4 @@
-//! Arguments of system calls by name, resolved when a report asks for them.
+//! Arguments of system calls by name, resolved when a report requests them.
 
 use tracebraid_ctf::layout::StreamLayout;
 
@@ -8,35 +8,36 @@ use crate::finder::Finder;
 use crate::model::StreamModel;
 use crate::syscall::Syscall;
 
-/// An integer argument of a system call in the records of one event class.
+/// An integer argument of a system call in the records of an event class.
 #[derive(Clone, Debug)]
 pub struct Argument(IntField);
 
 impl Argument {
-    /// Its value. Tracers that give registers give whatever the caller left in the upper half of an
-    /// argument of 32 bits.
+    /// Value of the argument. If the tracer records registers, the upper half of a 32-bit argument
+    /// contains whatever the caller left there.
     #[inline]
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<i64> {
         self.0.get(body)
     }
 }
 
-/// A text argument of a system call in the records of one event class.
+/// A text argument of a system call in the records of an event class.
 #[derive(Clone, Debug)]
 pub struct TextArgument(TextField);
 
 impl TextArgument {
-    /// Its bytes, up to a null.
+    /// Bytes of the text, without a terminating null.
     pub fn bytes<'a>(&self, body: &mut Body<'a, '_>) -> Option<&'a [u8]> {
         self.0.bytes(body)
     }
 }
 
 impl StreamModel {
-    /// The argument of `call` of that name in the entries of an event class: by one of its names
-    /// ([`Syscall::argument_names`]), or by its place where the class gives all calls' arguments.
-    /// `None` if the class is no entry of that call, or does not give it. For fields that are no
-    /// arguments but are recorded with them, as the `fds` of `poll`, any name of a field does.
+    /// The argument `name` of `call` in the entries of an event class: by one of its names
+    /// ([`Syscall::argument_names`]), or by position if the class records the arguments of all
+    /// calls. `None` if the class has no entries of this call, or lacks the argument. Fields that
+    /// are no arguments but are recorded with them, such as the `fds` of `poll`, are found by any
+    /// field name.
     pub fn argument(
         &self,
         layout: &StreamLayout,
@@ -55,7 +56,7 @@ impl StreamModel {
             .map(Argument)
     }
 
-    /// The text argument of that name, as [`StreamModel::argument`]. No register tells a text.
+    /// The text argument `name`, like [`StreamModel::argument`]. Registers never contain texts.
     pub fn text_argument(
         &self,
         layout: &StreamLayout,
@@ -72,7 +73,7 @@ impl StreamModel {
         field.map(TextArgument)
     }
 
-    /// If that event class has entries of that call.
+    /// A finder for an event class, if the class has entries of this call.
     fn entry_finder<'a>(
         &self,
         layout: &'a StreamLayout,

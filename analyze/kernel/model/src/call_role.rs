@@ -1,14 +1,14 @@
-//! Properties of system calls that only their names show.
+//! Properties of system calls that follow only from their names.
 
 use crate::category::Category;
 use crate::fd::FdType;
 use crate::syscall::Syscall;
 
-/// The effect of a call on threads, as far as its name shows it; see [`crate::Action`] for that on
-/// descriptors.
+/// Effect of a call on threads, as far as its name shows it; see [`crate::Action`] for the effect
+/// on descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallRole {
-    /// Ends its thread: it has no exit.
+    /// Ends its thread, so it has no exit.
     Exit,
     /// Waits at a futex, or wakes the threads that do.
     Futex(FutexCall),
@@ -26,14 +26,14 @@ pub enum CallRole {
     Send,
     /// Receives, on a socket only.
     Receive,
-    /// None of these.
+    /// No such effect.
     Other,
 }
 
-/// A call on futexes.
+/// A system call on futexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FutexCall {
-    /// Does what its argument `op` says.
+    /// The operation is in the argument `op`.
     ByArgument,
     /// `futex_wait`.
     Wait,
@@ -45,19 +45,19 @@ pub enum FutexCall {
     Requeue,
 }
 
-/// The directory to which the name that a call opens is relative.
+/// Directory that the path of a call is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameBase {
-    /// The working directory of its process.
+    /// The working directory of the process.
     WorkingDirectory,
-    /// The descriptor that is its first argument.
+    /// The descriptor in the first argument.
     Descriptor,
-    /// The name is no path.
+    /// The call has no path.
     None,
 }
 
 impl FutexCall {
-    /// Its name.
+    /// Name of the system call.
     pub fn name(self) -> &'static str {
         match self {
             FutexCall::ByArgument => "futex",
@@ -70,7 +70,7 @@ impl FutexCall {
 }
 
 impl Syscall {
-    /// Its effect on threads. Not fast: names are compared.
+    /// Effect on threads. Slow, since names are compared.
     pub fn role(self) -> CallRole {
         match self.name() {
             _ if self.ends_thread() => CallRole::Exit,
@@ -96,18 +96,18 @@ impl Syscall {
         }
     }
 
-    /// True if it ends its thread: it has no exit.
+    /// True if the call ends its thread, so it has no exit.
     pub fn ends_thread(self) -> bool {
         matches!(self.name(), "exit" | "exit_group")
     }
 
-    /// True if it returns from the handler of a signal: its result is whatever the program had in
-    /// the register when the signal came.
+    /// True if the call returns from a signal handler: its result is the value that the program had
+    /// in the register when the signal came.
     pub fn returns_from_signal(self) -> bool {
         matches!(self.name(), "rt_sigreturn" | "sigreturn")
     }
 
-    /// The directory to which the name that it opens is relative.
+    /// Directory that the path of the call is relative to.
     pub fn name_base(self) -> NameBase {
         match self.name() {
             "openat" | "openat2" => NameBase::Descriptor,
@@ -116,7 +116,7 @@ impl Syscall {
         }
     }
 
-    /// Prefix that `/proc` shows before the name of an object that it makes.
+    /// Prefix that `/proc` shows in front of the name of an object that the call creates.
     pub fn name_prefix(self) -> &'static str {
         match self.name() {
             "memfd_create" => "/memfd:",
@@ -125,8 +125,8 @@ impl Syscall {
         }
     }
 
-    /// The name of an object of that type that it makes, and that has no name of its own, as
-    /// `/proc` and state dumps show it. `None` if nothing is known of the object.
+    /// Name of an object of type `kind` that the call creates without a name of its own, as `/proc`
+    /// and state dumps show it. `None` if the type is unknown.
     pub fn unnamed_object(self, kind: FdType) -> Option<&'static str> {
         Some(match (kind, self.name()) {
             (FdType::Disk | FdType::Terminal | FdType::Virtual, _) => "unnamed file",

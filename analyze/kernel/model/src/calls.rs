@@ -1,11 +1,11 @@
 //! Every system call, by name. Written by `scripts/syscall-table.py`, not by hand.
 
-/// A system call: the name of the kernel's function without prefix; its numbers on x86-64,
-/// i386, the generic table and 32-bit ARM, or -1; its arguments in order, apart by blanks,
-/// with other names behind bars.
+/// A system call: the name of the kernel's function without prefix; its numbers on x86-64, i386,
+/// the generic table and 32-bit ARM, or -1; its arguments in order, separated by blanks, with
+/// alternative names separated by bars.
 pub(crate) type Call = (&'static str, [i16; 4], &'static str);
 
-/// In the order of names.
+/// Sorted by name.
 #[rustfmt::skip]
 pub(crate) static CALLS: &[Call] = &[
     ("accept", [43, -1, 202, 285], "fd upeer_sockaddr upeer_addrlen"),

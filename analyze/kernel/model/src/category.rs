@@ -1,14 +1,14 @@
-//! What system calls are about.
+//! Subjects of system calls.
 
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
 
-/// What a system call is about.
+/// Subject of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
-    /// Opens files and makes descriptors of other things than sockets.
+    /// Opens files and creates descriptors other than sockets.
     Open,
     /// Reads from a descriptor.
     Read,
@@ -22,9 +22,9 @@ pub enum Category {
     Descriptor,
     /// Files, directories, their attributes, mounts.
     File,
-    /// I/O that is asked for and done later.
+    /// I/O that is submitted and completes later.
     AsyncIo,
-    /// Sockets, but for reading and writing.
+    /// Sockets, except reading and writing.
     Network,
     /// Futexes.
     Futex,
@@ -32,30 +32,31 @@ pub enum Category {
     Sleep,
     /// Waits for any of several descriptors.
     Poll,
-    /// Makes, ends and awaits processes and threads, and asks who they are.
+    /// Creates, ends and awaits processes and threads, and returns their ids.
     Process,
     /// Priorities, policies and CPUs of threads.
     Schedule,
-    /// Mappings, locking and placing of memory.
+    /// Mappings, locking and placement of memory.
     Memory,
     /// Signals.
     Signal,
     /// Semaphores, shared memory and message queues.
     Ipc,
-    /// Clocks and timers, but for sleeping.
+    /// Clocks and timers, except sleeping.
     Clock,
-    /// Users, groups, capabilities, keys, what is allowed.
+    /// Users, groups, capabilities, keys and restrictions.
     Security,
-    /// The machine: modules, limits, names; and whatever has no better place.
+    /// The machine: modules, limits, names; and all calls without another category.
     System,
 }
 
-/// The classes of calls whose latencies an I/O report gives.
+/// Classes of calls whose latencies an I/O report contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IoClass {
-    /// Gives a descriptor. Of `fcntl` only the commands that copy one: who counts must look. (Of
-    /// these lttng-analyses takes `open`, `openat`, `socket`, `dup`, `dup2`, `dup3` and `fcntl`.)
+    /// Returns a descriptor. For `fcntl`, only commands that copy a descriptor: the caller must
+    /// check the command. (lttng-analyses: `open`, `openat`, `socket`, `dup`, `dup2`, `dup3`,
+    /// `fcntl`.)
     Open,
     /// Reads. (lttng-analyses: `read`, `readv`, `pread`, `pread64`, `preadv`, `recvmsg`,
     /// `recvfrom`.)
@@ -69,10 +70,10 @@ pub enum IoClass {
 }
 
 impl IoClass {
-    /// All, in the order of reports.
+    /// All classes, in the order of reports.
     pub const ALL: [IoClass; 4] = [IoClass::Open, IoClass::Read, IoClass::Write, IoClass::Sync];
 
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             IoClass::Open => "open",
@@ -82,7 +83,8 @@ impl IoClass {
         }
     }
 
-    /// What moves bytes from descriptor to descriptor both reads and writes and is of neither.
+    /// Class of a call. A call that moves bytes between descriptors reads and writes, and has no
+    /// class.
     pub(crate) fn of(action: Action, category: Category) -> Option<IoClass> {
         use Action::*;
         match action {
@@ -97,7 +99,7 @@ impl IoClass {
 }
 
 impl Category {
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Category::Open => "open",
@@ -124,7 +126,7 @@ impl Category {
     }
 }
 
-/// Every call once.
+/// Each call occurs once.
 pub(crate) static CATEGORIES: &[(Category, &str)] = &[
     (
         Category::Open,

@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A thread's name as the kernel keeps it: at most 16 bytes, the rest null.
+/// A thread's name as in the kernel: at most 16 bytes, padded with nulls.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Comm(pub [u8; 16]);
 
-/// The kernel cuts a program's name to this at exec.
+/// Length in bytes to which the kernel truncates a program's name at exec.
 const EXEC_BYTES: usize = 15;
 
 impl Comm {
-    /// From bytes that may end at a null; what is too long is cut.
+    /// Name from bytes that may end at a null; excess bytes are cut.
     pub fn new(bytes: &[u8]) -> Comm {
         let mut comm = [0; 16];
         let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -22,24 +22,24 @@ impl Comm {
         Comm(comm)
     }
 
-    /// From 16 bytes, of which those behind a null are something else.
+    /// Name from 16 bytes; bytes after a null are cleared.
     #[inline(always)]
     pub fn terminated(bytes: [u8; 16]) -> Comm {
         const ONES: u128 = u128::MAX / 0xff;
         let word = u128::from_le_bytes(bytes);
-        // The lowest bit that is set is the highest of the first byte that is null.
+        // The lowest set bit is the highest bit of the first null byte.
         let nulls = word.wrapping_sub(ONES) & !word & (ONES << 7);
         let kept = u128::MAX.checked_shr(u128::BITS - (nulls.trailing_zeros() & !7));
         Comm((word & kept.unwrap_or(0)).to_le_bytes())
     }
 
-    /// The name that a thread takes when it executes the program at that path.
+    /// The name that a thread takes when it executes the program at `path`.
     pub fn of_program(path: &[u8]) -> Comm {
         let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         Comm::new(base.get(..EXEC_BYTES).unwrap_or(base))
     }
 
-    /// Without what a tracer may have left behind the terminating null.
+    /// The name as text, without bytes that a tracer may have left after the terminating null.
     pub fn text(&self) -> String {
         let text = self.0.split(|&byte| byte == 0).next().unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()

@@ -1,34 +1,34 @@
-//! Contexts: what a tracer adds to each event of a class.
+//! Contexts: fields that a tracer adds to each event of a class.
 
 use tracebraid_ctf::schema::Scope;
 
 use crate::field::{IntField, TextField};
 use crate::finder::Finder;
 
-/// Contexts of an event class: what the tracer adds about where an event happened.
+/// Context fields of an event class: CPU, thread and process of an event.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
-    /// CPU.
+    /// Number of the CPU.
     pub cpu: Option<IntField>,
-    /// Thread.
+    /// Id of the thread.
     pub tid: Option<IntField>,
-    /// Process.
+    /// Id of the process.
     pub pid: Option<IntField>,
-    /// Thread as numbered where the process is: `pid` counts only where this is `tid`.
+    /// Id of the thread in the namespace of `pid`: `pid` is valid only if this equals `tid`.
     pub pid_goes_with: Option<IntField>,
     /// Name of the thread.
     pub name: Option<TextField>,
 }
 
 impl Context {
-    /// True if there is none.
+    /// True if the class has no context.
     pub fn is_empty(&self) -> bool {
         self.cpu.is_none() && self.tid.is_none() && self.pid.is_none() && self.name.is_none()
     }
 
-    /// What comes with the event. perf and ftrace know no contexts: they put such fields before
-    /// the event's own. Of perf's two `common_pid` is the thread's number as `sched_switch` gives
-    /// it, `perf_tid` that in the namespace of the one who records.
+    /// Finds the context of an event class. perf and ftrace have no contexts, and put such fields
+    /// before the event's own. perf records two thread ids: `common_pid` as in `sched_switch`, and
+    /// `perf_tid` in the namespace of the recorder.
     pub(crate) fn find(finder: &Finder<'_>, cpu: Option<IntField>) -> Context {
         let scopes = [Scope::CommonContext, Scope::SpecificContext];
         let context = |names: &[&str]| scopes.iter().find_map(|scope| finder.ints(*scope, names));

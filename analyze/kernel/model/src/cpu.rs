@@ -1,4 +1,4 @@
-//! The CPU of an event, from wherever the tracer recorded it.
+//! The CPU of an event, from the location where the tracer records it.
 //!
 //! | tracer | where |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | ftrace, trace-cmd as converted | `common_cpu` of the payload |
 //! | converters of other formats | a payload field that `sched_switch` also has |
 //!
-//! Where packets give the CPU, it holds for all of their events. An event's own fields may be about
-//! another CPU (`cpu_id` of `power_cpu_frequency`), so payload fields count only under names that
-//! no kernel event has, or under names that `sched_switch` has: the kernel's `sched_switch` has no
-//! CPU field, so one in the trace comes from a converter, which adds it to every event.
+//! If packets contain the CPU, it holds for all of their events. An event's own fields may be about
+//! another CPU (`cpu_id` of `power_cpu_frequency`), so a payload field counts only if its name is
+//! not used by any kernel event, or if `sched_switch` has it: the kernel's `sched_switch` has no
+//! CPU field, so such a field comes from a converter, which adds it to every event.
 
 use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::layout::node::{NodeId, NodeKind};
@@ -23,33 +23,33 @@ use tracebraid_ctf::trace::Trace;
 const OF_PACKETS: [&str; 4] = ["cpu_id", "cpu", "CPU", "processor_id"];
 const OF_CONTEXTS: [&str; 5] = ["cpu_id", "cpu", "perf_cpu", "CPU", "processor_id"];
 const OF_PAYLOADS: [&str; 2] = ["common_cpu", "perf_cpu"];
-/// Payload fields that count where `sched_switch` has them.
+/// Payload fields that count if `sched_switch` has them.
 const OF_SWITCHES: [&str; 4] = ["cpu", "cpu_id", "CPU", "processor_id"];
 
-/// More than Linux has.
+/// More CPUs than Linux supports.
 pub const MOST_CPUS: u32 = 1 << 14;
 
-/// The number of a CPU in a trace; numbers that no machine has become one CPU.
+/// Number of a CPU in a trace. Numbers beyond those of any machine are mapped to the same CPU.
 pub(crate) fn sound(cpu: i64) -> u32 {
     let cpu = u32::try_from(cpu).ok();
     cpu.filter(|&cpu| cpu < MOST_CPUS).unwrap_or(MOST_CPUS)
 }
 
-/// The member of packets' contexts that is the CPU of all their events.
+/// The member of packet contexts that contains the CPU of all their events.
 pub fn packet_cpu(layout: &StreamLayout) -> Option<NodeId> {
     OF_PACKETS
         .iter()
         .find_map(|name| layout.packet_context_member(name))
 }
 
-/// The CPU of a packet, if packets tell it.
+/// The CPU of a packet, if packets contain it.
 pub fn head_cpu(layout: &StreamLayout, head: &PacketHead) -> Option<u64> {
     let node = packet_cpu(layout)?;
     let found = head.values.iter().find(|(of, _)| *of == node);
     found.map(|(_, cpu)| *cpu)
 }
 
-/// The field of an event class that is the CPU of its events.
+/// The field of an event class that contains the CPU of its events.
 pub fn event_cpu(class: &TraceClass, layout: &StreamLayout, event: usize) -> Option<FieldRef> {
     let find = |scope, names: &[&str]| {
         names
@@ -60,7 +60,7 @@ pub fn event_cpu(class: &TraceClass, layout: &StreamLayout, event: usize) -> Opt
     let found = contexts
         .into_iter()
         .find_map(|scope| find(scope, &OF_CONTEXTS));
-    // A program's own payload may use any name.
+    // A user program's payload may use any name.
     let is_kernel = class
         .env_str("domain")
         .is_none_or(|domain| domain == "kernel");
@@ -74,14 +74,14 @@ pub fn event_cpu(class: &TraceClass, layout: &StreamLayout, event: usize) -> Opt
     found.or_else(|| is_kernel.then(in_payload).flatten())
 }
 
-/// The field of that name in a scope of an event class, if it is an integer.
+/// The integer field `name` in a scope of an event class.
 fn integer(layout: &StreamLayout, event: usize, scope: Scope, name: &str) -> Option<FieldRef> {
     let field = |name: &str| layout.field(event, scope, &[name]);
     let found = field(name).or_else(|| field(&format!("_{name}")));
     found.filter(|field| matches!(field.kind(), NodeKind::Int(..) | NodeKind::VarInt(_)))
 }
 
-/// True if the payload of `sched_switch` has that integer (see the module's head).
+/// True if the payload of `sched_switch` has this integer (see the module's head).
 fn switches_have(layout: &StreamLayout, name: &str) -> bool {
     let is_switch = |name: &str| name == "sched_switch" || name == "sched:sched_switch";
     let switch = layout
@@ -98,7 +98,7 @@ pub struct Cpus(Vec<CpuPlace>);
 #[derive(Clone, Debug)]
 enum CpuPlace {
     Packets(NodeId),
-    /// By event class; of some at least.
+    /// By event class; at least one class has a field.
     Events(Vec<Option<FieldRef>>),
     Nowhere,
 }
@@ -123,7 +123,7 @@ impl Cpus {
         Cpus(layout.streams.iter().map(place).collect())
     }
 
-    /// The CPU of a packet of a stream of that class.
+    /// The CPU of a packet of a stream of this class.
     pub fn of_packet(&self, class: usize, head: &PacketHead) -> Option<u64> {
         let Some(CpuPlace::Packets(cpu)) = self.0.get(class) else {
             return None;
@@ -132,12 +132,13 @@ impl Cpus {
         found.map(|(_, value)| *value)
     }
 
-    /// True if events in one stream of that class may be of several CPUs, by a field of theirs.
+    /// True if a stream of this class may contain events of several CPUs, each with a field for its
+    /// CPU.
     pub fn are_mixed(&self, class: usize) -> bool {
         matches!(self.0.get(class), Some(CpuPlace::Events(_)))
     }
 
-    /// As above for one event class.
+    /// True if records of this event class have a field for their CPU.
     #[inline]
     pub fn has_field(&self, class: usize, event: usize) -> bool {
         self.field(class, event).is_some()
@@ -150,7 +151,7 @@ impl Cpus {
         }
     }
 
-    /// The CPU of an event record of that class, if it has a field for it.
+    /// The CPU of an event record of this class, if it has a field for the CPU.
     #[inline]
     pub fn of_event(
         &self,

@@ -1,13 +1,13 @@
-//! Whether the kernel tells why it drops a packet.
+//! Reasons for which the kernel drops packets.
 
 use tracebraid_ctf::layout::FieldRef;
 use tracebraid_ctf::layout::node::NodeKind;
 
 use crate::field::{Body, IntField};
 
-/// The field that tells why a packet was dropped. Since Linux 5.17 whoever drops a packet may say
-/// why; what nobody says a reason of is often no loss at all, but a packet that is not needed any
-/// more.
+/// The field with the reason of a drop. Since Linux 5.17, code that drops a packet may give a
+/// reason. A drop without a reason is often not a loss, but the end of a packet that is no longer
+/// needed.
 #[derive(Clone, Debug)]
 pub struct DropReason {
     field: IntField,
@@ -15,15 +15,15 @@ pub struct DropReason {
 }
 
 impl DropReason {
-    /// `unspecified` is the greatest number that is no reason, where the field's labels do not tell
-    /// it.
+    /// `unspecified` is the greatest number that is not a reason, used if the field's labels do not
+    /// contain it.
     pub(crate) fn new(field: FieldRef, unspecified: i64) -> Option<DropReason> {
         let unspecified = labelled(&field).unwrap_or(unspecified);
         let field = IntField::new(field)?;
         Some(DropReason { field, unspecified })
     }
 
-    /// True if a reason is told.
+    /// True if the record contains a reason.
     pub fn is_told(&self, body: &mut Body<'_, '_>) -> bool {
         self.field
             .get(body)
@@ -31,7 +31,7 @@ impl DropReason {
     }
 }
 
-/// The number that LTTng's labels give to what has no reason.
+/// The number that LTTng's labels assign to drops without a reason.
 fn labelled(field: &FieldRef) -> Option<i64> {
     let NodeKind::Int(_, class) = field.kind() else {
         return None;
@@ -43,9 +43,9 @@ fn labelled(field: &FieldRef) -> Option<i64> {
     i64::try_from(label.ranges.first()?.upper).ok()
 }
 
-/// The greatest number that is no reason, by the release of the kernel: what stands for "not
-/// dropped", "used up" and "not specified" was put before the reasons one by one. That of the
-/// newest for one that is not known.
+/// The greatest number that is not a reason, by the release of the kernel: the numbers for "not
+/// dropped", "consumed" and "not specified" were inserted in different releases. An unknown release
+/// counts as the newest.
 pub(crate) fn unspecified(release: Option<(u32, u32)>) -> i64 {
     match release {
         Some(release) if release < (5, 18) => 0,

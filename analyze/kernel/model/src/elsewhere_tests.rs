@@ -31,7 +31,7 @@ const ALLOWED: [&str; 4] = [
     "record/kernel/src",
     // Lists the events that an imported file lacks; `import` must not depend on analyses.
     "import/src/summary.rs",
-    // Plain models must not use this crate, or they would repeat its faults; generated traces need
+    // Plain models must not use this crate, or they would repeat its errors; generated traces need
     // names.
     "tests/models/src",
     "tests/testkit/src",
@@ -60,7 +60,7 @@ fn is_program(path: &Path) -> bool {
     !is_of_tests && path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// The tokens of a source file, without attributes, comments and test items. Brackets are tokens,
+/// The tokens of a source file, without attributes, comments and test items. Brackets are tokens
 /// too.
 fn tokens(text: &str) -> Vec<String> {
     let stream = text.parse().expect("a program consists of tokens");

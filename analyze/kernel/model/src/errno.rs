@@ -1,7 +1,7 @@
 //! Names of errors.
 
-/// Name of an error that a system call gives (positive), as `errno.h` has it; those above 511 are
-/// the kernel's own, which tracers see where programs see another or none.
+/// Name of an error that a system call returns (as a positive number), as in `errno.h`. Numbers
+/// above 511 are internal to the kernel: tracers see them where programs see another error or none.
 pub fn errno_name(errno: i64) -> Option<&'static str> {
     let at = NAMES
         .binary_search_by_key(&errno, |(number, _)| *number)
@@ -9,14 +9,14 @@ pub fn errno_name(errno: i64) -> Option<&'static str> {
     Some(NAMES.get(at)?.1)
 }
 
-/// What a system call gave: the error, if it is one.
+/// The error number in a system call's result, if the result is an error.
 #[inline]
 pub fn errno_of(result: i64) -> Option<i64> {
     // The kernel's limit for errors in place of results (MAX_ERRNO).
     (-4095..0).contains(&result).then(|| -result)
 }
 
-/// In the order of numbers (those of all architectures that `Abi` knows).
+/// Sorted by number (those of all architectures that `Abi` knows).
 #[rustfmt::skip]
 static NAMES: &[(i64, &str)] = &[
     (1, "EPERM"), (2, "ENOENT"), (3, "ESRCH"), (4, "EINTR"), (5, "EIO"), (6, "ENXIO"), (7, "E2BIG"),
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn results_may_be_any_number() {
-        // `rt_sigreturn` gives back whatever a register held.
+        // `rt_sigreturn` returns whatever a register contained.
         let found = [i64::MIN, i64::MIN + 1, -4096, -4095, -1, 0, i64::MAX].map(errno_of);
         assert_eq!(found, [None, None, None, Some(4095), Some(1), None, None]);
     }

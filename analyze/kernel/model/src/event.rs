@@ -1,4 +1,4 @@
-//! What an event class tells: the choice of typed events.
+//! Typed events of event classes.
 
 use crate::action::Action;
 use crate::events::block::{Block, Plug};
@@ -17,37 +17,37 @@ use crate::events::work::{Contention, Work};
 use crate::field::{IntField, TextField};
 use crate::syscall::Syscall;
 
-/// What an event tells. What has many fields is boxed, so that the events of the usual reports lie
-/// close together.
+/// A typed event. Events with many fields are boxed, so that the events of the usual reports stay
+/// small.
 #[derive(Clone, Debug)]
 pub enum KernelEvent {
-    /// A CPU goes from one thread to another.
+    /// A CPU switches from one thread to another.
     Switch(Switch),
-    /// A thread is made.
+    /// A thread is created.
     Fork(Fork),
     /// A process executes a program.
     Exec(Exec),
-    /// A thread ends: its tid.
+    /// A thread ends: its id.
     ThreadExit(IntField),
-    /// A thread takes another name: its tid and the name.
+    /// A thread is renamed: its id and the new name.
     Rename(IntField, TextField),
-    /// State dump: a thread that is there.
+    /// State dump: an existing thread.
     ProcessState(ProcessState),
-    /// State dump: a descriptor that is open.
+    /// State dump: an open descriptor.
     StateFd(StateFd),
     /// A system call begins.
     Entry(SyscallEntry),
     /// A system call ends.
     Exit(SyscallExit),
-    /// A thread wakes.
+    /// A thread is woken.
     Wakeup(Box<Wakeup>),
-    /// A thread goes to another CPU.
+    /// A thread migrates to another CPU.
     Migrate(Migrate),
-    /// A thread takes the priority of one who waits for it.
+    /// A thread inherits the priority of a thread that waits for it.
     Inherit(Inherit),
-    /// The scheduler adds to a thread's times.
+    /// The scheduler updates a thread's times.
     SchedStat(SchedStat),
-    /// A thread's remains.
+    /// A late step in the end of a thread.
     ThreadEnd(ThreadEnd),
     /// The handler of a hard interrupt begins.
     IrqEntry(IrqEntry),
@@ -57,11 +57,11 @@ pub enum KernelEvent {
     Softirq(Softirq),
     /// A tasklet.
     Tasklet(Tasklet),
-    /// The handler of a vector of x86.
+    /// The handler of an x86 vector.
     Vector(VectorIrq),
     /// An interrupt from one processor to another.
     Ipi(Ipi),
-    /// A timer of high resolution.
+    /// A high-resolution timer.
     Hrtimer(Box<Hrtimer>),
     /// A timer of the timer wheel.
     Timer(Timer),
@@ -69,25 +69,25 @@ pub enum KernelEvent {
     Itimer(Itimer),
     /// A block request or bio.
     Block(Box<Block>),
-    /// A thread begins to hold its block requests back.
+    /// A thread begins to hold back its block requests.
     Plug(Plug),
-    /// A thread lets its block requests go.
+    /// A thread submits its held-back block requests.
     Unplug(Plug),
     /// A packet at a device.
     Packet(Box<Packet>),
-    /// The end of a packet's buffer.
+    /// A packet's buffer is freed.
     PacketFree(PacketFree),
-    /// A device is asked for what has come in.
+    /// A device is polled for received packets.
     Napi(Napi),
-    /// Something happens to a TCP connection.
+    /// A step of a TCP connection.
     Tcp(Box<Tcp>),
-    /// Something happens to a socket.
+    /// A step of a socket.
     Socket(Box<Socket>),
-    /// Pages are taken or given back.
+    /// Pages are allocated or freed.
     Page(Page),
-    /// An object of the kernel is taken or given back.
+    /// A kernel object is allocated or freed.
     Slab(Box<Slab>),
-    /// A page that is not there, or not for this.
+    /// A page fault: the page is absent, or the access is not permitted.
     PageFault(Box<PageFault>),
     /// A page enters the page cache or leaves it.
     PageCache(PageCache),
@@ -95,19 +95,19 @@ pub enum KernelEvent {
     Writeback(Box<Writeback>),
     /// Memory is reclaimed.
     Reclaim(Box<Reclaim>),
-    /// A CPU runs at another frequency.
+    /// The frequency of a CPU changes.
     Frequency(Frequency),
-    /// A CPU sleeps or wakes.
+    /// A CPU enters or leaves an idle state.
     CpuIdle(CpuIdle),
     /// Work for a kernel worker.
     Work(Box<Work>),
-    /// Somebody waits for a lock of the kernel.
+    /// A wait for a lock of the kernel.
     Contention(Contention),
     /// A signal is sent.
     SignalSend(Box<SignalSend>),
-    /// A signal reaches the thread that runs.
+    /// A signal is delivered to the running thread.
     SignalDeliver(SignalDeliver),
-    /// A request of io_uring.
+    /// A request to an io_uring.
     Uring(Box<Uring>),
     /// State dump: a block device.
     StateDevice(StateDevice),
@@ -117,13 +117,13 @@ pub enum KernelEvent {
     StateInterrupt(Box<StateInterrupt>),
     /// State dump: a CPU.
     StateCpu(Box<StateCpu>),
-    /// State dump: it begins or ends.
+    /// State dump: its beginning or end.
     StateDump(StateDump),
 }
 
 impl KernelEvent {
-    /// True if it tells who does what to which descriptor: switches, threads and processes, and the
-    /// calls that have an [`Action`].
+    /// True if the event decides the owner or the file of a descriptor, or uses one: switches,
+    /// threads and processes, and the calls with an [`Action`].
     pub fn is_of_files(&self) -> bool {
         match self {
             KernelEvent::Switch(_)
@@ -139,9 +139,9 @@ impl KernelEvent {
         }
     }
 
-    /// True if it tells who does what to which file, and how long that takes: as
-    /// [`KernelEvent::is_of_files`], with the calls that bring data to the disk or connect sockets,
-    /// and the ends of `close`.
+    /// True if the event matters to the latencies of calls on files: like
+    /// [`KernelEvent::is_of_files`], plus calls that sync files or connect sockets, and the exits
+    /// of `close`.
     pub fn is_of_latencies(&self) -> bool {
         match self {
             KernelEvent::Entry(entry) => entry.is_of_latencies(),
@@ -152,8 +152,8 @@ impl KernelEvent {
 }
 
 impl SyscallEntry {
-    /// True if the call has an action, or an exit that does not name it might be taken for that of
-    /// another.
+    /// True if the call has an action, or if an exit without a name could be mistaken for that of
+    /// another call.
     fn is_of_files(&self) -> bool {
         let matters = |call: Syscall| call.action().is_of_descriptors();
         !self.is_fallback && (self.exit_is_anonymous || self.fixed().is_none_or(matters))

@@ -1,4 +1,4 @@
-//! Families of sockets and states of TCP connections.
+//! Address families and states of TCP connections.
 
 /// Name of an address family.
 pub fn family_name(family: i64) -> Option<&'static str> {
@@ -27,7 +27,7 @@ pub fn family_name(family: i64) -> Option<&'static str> {
     })
 }
 
-/// By number from 1.
+/// Indexed by number minus one.
 const TCP_STATES: [&str; 13] = [
     "ESTABLISHED",
     "SYN_SENT",

@@ -1,8 +1,8 @@
-//! What a file descriptor is.
+//! Types of file descriptors.
 
 use serde::{Deserialize, Serialize};
 
-/// What a file descriptor refers to, as far as the trace tells.
+/// Type of the file that a descriptor refers to, as far as the trace shows.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -20,19 +20,19 @@ pub enum FdType {
     Network,
     /// A socket of the Unix family.
     Unix,
-    /// Another socket, or one whose family the trace does not tell.
+    /// Another socket, or a socket of unknown family.
     Socket,
-    /// An end of a pipe without a name.
+    /// An end of an unnamed pipe.
     Pipe,
     /// Neither file nor socket nor pipe: eventfd, epoll, timerfd, signalfd, inotify, memfd, ...
     Anonymous,
-    /// The trace does not tell.
+    /// The trace does not show the type.
     #[default]
     Unknown,
 }
 
 impl FdType {
-    /// All, in the order of reports.
+    /// All types, in the order of reports.
     pub const ALL: [FdType; 9] = [
         FdType::Disk,
         FdType::Terminal,
@@ -45,7 +45,7 @@ impl FdType {
         FdType::Unknown,
     ];
 
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             FdType::Disk => "disk",
@@ -60,7 +60,7 @@ impl FdType {
         }
     }
 
-    /// By the address family of a socket.
+    /// Type for the address family of a socket.
     pub fn of_family(family: i64) -> FdType {
         match family {
             1 => FdType::Unix,
@@ -70,12 +70,12 @@ impl FdType {
         }
     }
 
-    /// True if it was opened by a path.
+    /// True if the file was opened by a path.
     pub fn has_path(self) -> bool {
         matches!(self, FdType::Disk | FdType::Terminal | FdType::Virtual)
     }
 
-    /// Type by the path that a program opens. Relative paths are not resolved: they count as files.
+    /// Type for the path that a program opens. Relative paths are not resolved and count as files.
     pub fn of_opened(path: &[u8]) -> FdType {
         let is_below = |directory: &str| {
             let rest = path.strip_prefix(directory.as_bytes());
@@ -88,7 +88,7 @@ impl FdType {
         }
     }
 
-    /// By the path that a state dump gives.
+    /// Type for the path in a state dump.
     pub fn of_path(path: &[u8]) -> FdType {
         match path {
             [b'/', rest @ ..] if rest.starts_with(b"memfd:") => FdType::Anonymous,
@@ -113,13 +113,13 @@ const BLOCK_DEVICES: [&str; 23] = [
 /// Prefixes of names of terminals.
 const TERMINALS: [&str; 6] = ["tty", "pts", "ptmx", "pty", "console", "hvc"];
 
-/// Type by the path below `/dev/`.
+/// Type for the path below `/dev/`.
 fn of_device(name: &[u8]) -> FdType {
     let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start.as_bytes()));
     if begins(&TERMINALS) {
         return FdType::Terminal;
     }
-    // Links to the descriptors of a process may lead to anything.
+    // Links to the descriptors of a process may refer to any file.
     let is_link = name == b"fd" || name.starts_with(b"fd/");
     match begins(&BLOCK_DEVICES) && !is_link {
         true => FdType::Disk,

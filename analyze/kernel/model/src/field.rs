@@ -1,4 +1,4 @@
-//! Fields of event records, read as fast as their place allows.
+//! Fields of event records, read on the fastest path that their position allows.
 
 use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::layout::FieldRef;
@@ -6,17 +6,17 @@ use tracebraid_ctf::layout::node::{Length, NodeKind};
 
 use crate::comm::Comm;
 
-/// The part of an event record behind its header.
+/// The part of an event record after its header.
 #[derive(Debug)]
 pub struct Body<'a, 's> {
-    /// Its bytes; none if it does not begin at a byte.
+    /// Bytes of the body; empty if it does not begin at a byte boundary.
     bytes: &'a [u8],
     cursor: Cursor<'a>,
     slots: &'s mut [u64],
 }
 
 impl<'a, 's> Body<'a, 's> {
-    /// A cursor at the body, and registers to decode with.
+    /// A body at `cursor`, with registers for decoding.
     #[inline(always)]
     pub fn new(cursor: Cursor<'a>, slots: &'s mut [u64]) -> Self {
         let from = ((cursor.pos >> 3).wrapping_sub(cursor.base)) as usize;
@@ -33,13 +33,13 @@ impl<'a, 's> Body<'a, 's> {
         }
     }
 
-    /// Its bytes; none if it does not begin at a byte.
+    /// Bytes of the body; empty if it does not begin at a byte boundary.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 }
 
-/// Where an integer lies in whole bytes at a constant place.
+/// Position of an integer of whole bytes at a constant offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FieldPlace {
     byte: u32,
@@ -48,7 +48,7 @@ struct FieldPlace {
     big: bool,
 }
 
-/// So many bytes from an index on, if they are there.
+/// `N` bytes from index `at` on, if available.
 #[inline(always)]
 fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
@@ -58,12 +58,12 @@ fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 #[derive(Clone, Debug)]
 pub struct IntField {
     place: Option<FieldPlace>,
-    /// Out of the way: what is read all the time stays close together.
+    /// Boxed, so that the frequently read part stays small.
     slow: Box<FieldRef>,
 }
 
 impl IntField {
-    /// `None` if the field is no integer of up to 64 bits.
+    /// `None` if the field is not an integer of up to 64 bits.
     pub fn new(field: FieldRef) -> Option<IntField> {
         match field.kind() {
             NodeKind::Int(..) | NodeKind::VarInt(_) | NodeKind::Bool(_) => {}
@@ -85,7 +85,8 @@ impl IntField {
         })
     }
 
-    /// Its value; unsigned ones above `i64::MAX` wrap. `None` if the record is too short.
+    /// Value of the field; unsigned values above `i64::MAX` wrap. `None` if the record is too
+    /// short.
     #[inline(always)]
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<i64> {
         if let Some(place) = self.place {
@@ -121,12 +122,12 @@ impl IntField {
     }
 }
 
-/// A field of bytes that are no text.
+/// A field of bytes that are not text.
 #[derive(Clone, Debug)]
 pub(crate) struct BytesField(Box<FieldRef>);
 
 impl BytesField {
-    /// `None` if the field is no array of integers of whole bytes, and no BLOB.
+    /// `None` if the field is neither an array of integers of whole bytes nor a BLOB.
     pub(crate) fn new(field: FieldRef) -> Option<BytesField> {
         let is_byte =
             |element: &NodeKind| matches!(element, NodeKind::Int(read, _) if read.length % 8 == 0);
@@ -138,7 +139,7 @@ impl BytesField {
         Some(BytesField(Box::new(field)))
     }
 
-    /// Its bytes.
+    /// Bytes of the field.
     pub(crate) fn bytes<'a>(&self, body: &mut Body<'a, '_>) -> Option<&'a [u8]> {
         self.0.bytes(body.cursor, body.slots).ok()
     }
@@ -151,17 +152,17 @@ pub struct TextField {
     slow: Box<FieldRef>,
 }
 
-/// Where text stands at a constant place: its first byte.
+/// Position of text at a constant offset: its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextPlace {
-    /// So many bytes, or up to a null in them.
+    /// Offset and length in bytes; the text may end earlier, at a null.
     Sized(u32, u32),
-    /// Up to a null.
+    /// Ends at a null.
     Terminated(u32),
 }
 
 impl TextField {
-    /// `None` if the field is no text.
+    /// `None` if the field is not text.
     pub fn new(field: FieldRef) -> Option<TextField> {
         let at = field.offset().filter(|at| at % 8 == 0);
         let at = at.and_then(|at| u32::try_from(at / 8).ok());
@@ -170,7 +171,7 @@ impl TextField {
             NodeKind::Str(encoding) if encoding.unit_bytes() == 1 => at.map(TextPlace::Terminated),
             NodeKind::Str(_) | NodeKind::SizedStr(Length::Slot(_), _) => None,
             NodeKind::SizedStr(Length::Static(length), _) => sized(*length),
-            // Characters that nobody marked as text.
+            // An array of characters that is not marked as text.
             NodeKind::Array(Length::Static(length)) => match field.element() {
                 Some(NodeKind::Int(read, _)) if read.length == 8 => Some(sized(*length)?),
                 _ => return None,
@@ -183,7 +184,7 @@ impl TextField {
         })
     }
 
-    /// Its first 16 bytes; what follows a null in them is as the tracer left it.
+    /// The first 16 bytes; bytes after a null are as the tracer left them.
     #[inline(always)]
     pub fn comm(&self, body: &mut Body<'_, '_>) -> Option<Comm> {
         if let Some(TextPlace::Sized(byte, 16) | TextPlace::Terminated(byte)) = self.place
@@ -197,14 +198,14 @@ impl TextField {
         self.bytes(body).map(Comm::new)
     }
 
-    /// Its bytes, up to a null.
+    /// Bytes of the text, up to a null.
     pub fn bytes<'a>(&self, body: &mut Body<'a, '_>) -> Option<&'a [u8]> {
         match self.place {
             Some(TextPlace::Sized(byte, length)) => {
                 let bytes = body.bytes.get(byte as usize..)?.get(..length as usize)?;
                 bytes.split(|&byte| byte == 0).next()
             }
-            // The general way says no where no null follows.
+            // The slow path fails if no null follows.
             Some(TextPlace::Terminated(byte)) if !body.bytes.is_empty() => {
                 let bytes = body.bytes.get(byte as usize..)?;
                 bytes.get(..memchr::memchr(0, bytes)?)

@@ -1,4 +1,4 @@
-//! Finding the fields of an event class under the names that tracers give them.
+//! Finding the fields of an event class under the names that tracers use.
 
 use tracebraid_ctf::layout::node::NodeKind;
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
@@ -7,14 +7,14 @@ use tracebraid_ctf::schema::Scope;
 use crate::drop_reason::DropReason;
 use crate::field::{BytesField, IntField, TextField};
 
-/// Finds the fields of one event class.
+/// Finds the fields of an event class.
 pub(crate) struct Finder<'a> {
     pub(crate) layout: &'a StreamLayout,
     pub(crate) event: usize,
 }
 
 impl Finder<'_> {
-    /// True if the event has a field of that name.
+    /// True if the event has a field `name`.
     pub(crate) fn has(&self, scope: Scope, name: &str) -> bool {
         self.find(scope, &[name], Some).is_some()
     }
@@ -33,8 +33,8 @@ impl Finder<'_> {
         root.parts().map(|member| name(&member.name)).collect()
     }
 
-    /// The byte order of the first integer of the payload, however nested, that has one of the
-    /// names.
+    /// Byte order of the first integer in the payload, at any depth of nesting, that has one of
+    /// these names.
     pub(crate) fn is_big_endian(&self, names: &[&str]) -> Option<bool> {
         let payload = &self.layout.events.get(self.event)?.payload;
         let is_named = |name: &str| names.contains(&name.strip_prefix('_').unwrap_or(name));
@@ -47,7 +47,7 @@ impl Finder<'_> {
             })
     }
 
-    /// A text field at a constant place, and how many bits behind the header that is.
+    /// A text field at a constant offset, and the offset in bits after the header.
     pub(crate) fn text_at(&self, name: &str) -> Option<(TextField, u64)> {
         self.find(Scope::Payload, &[name], |field| {
             let offset = field.offset()?;
@@ -55,12 +55,12 @@ impl Finder<'_> {
         })
     }
 
-    /// A field of bytes that are no text.
+    /// A field of bytes that are not text.
     pub(crate) fn bytes(&self, name: &str) -> Option<BytesField> {
         self.find(Scope::Payload, &[name], BytesField::new)
     }
 
-    /// Why a packet was dropped; `unspecified` as for [`DropReason::new`].
+    /// The reason of a packet drop; `unspecified` as for [`DropReason::new`].
     pub(crate) fn drop_reason(&self, unspecified: i64) -> Option<DropReason> {
         let make = |field| DropReason::new(field, unspecified);
         self.find(Scope::Payload, &["reason"], make)
@@ -78,15 +78,15 @@ impl Finder<'_> {
         self.find(Scope::Payload, names, TextField::new)
     }
 
-    /// The first of those names that the event has and that is what is wanted; writers of CTF 1.8
-    /// escape names by underscores, of which the schema takes away one.
+    /// The first of these names that the event has and for which `make` succeeds. Writers of CTF
+    /// 1.8 escape names with underscores, of which the schema removes one.
     pub(crate) fn find<T>(
         &self,
         scope: Scope,
         names: &[&str],
         make: impl Fn(FieldRef) -> Option<T>,
     ) -> Option<T> {
-        // The way to a scope that is not there leads over all that is.
+        // Looking up a scope that does not exist would search the whole layout.
         let event = self.layout.events.get(self.event)?;
         match scope {
             Scope::CommonContext => self.layout.common_context.root(),
@@ -109,7 +109,7 @@ impl Finder<'_> {
             .and_then(IntField::new)
     }
 
-    /// The arguments of a call of any number, in order.
+    /// The arguments of any call by number, in order.
     pub(crate) fn registers(&self) -> impl Iterator<Item = IntField> {
         ["0", "1", "2", "3", "4", "5"]
             .iter()

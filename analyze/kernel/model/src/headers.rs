@@ -1,11 +1,11 @@
 //! Headers of packets, as lttng-modules records them.
 //!
-//! Behind the name of the device stand a byte that tells the network header (0 none, 1 IPv4,
-//! 2 IPv6), that header as on the wire (without IPv4's options), a byte that tells the transport
-//! header (0 none, 1 TCP, 2 UDP, 3 ICMP), and that header as on the wire (20 or 8 bytes).
+//! The name of the device is followed by a byte with the type of the network header (0 none, 1
+//! IPv4, 2 IPv6), that header as on the wire (without IPv4 options), a byte with the type of the
+//! transport header (0 none, 1 TCP, 2 UDP, 3 ICMP), and that header as on the wire (20 or 8 bytes).
 //!
-//! Programs that write traces anew, as babeltrace2 does for CTF 2, may write these numbers in
-//! another byte order; their fields say so.
+//! Programs that rewrite traces, such as babeltrace2 for CTF 2, may write these numbers in another
+//! byte order, which their fields declare.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,71 +15,71 @@ use crate::finder::Finder;
 /// The headers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Sender.
+    /// Source address.
     pub source: IpAddr,
-    /// Receiver.
+    /// Destination address.
     pub destination: IpAddr,
-    /// Number of the protocol above: 6 TCP, 17 UDP.
+    /// Protocol number of the transport: 6 TCP, 17 UDP.
     pub protocol: u8,
-    /// Length of the packet in bytes; for IPv6 without its header.
+    /// Length of the packet in bytes; for IPv6 without the IPv6 header.
     pub length: u16,
-    /// The header above.
+    /// Header of the transport protocol.
     pub transport: Transport,
 }
 
-/// The header above that of the network.
+/// Header of the transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
     Tcp(TcpHeader),
     /// UDP.
     Udp {
-        /// Sender's port.
+        /// Source port.
         source: u16,
-        /// Receiver's port.
+        /// Destination port.
         destination: u16,
-        /// Length in bytes, with the header.
+        /// Length in bytes, including the header.
         length: u16,
     },
     /// ICMP.
     Icmp {
-        /// What it is.
+        /// Type of the message.
         kind: u8,
-        /// Of which kind.
+        /// Code within the type.
         code: u8,
     },
-    /// Not recorded.
+    /// The header was not recorded.
     Unknown,
 }
 
 /// The header of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpHeader {
-    /// Sender's port.
+    /// Source port.
     pub source: u16,
-    /// Receiver's port.
+    /// Destination port.
     pub destination: u16,
-    /// Number of its first byte.
+    /// Sequence number of the segment's first byte.
     pub sequence: u32,
-    /// Number of the byte that the sender waits for.
+    /// Sequence number of the byte expected next.
     pub acknowledged: u32,
-    /// Its nine flags: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, ...
+    /// Nine flag bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, ...
     pub flags: u16,
-    /// Bytes that the sender can take.
+    /// Receive window in bytes.
     pub window: u16,
 }
 
-/// Where the headers stand in an event class.
+/// Position of the headers in an event class.
 #[derive(Clone, Debug)]
 pub struct HeadersField {
-    /// Text before them, and the byte where it begins.
+    /// Text before the headers, and the offset of its first byte.
     name: TextField,
     name_at: usize,
-    /// True as on the wire.
+    /// True if numbers are in network byte order.
     is_big_endian: bool,
 }
 
-/// What stands in network_header_type and transport_header_type.
+/// Values of network_header_type.
 const IPV4: u8 = 1;
 const IPV6: u8 = 2;
 
@@ -107,7 +107,7 @@ impl HeadersField {
 
     /// The headers; `None` if the packet is of another protocol, or the record is too short.
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<Headers> {
-        // Behind a null.
+        // After the terminating null.
         let at = self.name_at + self.name.bytes(body)?.len() + 1;
         let (kind, bytes) = body.bytes().get(at..)?.split_first()?;
         let header = Bytes {
@@ -122,7 +122,7 @@ impl HeadersField {
     }
 }
 
-/// Bytes of a header.
+/// Bytes of a header, with their byte order.
 #[derive(Clone, Copy)]
 struct Bytes<'b> {
     bytes: &'b [u8],
@@ -155,7 +155,7 @@ impl Bytes<'_> {
         })
     }
 
-    /// Addresses are arrays of bytes.
+    /// Addresses are arrays of bytes in either byte order.
     fn ipv4(self) -> Option<Headers> {
         let address = |at| Some(IpAddr::V4(Ipv4Addr::from(self.at::<4>(at)?)));
         Some(Headers {
@@ -200,8 +200,8 @@ impl Bytes<'_> {
     }
 
     fn tcp(self) -> Option<TcpHeader> {
-        // Behind 4 bits of offset and 3 that are reserved: where bits count from the lowest, above
-        // them.
+        // The flags follow 4 bits of offset and 3 reserved bits. In little-endian bit order they
+        // are above these bits.
         let flags = self.short(12)?;
         Some(TcpHeader {
             source: self.short(0)?,
@@ -222,8 +222,7 @@ impl Bytes<'_> {
 mod tests {
     use super::*;
 
-    /// A segment as on the wire, and the same with its numbers in the other byte order, where bits
-    /// count from the lowest.
+    /// A segment as on the wire, and the same with its numbers in little-endian byte and bit order.
     #[test]
     fn both_byte_orders_give_the_same() {
         let wire = [

@@ -3,32 +3,33 @@
 //! In: the metadata of a trace set. Out: for each event class about threads, CPUs, system calls,
 //! descriptors, interrupts, timers, block devices, the network or memory, its meaning and the
 //! location of its fields ([`KernelModel`]), resolved once. Promise: no code above this crate
-//! compares names of kernel events; a trace without kernel events gives an empty model.
+//! compares names of kernel events; a trace without kernel events yields an empty model.
 //!
 //! `names` and `plain` map names of event classes to meanings; `finder` locates the fields of each
-//! meaning under the names that tracers give them. [`KernelEvent`] is the choice of typed events
-//! that reports match on, one struct each in [`events`], by part of the kernel. A report chooses
-//! event classes by meaning; classes that no report wants are never read. Events with many fields
-//! are boxed, so that those of the usual reports lie close together (a test holds the size).
+//! meaning under the names that tracers use. [`KernelEvent`] is the enum of typed events that
+//! reports match on, one struct each in [`events`], by part of the kernel. A report selects event
+//! classes by meaning; other classes are never read. Events with many fields are boxed, so that the
+//! events of the usual reports stay small (a test checks the size).
 //!
-//! Known namings: lttng-modules 2.0 to 2.14 (`sys_NAME` with `exit_syscall`, `syscall_entry_NAME`
-//! with `syscall_exit_NAME`, and their `compat_` forms), and those of perf and ftrace where a CTF
-//! trace has them (`sched:sched_switch`, `syscalls:sys_enter_NAME`, `raw_syscalls:sys_enter`; the
-//! same without the part up to the colon).
+//! Known naming schemes: lttng-modules 2.0 to 2.14 (`sys_NAME` with `exit_syscall`,
+//! `syscall_entry_NAME` with `syscall_exit_NAME`, and their `compat_` forms), and those of perf and
+//! ftrace in CTF traces (`sched:sched_switch`, `syscalls:sys_enter_NAME`, `raw_syscalls:sys_enter`;
+//! the same without the part up to the colon).
 //!
 //! **System calls.** `calls` is the table of all system calls with their numbers and arguments,
 //! generated from the kernel's headers by `scripts/syscall-table.py`. A [`Syscall`] is an index
-//! into it: first the calls that do something to files ([`Action`]; their order is part of partial
-//! states), then all others by name. Names are those of the kernel's functions (`newstat`), which
-//! all tracers use. A call that the table lacks has its name from the trace, or its number
-//! (`met_calls`). [`Abi`] gives the numbers and [`Category`] the subject. Arguments that an
-//! [`Action`] does not need are resolved when a report asks for them (`StreamModel::argument`):
-//! with a thousand event classes, finding all of them would cost more than reading a small trace.
+//! into the table: first the calls with an effect on files ([`Action`]; their order is part of the
+//! format of partial states), then all others by name. Names are those of the kernel's functions
+//! (`newstat`), which all tracers use. A call that the table lacks has its name from the trace, or
+//! its number (`met_calls`). [`Abi`] selects the numbers and [`Category`] is the subject. Arguments
+//! that an [`Action`] does not need are resolved when a report requests them
+//! (`StreamModel::argument`): with a thousand event classes, finding all arguments would cost more
+//! than reading a small trace.
 //!
-//! **Numbers whose meaning varies** are translated here and nowhere else: `prev_state`, by kernel,
-//! tracer and, in doubt, the first recorded states (`state_numbers`, `state_sample`); priorities,
-//! by tracer ([`events::sched::Priority`]); the field that contains the CPU of an event (`cpu`),
-//! for this model, filters, `count` and `print`.
+//! **Numbers whose meaning varies** are translated only here: `prev_state`, by kernel, tracer and,
+//! if uncertain, the first recorded states (`state_numbers`, `state_sample`); priorities, by tracer
+//! ([`events::sched::Priority`]); the field that contains the CPU of an event (`cpu`), for this
+//! model, filters, `count` and `print`.
 #![forbid(unsafe_code)]
 
 mod action;

@@ -11,7 +11,7 @@ use crate::events::uring::UringStep;
 use crate::events::work::WorkStep;
 use crate::syscall::Syscall;
 
-/// What an event class is.
+/// Meaning of an event class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     Switch,
@@ -37,15 +37,15 @@ pub(crate) enum Meaning {
     Plug,
     Unplug,
     Packet(PacketStep),
-    /// True if dropped.
+    /// True if the packet was dropped.
     PacketFree(bool),
     Napi,
     Tcp(TcpStep),
     Socket(SocketStep),
     Page(PageStep),
-    /// True if from a cache.
+    /// True if the object is from a cache.
     Slab(Edge, bool),
-    /// True if a program ran.
+    /// True in user space, false in the kernel.
     PageFault(Option<bool>, Edge),
     PageCache(Edge),
     Writeback(WritebackStep),
@@ -66,16 +66,16 @@ pub(crate) enum Meaning {
     StateDump(Edge),
     /// Entry of a system call.
     Entry(Syscall),
-    /// Entry of a system call with a tracer whose exits do not name it.
+    /// Entry of a system call, from a tracer whose exits do not name the call.
     OldEntry(Syscall),
     /// Exit of a system call.
     Exit(Syscall),
-    /// Exit of whatever system call is open (lttng-modules before 2.6).
+    /// Exit of the open system call, whichever it is (lttng-modules before 2.6).
     AnyExit,
-    /// Entry and exit that give a number.
+    /// Entry that contains the number of its call.
     RawEntry,
     RawExit,
-    /// The same, of calls that the tracer has no name for; of a 32-bit program, if so.
+    /// Entry of a call whose name the tracer does not know; `compat` for 32-bit programs.
     Fallback {
         compat: bool,
     },

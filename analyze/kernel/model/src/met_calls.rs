@@ -1,10 +1,10 @@
-//! Names of system calls that traces have and the table of all architectures' common calls lacks:
-//! `arm_fadvise64_64`, `riscv_flush_icache`, those of newer kernels, and those that have a number
-//! only.
+//! Names of system calls that occur in traces but not in the table of calls common to all
+//! architectures: `arm_fadvise64_64`, `riscv_flush_icache`, calls of newer kernels, and calls known
+//! only by number.
 //!
-//! The names last as long as the program, like those of the table, so that a system call stays a
-//! number that is copied: here its place among these names. They come from the metadata of the
-//! traces that are opened, which bounds them, and the caller bounds their number.
+//! The names live as long as the program, like those of the table, so that a system call stays a
+//! small number: here its index in the list of such names. They come from the metadata of opened
+//! traces, which bounds their lengths; the caller bounds their number.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
@@ -20,7 +20,7 @@ struct Met {
 #[derive(Debug, Default)]
 struct Names {
     calls: Vec<Met>,
-    /// Places in that list.
+    /// Indices in `calls`.
     by_name: HashMap<&'static str, usize>,
 }
 
@@ -30,13 +30,13 @@ fn read<T>(of: impl FnOnce(&Names) -> T) -> T {
     of(&NAMES.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The place of that name, if a trace had one.
+/// Index of a name that occurred in a trace.
 pub(crate) fn by_name(name: &str) -> Option<usize> {
     read(|names| names.by_name.get(name).copied())
 }
 
-/// The place of that name, new or not; `None` if there are `most` already. A new one is of that
-/// category.
+/// Index of a name, which is added with this category if it is new; `None` if the list already has
+/// `most` names.
 pub(crate) fn add(name: &str, most: usize, category: impl FnOnce() -> Category) -> Option<usize> {
     if let Some(place) = by_name(name) {
         return Some(place);
@@ -56,17 +56,17 @@ pub(crate) fn add(name: &str, most: usize, category: impl FnOnce() -> Category) 
     Some(place)
 }
 
-/// The name at that place.
+/// The name at an index.
 pub(crate) fn name(place: usize) -> Option<&'static str> {
     read(|names| names.calls.get(place).map(|met| met.name))
 }
 
-/// The category of the call whose name is at that place.
+/// The category of the call at an index.
 pub(crate) fn category(place: usize) -> Option<Category> {
     read(|names| names.calls.get(place).map(|met| met.category))
 }
 
-/// How many there are.
+/// Number of names.
 pub(crate) fn count() -> usize {
     read(|names| names.calls.len())
 }

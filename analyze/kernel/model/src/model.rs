@@ -1,4 +1,4 @@
-//! Event classes to typed events, with the ways to their fields.
+//! Typed events of event classes, with the positions of their fields.
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::packet::PacketHead;
@@ -14,35 +14,35 @@ use crate::finder::Finder;
 use crate::names::meanings;
 use crate::trace_numbers::TraceNumbers;
 
-/// What is known of the kernel events of a trace set.
+/// Typed kernel events of a trace set.
 #[derive(Clone, Debug, Default)]
 pub struct KernelModel {
     /// By trace.
     pub traces: Vec<TraceModel>,
 }
 
-/// What is known of one trace.
+/// Typed kernel events of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct TraceModel {
     /// By stream class.
     pub streams: Vec<StreamModel>,
 }
 
-/// What is known of one stream class.
+/// Typed kernel events of a stream class.
 #[derive(Clone, Debug, Default)]
 pub struct StreamModel {
-    /// By event class: one more than its place among the models; 0 if it is nothing to the model.
-    /// Few of a trace's thousand classes occur often: those lie close together.
+    /// By event class: index among the models plus one; 0 if the class is not modelled. Few of a
+    /// trace's thousand classes occur often, so their models are stored together.
     places: Vec<u16>,
     models: Vec<EventModel>,
 }
 
-/// An event class.
+/// A modelled event class.
 #[derive(Clone, Debug)]
 pub struct EventModel {
-    /// What it tells.
+    /// The typed event.
     pub event: KernelEvent,
-    /// What comes with it, if anything does.
+    /// Context fields, if any.
     pub context: Option<Box<Context>>,
 }
 
@@ -55,21 +55,22 @@ impl EventModel {
         of(self.context.as_ref()?).as_ref()?.get(body)
     }
 
-    /// CPU that the context names; 0 if it does not. What no machine has is all one CPU.
+    /// The CPU in the context; 0 without a context. Numbers beyond those of any machine are mapped
+    /// to the same CPU.
     pub fn cpu(&self, body: &mut Body<'_, '_>) -> u32 {
         let cpu = self.context(|context| &context.cpu, body).unwrap_or(0);
         sound(cpu)
     }
 
-    /// Thread that the context names.
+    /// Id of the thread in the context.
     #[inline(always)]
     pub fn tid(&self, body: &mut Body<'_, '_>) -> Option<i32> {
         self.context(|context| &context.tid, body)
             .map(|tid| tid as i32)
     }
 
-    /// Process that the context names. perf gives -1 for threads that are no more, and other
-    /// numbers than the kernel's own when it records from within a namespace: neither is a process.
+    /// Id of the process in the context. perf records -1 for threads that no longer exist, and ids
+    /// of its own namespace when it runs in one: neither is returned.
     #[inline(always)]
     pub fn pid(&self, body: &mut Body<'_, '_>) -> Option<i32> {
         let pid = self.context(|context| &context.pid, body)?;
@@ -81,12 +82,12 @@ impl EventModel {
         (pid >= 0).then_some(pid as i32)
     }
 
-    /// Name of the thread that the context gives.
+    /// Name of the thread in the context.
     pub fn name(&self, body: &mut Body<'_, '_>) -> Option<Comm> {
         self.context.as_ref()?.name.as_ref()?.comm(body)
     }
 
-    /// True if the context names the thread.
+    /// True if the context contains the thread.
     pub fn tells_thread(&self) -> bool {
         self.context
             .as_ref()
@@ -94,19 +95,19 @@ impl EventModel {
     }
 }
 
-/// Where it stands on which CPU a stream's events happened.
+/// Location of the CPU of a stream's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuSource {
-    /// All on this one.
+    /// All events are of this CPU.
     Packet(u32),
-    /// A field of each event.
+    /// Each event has a field for its CPU.
     Event,
-    /// Nowhere.
+    /// The CPU is not recorded.
     Unknown,
 }
 
 impl KernelModel {
-    /// Resolves everything.
+    /// Resolves all event classes of a trace set.
     pub fn new(set: &TraceSet) -> KernelModel {
         let traces = set.traces.iter().map(TraceModel::new);
         KernelModel {
@@ -156,13 +157,13 @@ impl StreamModel {
                 event: known,
                 context,
             });
-            // More classes than that are no kernel's.
+            // No kernel has more classes than fit.
             *place = u16::try_from(stream.models.len()).unwrap_or(0);
         }
         stream
     }
 
-    /// The event class of that index, if it is anything to the model.
+    /// The event class with this index, if it is modelled.
     #[inline(always)]
     pub fn event(&self, class: usize) -> Option<&EventModel> {
         let place = usize::from(*self.places.get(class)?);
@@ -174,13 +175,13 @@ impl StreamModel {
         self.places.len()
     }
 
-    /// All event classes that are something to the model.
+    /// All modelled event classes.
     pub fn events(&self) -> &[EventModel] {
         &self.models
     }
 
-    /// Where it stands on which CPU the events of a stream of this class happened; `head` is that
-    /// of its first packet.
+    /// Location of the CPU of events in a stream of this class; `head` is the head of its first
+    /// packet.
     pub fn cpu_source(&self, layout: &StreamLayout, head: &PacketHead) -> CpuSource {
         if let Some(cpu) = head_cpu(layout, head).and_then(|cpu| u32::try_from(cpu).ok()) {
             return CpuSource::Packet(cpu);

@@ -1,4 +1,4 @@
-//! The naming tables: what an event class is, by its name. The only place that compares names.
+//! Naming tables: the meaning of an event class by its name. No other module compares names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -7,11 +7,11 @@ use crate::meaning::Meaning;
 use crate::plain::PLAIN;
 use crate::syscall::Syscall;
 
-/// Plain names by what is behind the colon.
+/// Plain names by the part after the colon.
 static BY_NAME: LazyLock<HashMap<&str, &(&str, &[&str], Meaning)>> =
     LazyLock::new(|| PLAIN.iter().map(|plain| (plain.0, plain)).collect());
 
-/// Prefixes of system calls' entries and exits; the longest that fits counts.
+/// Prefixes of system call entries and exits; the first matching prefix applies.
 const ENTRIES: &[&str] = &[
     "syscall_entry_",
     "compat_syscall_entry_",
@@ -24,7 +24,7 @@ const EXITS: &[&str] = &[
     "syscalls:sys_exit_",
     "sys_exit_",
 ];
-/// Those of the above behind which there can be nothing but a call's name.
+/// The prefixes above that only a call's name can follow.
 const SURE_ENTRIES: &[&str] = &[
     "syscall_entry_",
     "compat_syscall_entry_",
@@ -35,14 +35,14 @@ const SURE_EXITS: &[&str] = &[
     "compat_syscall_exit_",
     "syscalls:sys_exit_",
 ];
-/// Entries of tracers whose exits do not name the call: all must be known, or the exits of those
-/// that are not would be taken for others'.
+/// Entries of tracers whose exits do not name the call. All such entries must be known, or exits of
+/// unknown calls would be mistaken for those of other calls.
 const OLD_ENTRIES: &[&str] = &["compat_sys_", "sys_"];
 
-/// What the event classes of those names, all of one stream class, are to the model.
+/// Meanings of all event classes of a stream class, by their names.
 pub(crate) fn meanings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Option<Meaning>> {
-    // With exits that close any call `sys_exit` is the entry of `exit`; with all others it is the
-    // exit that gives a number.
+    // If exits do not name their calls, `sys_exit` is the entry of `exit`; otherwise it is the exit
+    // that contains the number of a call.
     let old = names
         .clone()
         .any(|name| meaning(name, false) == Some(Meaning::AnyExit));
@@ -51,7 +51,7 @@ pub(crate) fn meanings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<
         pairs(names, &mut all);
     }
     let has = |meaning| all.contains(&Some(meaning));
-    // Each call once, if both ways to tell of it were recorded.
+    // If calls were recorded both by name and by number, each counts once.
     let all_by_number = has(Meaning::RawEntry) && has(Meaning::RawExit);
     for meaning in &mut all {
         if all_by_number && matches!(meaning, Some(Meaning::Entry(_) | Meaning::Exit(_))) {
@@ -61,8 +61,8 @@ pub(crate) fn meanings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<
     all
 }
 
-/// What the event class of that name is, if it is anything to the model; `old` if the tracer's
-/// exits do not name the call.
+/// Meaning of an event class by its name, if it is modelled; `old` if the tracer's exits do not
+/// name the call.
 fn meaning(name: &str, old: bool) -> Option<Meaning> {
     if let Some(meaning) = plain(name) {
         return Some(meaning);
@@ -86,7 +86,7 @@ fn meaning(name: &str, old: bool) -> Option<Meaning> {
     if let Some(call) = known(EXITS) {
         return Some(Meaning::Exit(call));
     }
-    // Calls of one architecture, and those that are newer than this program.
+    // Calls of a single architecture, and calls that are newer than this program.
     if let Some(call) = after(SURE_ENTRIES) {
         return Some(Meaning::Entry(Syscall::named(call)));
     }
@@ -100,8 +100,8 @@ fn meaning(name: &str, old: bool) -> Option<Meaning> {
     }
 }
 
-/// Names whose meaning is otherwise unknown: ftrace's calls that the table lacks, which have both
-/// an entry and an exit.
+/// Resolves names without another meaning: ftrace's calls that the table lacks, which have both an
+/// entry and an exit.
 fn pairs<'a>(names: impl Iterator<Item = &'a str> + Clone, all: &mut [Option<Meaning>]) {
     let unknown = || {
         names
@@ -129,7 +129,7 @@ fn pairs<'a>(names: impl Iterator<Item = &'a str> + Clone, all: &mut [Option<Mea
     }
 }
 
-/// What the event class of that name is by the table of plain names.
+/// Meaning of an event class by the table of plain names.
 fn plain(name: &str) -> Option<Meaning> {
     let (subsystem, rest) = match name.split_once(':') {
         Some((subsystem, rest)) => (Some(subsystem), rest),
@@ -148,7 +148,7 @@ mod tests {
         Syscall::by_name(name).unwrap()
     }
 
-    /// What an event class is that stands alone.
+    /// Meaning of an event class without other classes in its stream class.
     fn alone(name: &str) -> Option<Meaning> {
         meanings([name].into_iter())[0]
     }
@@ -306,7 +306,7 @@ mod tests {
         ];
         let numbers = [Some(Meaning::RawEntry), None, Some(Meaning::RawExit), None];
         assert_eq!(meanings(both.into_iter()), numbers);
-        // Entries alone tell of no call.
+        // Entries alone do not show calls.
         assert_eq!(
             meanings(both.into_iter().take(2)),
             [Some(Meaning::RawEntry), Some(Meaning::Entry(call("read")))]

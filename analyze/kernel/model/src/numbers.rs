@@ -1,10 +1,10 @@
-//! Numbers of system calls, for tracers that give these only (`raw_syscalls`).
+//! Numbers of system calls, for tracers that record only numbers (`raw_syscalls`).
 
 use std::sync::Arc;
 
 use crate::syscall::{Abi, Syscall};
 
-/// System calls by number, of one machine.
+/// System calls of a machine by number.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers(Arc<Tables>);
 
@@ -15,12 +15,12 @@ struct Tables {
     abi: Abi,
 }
 
-/// Upper bound of call numbers: Linux has none above, but on MIPS, whose three tables begin at
-/// 4000, 5000 and 6000.
+/// Upper bound of call numbers. Linux has no greater numbers, except on MIPS, whose three tables
+/// begin at 4000, 5000 and 6000.
 const MOST: usize = 1024;
 const MOST_OF_MIPS: usize = 7000;
 
-/// Calls of 32-bit ARM alone, from 0x0f0000 on (`__ARM_NR_BASE`).
+/// Calls that only 32-bit ARM has, from 0x0f0000 on (`__ARM_NR_BASE`).
 const ARM_BASE: i64 = 0x0f_0000;
 const OF_ARM: [&str; 7] = [
     "",
@@ -36,7 +36,7 @@ const OF_ARM: [&str; 7] = [
 const X32: i64 = 0x4000_0000;
 
 impl Numbers {
-    /// The calls of a machine (as `uname -m` names it), or of its 32-bit programs. A number that
+    /// The calls of a machine (named as by `uname -m`), or of its 32-bit programs. A number that
     /// the table lacks becomes a call named after it: `syscall_463`.
     pub(crate) fn new(machine: Option<&str>, compat: bool) -> Numbers {
         let abi = Abi::of_machine(machine);

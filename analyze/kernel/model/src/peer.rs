@@ -1,32 +1,32 @@
-//! Whom a socket is connected to, as `connect` and `accept` tell it.
+//! Peers of sockets, as recorded by `connect` and `accept`.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::field::{Body, BytesField, IntField};
 use crate::finder::Finder;
 
-/// The other side of a connection.
+/// The remote end of a connection.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct Peer {
-    /// Its address family; see [`crate::family_name`].
+    /// Address family; see [`crate::family_name`].
     pub family: u16,
-    /// Its address, of families that have one of IP.
+    /// IP address, for families with IP addresses.
     pub address: Option<IpAddr>,
-    /// Its port; 0 where there is none.
+    /// Port; 0 without a port.
     pub port: u16,
 }
 
 impl Peer {
-    /// Its address and port, of families that have one of IP.
+    /// IP address and port, for families with IP addresses.
     pub fn socket_address(&self) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.address?, self.port))
     }
 }
 
 /// The fields that LTTng makes of a `struct sockaddr`: the family, the port, and the bytes of an
-/// address of IPv4 and of one of IPv6, of which those of other families have none.
+/// IPv4 and of an IPv6 address, both empty for other families.
 #[derive(Clone, Debug)]
 pub struct PeerField {
     family: IntField,
@@ -48,7 +48,7 @@ impl PeerField {
         })
     }
 
-    /// The peer. Tracers leave out addresses that they cannot read: then the family is 0.
+    /// The peer. Tracers omit addresses that they cannot read, and record the family 0.
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<Peer> {
         let family = u16::try_from(self.family.get(body)?).ok()?;
         if family == 0 {

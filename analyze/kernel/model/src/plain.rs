@@ -1,4 +1,4 @@
-//! The plain names: events that are one by one what their names say.
+//! Plain names: event names with a fixed meaning each.
 
 use crate::events::Edge;
 use crate::events::block::{BioStep, BlockStep, RequestStep};
@@ -11,8 +11,9 @@ use crate::events::uring::UringStep;
 use crate::events::work::WorkStep;
 use crate::meaning::Meaning;
 
-/// Names, the subsystems that perf and ftrace put before them, and meanings. Names that begin with
-/// the subsystem where the kernel's own do not (`irq_softirq_entry`) are those of lttng-modules.
+/// Names, the subsystems that perf and ftrace put in front of them, and meanings. Names that begin
+/// with the subsystem although the kernel's own do not (`irq_softirq_entry`) are those of
+/// lttng-modules.
 #[rustfmt::skip]
 pub(crate) static PLAIN: &[(&str, &[&str], Meaning)] = &[
     ("sched_switch", &["sched"], Meaning::Switch),

@@ -1,4 +1,4 @@
-//! What the event classes of recorded traces are to the model.
+//! Meanings of the event classes of recorded traces.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::meaning::Meaning;
 use crate::names::meanings;
 use crate::{Body, KernelEvent, KernelModel, StreamModel, Syscall, TaskState, Transport};
 
-/// The kernel trace of `tests/data` of that name.
+/// The kernel trace in `tests/data` with this name.
 fn recorded(name: &str) -> TraceSet {
     TraceSet::open(&[unpacked(name).join(name).join("kernel")]).expect("the trace can be opened")
 }
 
-/// Names of event classes, what they mean, and whether the fields were found.
+/// Names of event classes, their meanings, and whether the fields were found.
 fn classes(set: &TraceSet) -> Vec<(String, Option<Meaning>, bool)> {
     let model = KernelModel::new(set);
     let mut all = Vec::new();
@@ -75,7 +75,7 @@ fn every_event_class_of_a_recorded_trace_is_what_it_says() {
 #[test]
 fn every_event_of_perf_is_known() {
     let set = recorded("perf-mix");
-    // Not the event that perf only makes in order to learn of processes.
+    // Without the event that perf creates only to learn of processes.
     let classes: Vec<_> = classes(&set)
         .into_iter()
         .filter(|(name, ..)| !name.starts_with("dummy:"))
@@ -86,7 +86,7 @@ fn every_event_of_perf_is_known() {
     }
 }
 
-/// All integers of an event record by name, the last of each name; elements of arrays together.
+/// All integers of an event record by name, the last of each name; array elements joined.
 #[derive(Default)]
 struct Plain {
     ints: BTreeMap<String, i64>,
@@ -111,8 +111,7 @@ impl Visitor for Plain {
     }
 }
 
-/// Calls that for all event records that the model knows, with its fields as a plain walk finds
-/// them.
+/// Calls `see` for all modelled event records, with their fields as found by a plain walk.
 fn every_event(
     set: &TraceSet,
     mut see: impl FnMut(&StreamModel, usize, &Plain, &mut Body<'_, '_>),
@@ -229,7 +228,7 @@ fn arguments_are_found_by_name() {
     let mut seen = 0;
     every_event(&set, |model, class, plain, body| {
         let argument = |name| model.argument(layout, class, futex, name);
-        // Calls without a name might be any: their class has a place for it, too.
+        // Classes for calls without a name may contain any call, so they have the argument too.
         let Some(address) = argument("uaddr").filter(|_| !plain.ints.contains_key("id")) else {
             return;
         };

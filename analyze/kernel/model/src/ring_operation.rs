@@ -1,6 +1,6 @@
-//! What requests to io_uring do, by their codes.
+//! Operations of io_uring requests, by code.
 
-/// Names by code: those of `linux/io_uring.h` in small letters.
+/// Indexed by code; the names in `linux/io_uring.h` in lower case.
 const OPERATIONS: [&str; 63] = [
     "nop",
     "readv",
@@ -67,7 +67,7 @@ const OPERATIONS: [&str; 63] = [
     "pipe",
 ];
 
-/// What a request to io_uring does.
+/// Name of the operation of an io_uring request.
 pub fn ring_operation(code: u8) -> Option<&'static str> {
     OPERATIONS.get(usize::from(code)).copied()
 }

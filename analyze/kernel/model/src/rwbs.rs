@@ -1,10 +1,10 @@
-//! What a block request does: `rwbs`.
+//! Operations of block requests: `rwbs`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::field::{Body, IntField, TextField};
 
-/// What a block request does, as bits in the way of lttng-modules.
+/// Operation and flags of a block request, as bits in the encoding of lttng-modules.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -19,23 +19,23 @@ impl Rwbs {
     pub const READ: Rwbs = Rwbs(1 << 2);
     /// Reads ahead of need.
     pub const AHEAD: Rwbs = Rwbs(1 << 3);
-    /// Is a barrier (kernels before 2.6.37).
+    /// A barrier (kernels before 2.6.37).
     pub const BARRIER: Rwbs = Rwbs(1 << 4);
-    /// Somebody waits for it.
+    /// Synchronous: a thread waits for it.
     pub const SYNC: Rwbs = Rwbs(1 << 5);
-    /// Is about a file system's own data.
+    /// About a file system's metadata.
     pub const META: Rwbs = Rwbs(1 << 6);
-    /// Erases for good.
+    /// Erases securely.
     pub const SECURE: Rwbs = Rwbs(1 << 7);
-    /// Empties the device's cache.
+    /// Flushes the device's cache.
     pub const FLUSH: Rwbs = Rwbs(1 << 8);
-    /// Goes around the device's cache.
+    /// Bypasses the device's cache (forced unit access).
     pub const FUA: Rwbs = Rwbs(1 << 9);
-    /// Empties the device's cache before.
+    /// Flushes the device's cache first.
     pub const PREFLUSH: Rwbs = Rwbs(1 << 10);
 
-    /// From the letters of perf and ftrace. An F before the operation is a flush before it, one
-    /// behind it goes around the cache.
+    /// Parses the letters of perf and ftrace. An F before the operation is a flush before it; an F
+    /// after the operation bypasses the cache.
     pub fn from_letters(letters: &[u8]) -> Rwbs {
         let mut bits = 0;
         let mut has_operation = false;
@@ -68,22 +68,22 @@ impl Rwbs {
         Rwbs(bits)
     }
 
-    /// True if it has all of those.
+    /// True if all of `flags` are set.
     pub fn has(self, flags: Rwbs) -> bool {
         self.0 & flags.0 == flags.0
     }
 
-    /// True if it reads.
+    /// True if the request reads.
     pub fn is_read(self) -> bool {
         self.has(Rwbs::READ)
     }
 
-    /// True if it writes.
+    /// True if the request writes.
     pub fn is_write(self) -> bool {
         self.has(Rwbs::WRITE)
     }
 
-    /// In the letters of perf and ftrace.
+    /// The letters that perf and ftrace use.
     pub fn letters(self) -> String {
         let all = [
             (Rwbs::PREFLUSH, 'F'),
@@ -111,7 +111,7 @@ impl Rwbs {
     }
 }
 
-/// A field with what a request does: bits (lttng-modules) or letters (perf, ftrace).
+/// A field with the operation of a request: bits (lttng-modules) or letters (perf, ftrace).
 #[derive(Clone, Debug)]
 pub enum RwbsField {
     /// Bits.
@@ -121,7 +121,7 @@ pub enum RwbsField {
 }
 
 impl RwbsField {
-    /// What the request does.
+    /// Operation and flags of the request.
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<Rwbs> {
         match self {
             RwbsField::Bits(field) => field.get(body).map(|bits| Rwbs(bits as u16)),

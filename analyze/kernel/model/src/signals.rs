@@ -1,6 +1,6 @@
 //! Names of signals.
 
-/// By number from 1, as on x86 and ARM.
+/// Indexed by number minus one, as on x86 and ARM.
 const NAMES: [&str; 31] = [
     "SIGHUP",
     "SIGINT",
@@ -35,7 +35,7 @@ const NAMES: [&str; 31] = [
     "SIGSYS",
 ];
 
-/// Name of a signal; `None` for those of real time (from 32) and what is none.
+/// Name of a signal; `None` for real-time signals (from 32 on) and for numbers of no signal.
 pub fn signal_name(signal: i64) -> Option<&'static str> {
     NAMES
         .get(usize::try_from(signal.checked_sub(1)?).ok()?)

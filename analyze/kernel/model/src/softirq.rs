@@ -1,6 +1,6 @@
 //! Softirqs by their vectors.
 
-/// Names by vector, as in `/proc/softirqs`.
+/// Indexed by vector; names as in `/proc/softirqs`.
 pub const SOFTIRQS: [&str; 10] = [
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];

@@ -1,4 +1,4 @@
-//! How a trace numbers the states of threads (`prev_state`).
+//! Encodings of thread states (`prev_state`).
 //!
 //! | kernel | what it records | source (include/trace/events/sched.h) |
 //! |---|---|---|
@@ -7,11 +7,11 @@
 //! | 4.14.64 to 4.14.101, 4.15 to 4.19.8 | 1 << place; preempted: TASK_REPORT_MAX | 3f5fe9fef5b2 |
 //! | 4.14.102, 4.19.9, 4.20 and later | 1 << (place - 1); preempted: TASK_REPORT_MAX | 3054426dc68e |
 //!
-//! perf and ftrace show what the kernel records. lttng-modules computes it: `task->state` on every
-//! kernel up to 2.9.14 and 2.10.11, the last row since 2.9.15, 2.10.12 and 2.11.0 on kernels from
-//! 4.14 on (its commit 27e6eda75df9). Vendors backport commits to older kernels, and pre-releases
-//! of tracers carry the numbers of releases, so uncertain cases are decided by the recorded states
-//! ([`StateNumbers::of`]).
+//! perf and ftrace show the values that the kernel records. lttng-modules computes the value:
+//! `task->state` on every kernel up to 2.9.14 and 2.10.11, the last row since 2.9.15, 2.10.12 and
+//! 2.11.0 on kernels from 4.14 on (its commit 27e6eda75df9). Vendors backport commits to older
+//! kernels, and pre-releases of tracers carry the numbers of releases, so uncertain cases are
+//! decided by the recorded states ([`StateNumbers::of`]).
 
 use tracebraid_ctf::schema::{EnvValue, TraceClass};
 
@@ -29,8 +29,8 @@ pub enum StateNumbers {
     Raw(RawStates),
 }
 
-/// The bits of `task->state` that differ between kernels (include/linux/sched.h). 0 stands for
-/// what a kernel does not have.
+/// The bits of `task->state` that differ between kernels (include/linux/sched.h). 0 stands for a
+/// state that a kernel does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawStates {
     /// TASK_DEAD.
@@ -45,7 +45,7 @@ pub struct RawStates {
     pub(crate) preempted: i64,
 }
 
-/// With the release from which on they hold.
+/// With the first release in which each applies.
 const ERAS: [((u32, u32), RawStates); 7] = [
     ((0, 0), raw(0x40, 0, 0, 0, 0x200)),
     // f2530dc71cf0: TASK_PARKED.
@@ -76,7 +76,7 @@ impl RawStates {
     /// The bits from 4.14 to 5.14, the last release for which a tracer is known to record them.
     pub(crate) const LATEST: RawStates = ERAS[4].1;
 
-    /// By the release of the kernel.
+    /// The bits for a release of the kernel.
     pub(crate) fn of(release: (u32, u32)) -> RawStates {
         let era = ERAS.iter().rev().find(|(since, _)| *since <= release);
         era.map_or(RawStates::LATEST, |era| era.1)
@@ -86,17 +86,17 @@ impl RawStates {
 /// Evidence in some states of a trace for their encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
-    /// Number of times the idle thread, which is always runnable, leaves a CPU with 1 ...
+    /// Number of times the idle thread, which is always runnable, leaves a CPU with state 1.
     idle_is_one: u32,
-    /// ... and whether with 0.
+    /// The idle thread left a CPU with state 0.
     idle_is_zero: bool,
-    /// A number that is not a bit: the index of a letter.
+    /// A number that is not a single bit: the index of a letter.
     place: bool,
     /// 0x100 alone, which no switched thread has in `task->state`.
     report_top: bool,
-    /// A state with a bit that says how the thread may be woken, of 4.14 or later.
+    /// A state with a bit for how the thread may be woken, of 4.14 or later.
     raw: bool,
-    /// As above, before 4.14.
+    /// A state with a bit for how the thread may be woken, before 4.14.
     old_raw: bool,
     /// TASK_STATE_MAX of 4.8 or later.
     raw_top: bool,
@@ -123,7 +123,7 @@ impl Evidence {
         self.idle_is_one > 0 && !self.idle_is_zero
     }
 
-    /// True if the evidence leaves one encoding.
+    /// True if the evidence leaves a single encoding.
     pub(crate) fn is_enough(&self) -> bool {
         let is_shifted = self.is_shifted() && self.idle_is_one > 16;
         is_shifted
@@ -134,12 +134,12 @@ impl Evidence {
     }
 }
 
-/// Tracer and kernel, by the trace's environment.
+/// Tracer and kernel, from the trace's environment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     release: Option<(u32, u32, u32)>,
     lttng: Option<(i128, i128, i128)>,
-    /// True for tracers that show what the kernel records.
+    /// True for tracers that show the values that the kernel records.
     is_kernels_own: bool,
 }
 
@@ -243,12 +243,12 @@ impl Evidence {
     }
 }
 
-/// The release of the kernel: LTTng's name, perf's name.
+/// The release of the kernel, under the key of LTTng or of perf.
 pub(crate) fn release_of(class: &TraceClass) -> Option<&str> {
     class.env_str("kernel_release").or(class.env_str("release"))
 }
 
-/// The first numbers of a release of the kernel; the third is 0 where there is none.
+/// The first three numbers of a kernel release; the third is 0 if it is missing.
 pub(crate) fn release_numbers(release: &str) -> Option<(u32, u32, u32)> {
     let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
     let mut number = || numbers.next()?.parse().ok();
@@ -270,7 +270,7 @@ mod tests {
 
     const LATEST: StateNumbers = StateNumbers::Raw(RawStates::LATEST);
 
-    /// A trace's environment: tracer, its version, the kernel's release.
+    /// A trace's environment: tracer, its version, and the kernel's release.
     fn class(tracer: &str, version: Option<[i128; 3]>, release: Option<&str>) -> TraceClass {
         let mut class = empty();
         let mut set =
@@ -385,7 +385,7 @@ mod tests {
             numbers(&fixed, &[1, 1], &[2, 4, 0x100]),
             StateNumbers::Shifted
         );
-        // Nothing but the states.
+        // Only the states are known.
         let nothing = empty();
         assert_eq!(
             numbers(&nothing, &[1, 1], &[2, 4, 0x100]),

@@ -17,18 +17,18 @@ const SWITCHES: usize = 1 << 14;
 const PACKETS: usize = 8;
 /// Maximum number of streams read.
 const STREAMS: usize = 32;
-/// Switches read at a time: the evidence may be enough soon.
+/// Switches read at a time: few, since the evidence may soon be enough.
 const BATCH: usize = 256;
 
 /// Fields of a switch with the thread that leaves and its state.
 struct SwitchFields {
     prev_tid: IntField,
     state: IntField,
-    /// The thread is named as the kernel names it, not as LTTng does.
+    /// The thread is in the kernel's field `prev_pid`, not in LTTng's `prev_tid`.
     has_kernels_names: bool,
 }
 
-/// Encoding of the thread states of a trace. For uncertain traces the first packets of streams are
+/// Encoding of the thread states of a trace. For uncertain traces, the first packets of streams are
 /// read until the evidence is enough.
 pub(crate) fn state_numbers(trace: &Trace) -> StateNumbers {
     let layouts = trace.layout.streams.iter();

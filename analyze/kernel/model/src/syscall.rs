@@ -1,4 +1,4 @@
-//! System calls: every one of Linux, and whatever else traces name, as a compact number.
+//! System calls as compact numbers: all of Linux, and others that traces name.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,10 +11,10 @@ use crate::calls::{CALLS, Call};
 use crate::category::{CATEGORIES, Category, IoClass};
 use crate::met_calls;
 
-/// A system call. Those that do something to files come first, in the order of their table; then
-/// all, by name; then those that only traces name. Numbers of the former are stable within a
-/// version of the program, numbers of the latter as long as it runs. The order of calls does not
-/// depend on which traces were opened before.
+/// A system call. Calls with an effect on files come first, in the order of their table; then all
+/// calls by name; then calls that only traces name. Numbers of the former two are stable within a
+/// version of the program, numbers of the last while the program runs. The order of calls does not
+/// depend on the traces that were opened before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Syscall(pub u16);
 
@@ -35,14 +35,14 @@ impl PartialOrd for Syscall {
     }
 }
 
-/// Which table of numbers a machine uses.
+/// Table of system call numbers of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abi {
     /// x86-64.
     X86_64,
     /// i386, and 32-bit programs on x86-64.
     I386,
-    /// AArch64, RISC-V, LoongArch and whatever else uses the generic table.
+    /// AArch64, RISC-V, LoongArch and other machines with the generic table.
     Generic,
     /// 32-bit ARM (EABI), and 32-bit programs on AArch64.
     Arm,
@@ -51,7 +51,7 @@ pub enum Abi {
 }
 
 impl Abi {
-    /// By the name of the machine as `uname -m` gives it; x86-64 where there is none.
+    /// Table for the name of a machine as in `uname -m`; x86-64 without a name.
     pub fn of_machine(machine: Option<&str>) -> Abi {
         let is = |prefixes: &[&str]| {
             machine.is_some_and(|machine| prefixes.iter().any(|prefix| machine.starts_with(prefix)))
@@ -69,7 +69,7 @@ impl Abi {
         }
     }
 
-    /// That of its 32-bit programs.
+    /// Table of the machine's 32-bit programs.
     pub fn compat(self) -> Abi {
         match self {
             Abi::X86_64 | Abi::I386 => Abi::I386,
@@ -79,7 +79,7 @@ impl Abi {
     }
 }
 
-/// What is known of each call, by number.
+/// Table row and category of a call.
 struct Known {
     row: &'static Call,
     category: Category,
@@ -101,50 +101,50 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     of_files.chain(CALLS).map(known).collect()
 });
 
-/// Numbers of all calls are below this one.
+/// Upper bound of the numbers of calls.
 const MOST: usize = 0x8000;
 
-/// Prefixes that architectures and tracers put on names of common calls.
+/// Prefixes that architectures and tracers add to names of common calls.
 const PREFIXES: [&str; 10] = [
     "arm_", "arm64_", "ppc_", "riscv_", "s390_", "s390x_", "sparc_", "sys32_", "old_", "_",
 ];
 
-/// The category of a call that only traces name: that of the common call with that name.
+/// The category of a call that only traces name: that of the common call with this name.
 fn category_of_met(name: &str) -> Category {
     let common = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
     let common = common.and_then(Syscall::of_table);
     common.map_or(Category::System, Syscall::category)
 }
 
-/// How many numbers the table has.
+/// Number of calls in the table.
 static KNOWN_CALLS: LazyLock<usize> = LazyLock::new(|| KNOWN.len());
 
 static BY_NAME: LazyLock<HashMap<&str, Syscall>> = LazyLock::new(|| {
     let names = KNOWN.iter().map(|known| known.row.0).enumerate();
-    // Where a name occurs twice the first counts.
+    // If a name occurs twice, the first number applies.
     let names = names.rev().map(|(at, name)| (name, Syscall(at as u16)));
     names.collect()
 });
 
-/// What the arguments are called that are descriptors.
+/// Names of arguments that are descriptors.
 const DESCRIPTORS: [&str; 5] = ["fd", "in_fd", "fd_in", "fdin", "oldfd"];
 
 impl Syscall {
-    /// A system call of which neither a name nor a number is known.
+    /// A system call whose name and number are unknown.
     pub const OTHER: Syscall = Syscall(u16::MAX);
 
-    /// By the name of the kernel's function, without prefix: `newstat`, not `stat`. Of the table,
-    /// or of a trace that was opened.
+    /// The call with this name of the kernel's function, without prefix: `newstat`, not `stat`.
+    /// Includes calls named by traces that were opened.
     pub fn by_name(name: &str) -> Option<Syscall> {
         Syscall::of_table(name).or_else(|| Syscall::met_at(met_calls::by_name(name)?))
     }
 
-    /// By that name, of the table.
+    /// The call with this name in the table.
     pub(crate) fn of_table(name: &str) -> Option<Syscall> {
         BY_NAME.get(name).copied()
     }
 
-    /// By any name: every name in a trace is a call.
+    /// The call with any name: every name in a trace is a call.
     pub(crate) fn named(name: &str) -> Syscall {
         Syscall::of_table(name).unwrap_or_else(|| {
             let most = MOST - KNOWN.len();
@@ -153,18 +153,18 @@ impl Syscall {
         })
     }
 
-    /// The call whose name only traces have, and which is at that place among these.
+    /// The call at an index in the list of names that only traces have.
     fn met_at(place: usize) -> Option<Syscall> {
         let number = u16::try_from(*KNOWN_CALLS + place);
         number.ok().map(Syscall)
     }
 
-    /// Its place among those whose names only traces have.
+    /// Index in the list of names that only traces have.
     fn place_met(self) -> Option<usize> {
         usize::from(self.0).checked_sub(*KNOWN_CALLS)
     }
 
-    /// By its number; not fast.
+    /// The call with this number; slow.
     pub fn by_number(abi: Abi, number: i64) -> Option<Syscall> {
         let has = |row: &Call| {
             row.1
@@ -176,49 +176,49 @@ impl Syscall {
             .and_then(|at| Syscall::of_table(CALLS.get(at)?.0))
     }
 
-    /// How many numbers there are; all of them are below that. It grows as traces are opened.
+    /// Upper bound of all numbers. Grows as traces are opened.
     pub fn count() -> u16 {
         (KNOWN.len() + met_calls::count()) as u16
     }
 
-    /// All of the table, each once, in the order of numbers.
+    /// All calls of the table, each once, in the order of numbers.
     pub(crate) fn table() -> impl Iterator<Item = Syscall> {
         (0..KNOWN.len() as u16)
             .map(Syscall)
             .filter(|call| Syscall::of_table(call.name()) == Some(*call))
     }
 
-    /// All of the table and of the traces that were opened, each once.
+    /// All calls of the table and of the traces that were opened, each once.
     pub fn all() -> impl Iterator<Item = Syscall> {
         Syscall::table().chain((KNOWN.len() as u16..Syscall::count()).map(Syscall))
     }
 
-    /// Its number, if the machine has it.
+    /// Number of the call, if the machine has it.
     pub fn number(self, abi: Abi) -> Option<u16> {
         let known = KNOWN.get(usize::from(self.0))?;
         u16::try_from(*known.row.1.get(abi as usize)?).ok()
     }
 
-    /// What it does to files; `None` if nothing.
+    /// Effect on files; `None` without an effect.
     #[inline(always)]
     pub fn spec(self) -> Option<&'static SyscallSpec> {
         TABLE.get(usize::from(self.0))
     }
 
-    /// How many arguments its [`Action`] takes.
+    /// Number of arguments of its [`Action`].
     #[inline(always)]
     pub fn arguments(self) -> usize {
         self.spec().map_or(0, |spec| spec.arguments.len())
     }
 
-    /// Which of the arguments of its [`Action`] is the descriptor that it is about; of two, that
-    /// which it reads from or copies.
+    /// Index of the descriptor among the arguments of its [`Action`]; of two descriptors, the
+    /// source.
     pub fn descriptor(self) -> Option<usize> {
         let mut arguments = self.spec()?.arguments.iter();
         arguments.position(|(names, _)| names.iter().any(|name| DESCRIPTORS.contains(name)))
     }
 
-    /// Its name: that of the kernel's function, without prefix.
+    /// Name of the kernel's function, without prefix.
     pub fn name(self) -> &'static str {
         match self.spec() {
             Some(spec) => spec.name,
@@ -232,7 +232,7 @@ impl Syscall {
         }
     }
 
-    /// Its name as programs and manuals have it: `stat` for `newstat`.
+    /// Name in programs and manuals: `stat` for `newstat`.
     pub fn user_name(self) -> &'static str {
         match self.name() {
             "newstat" => "stat",
@@ -251,13 +251,13 @@ impl Syscall {
         }
     }
 
-    /// What it does to files.
+    /// Effect on files.
     #[inline(always)]
     pub fn action(self) -> Action {
         self.spec().map_or(Action::Other, |spec| spec.action)
     }
 
-    /// What it is about; [`Category::System`] for a call that is not known.
+    /// Subject of the call; [`Category::System`] for an unknown call.
     #[inline]
     pub fn category(self) -> Category {
         match KNOWN.get(usize::from(self.0)) {
@@ -269,12 +269,12 @@ impl Syscall {
         }
     }
 
-    /// Which of the classes of I/O latency it is of.
+    /// Class of I/O latency, if the call has one.
     pub fn io_class(self) -> Option<IoClass> {
         IoClass::of(self.action(), self.category())
     }
 
-    /// Names of its arguments in order, each with the names that tracers give it.
+    /// Names of the arguments in order, each with its alternative names.
     pub fn argument_names(self) -> impl Iterator<Item = impl Iterator<Item = &'static str>> {
         let row = KNOWN
             .get(usize::from(self.0))
@@ -282,7 +282,7 @@ impl Syscall {
         row.split_whitespace().map(|names| names.split('|'))
     }
 
-    /// The place of the argument of that name, and all its names.
+    /// Index of an argument by any of its names, and all its names.
     pub(crate) fn argument(self, name: &str) -> Option<(usize, Vec<&'static str>)> {
         let mut all = self.argument_names().map(|names| names.collect::<Vec<_>>());
         let at = all.position(|names| names.contains(&name))?;
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(argument("clone", "flags"), Some(0));
         assert_eq!(argument("poll", "timeout_msecs"), Some(2));
         assert_eq!(argument("read", "nothing"), None);
-        // The table of files agrees.
+        // The table of calls on files agrees.
         for spec in TABLE {
             for (names, at) in spec.arguments {
                 let call = Syscall::by_name(spec.name).unwrap();

@@ -1,4 +1,4 @@
-//! Why a thread left its CPU: `prev_state` of `sched_switch`.
+//! States in which threads leave their CPUs: `prev_state` of `sched_switch`.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,33 +9,33 @@ use crate::state_numbers::{RawStates, StateNumbers};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
-    /// Runnable: the thread gave way or was preempted. Kernels before 3.2, and those without
-    /// CONFIG_PREEMPT before 4.4, do not distinguish these; others mark preemption.
+    /// Runnable: the thread yielded or was preempted. Kernels before 3.2, and those without
+    /// CONFIG_PREEMPT before 4.4, do not distinguish these cases; others mark preemption.
     Runnable,
-    /// It could have run on, and was preempted.
+    /// Runnable, and preempted.
     Preempted,
-    /// It waits; a signal wakes it.
+    /// Waiting; a signal wakes it.
     Sleeping,
-    /// It waits, for a disk mostly; signals do not wake it, or only fatal ones.
+    /// Waiting, mostly for a disk; signals do not wake it, or only fatal ones.
     DiskSleep,
     /// Stopped by a signal.
     Stopped,
     /// Stopped by a tracer.
     Traced,
-    /// It ends, nobody waits for it.
+    /// Ending, with no parent that waits for it.
     Dead,
-    /// It ends, its parent has yet to learn that.
+    /// Ended; its parent has not collected its status yet.
     Zombie,
-    /// A kernel thread that is put aside.
+    /// A parked kernel thread.
     Parked,
-    /// A kernel thread that waits without being load.
+    /// A kernel thread that waits without counting as load.
     Idle,
-    /// None of these.
+    /// Another state.
     Other,
 }
 
 impl TaskState {
-    /// All, in the order of reports.
+    /// All states, in the order of reports.
     pub const ALL: [TaskState; 11] = [
         TaskState::Runnable,
         TaskState::Preempted,
@@ -50,7 +50,7 @@ impl TaskState {
         TaskState::Other,
     ];
 
-    /// From the number in a trace.
+    /// State for the number in a trace.
     #[inline]
     pub fn new(state: i64, numbers: StateNumbers) -> TaskState {
         match numbers {
@@ -61,8 +61,8 @@ impl TaskState {
         }
     }
 
-    /// A bit for each letter of `ps`, preemption (TASK_REPORT_MAX) above all. Numbers outside of
-    /// this encoding come from a trace whose other states did not show its encoding.
+    /// A bit for each letter of `ps`, and preemption (TASK_REPORT_MAX) as the highest bit. Numbers
+    /// outside of this encoding come from a trace whose other states did not show its encoding.
     fn of_report(state: i64) -> TaskState {
         match state {
             0..=0xff if state.count_ones() < 2 => {
@@ -74,7 +74,8 @@ impl TaskState {
         }
     }
 
-    /// As above, shifted left by one. 0x100 is both preemption and `I`: see [`StateField`].
+    /// Like [`TaskState::of_report`], shifted left by one. 0x100 is both preemption and `I`: see
+    /// [`StateField`].
     fn of_shifted(state: i64) -> TaskState {
         match state {
             0 => TaskState::Runnable,
@@ -109,7 +110,7 @@ impl TaskState {
         let has = |bit: i64| state & bit != 0;
         match state {
             0 => TaskState::Runnable,
-            // The bit moves upwards with each state that is added, and vendors add some earlier.
+            // The bit moves up with each state that is added, and vendors add some states earlier.
             _ if raw.preempted != 0 && state >= raw.preempted && state.count_ones() == 1 => {
                 TaskState::Preempted
             }
@@ -128,7 +129,7 @@ impl TaskState {
         }
     }
 
-    /// True if it could have run on.
+    /// True if the thread could have continued.
     pub fn is_runnable(self) -> bool {
         matches!(self, TaskState::Runnable | TaskState::Preempted)
     }
@@ -138,7 +139,7 @@ impl TaskState {
         matches!(self, TaskState::Dead | TaskState::Zombie)
     }
 
-    /// Letters as of `ps`; `R+` for one that was preempted.
+    /// Letters as in `ps`; `R+` if preempted.
     pub fn letters(self) -> &'static str {
         match self {
             TaskState::Runnable => "R",
@@ -155,7 +156,7 @@ impl TaskState {
         }
     }
 
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             TaskState::Runnable => "runnable",
@@ -178,7 +179,7 @@ impl TaskState {
 pub struct StateField {
     field: IntField,
     numbers: StateNumbers,
-    /// Name of the thread, where its state depends on it.
+    /// Name of the thread, if its state depends on it.
     name: Option<TextField>,
 }
 
@@ -196,7 +197,7 @@ impl StateField {
         }
     }
 
-    /// The state.
+    /// The decoded state.
     #[inline]
     pub fn get(&self, body: &mut Body<'_, '_>) -> Option<TaskState> {
         let state = self.field.get(body)?;
@@ -206,8 +207,9 @@ impl StateField {
         Some(TaskState::new(state, self.numbers))
     }
 
-    /// Preempted or idle: one number in [`StateNumbers::Shifted`]. In Linux 4.14 to 4.19 the
-    /// threads that wait without being load (TASK_IDLE) are workqueue workers and RCU threads.
+    /// Preempted or idle: the same number in [`StateNumbers::Shifted`]. In Linux 4.14 to 4.19, the
+    /// threads that wait without counting as load (TASK_IDLE) are workqueue workers and RCU
+    /// threads.
     #[cold]
     fn shifted_top(name: &TextField, body: &mut Body<'_, '_>) -> TaskState {
         let name = name.bytes(body).unwrap_or_default();

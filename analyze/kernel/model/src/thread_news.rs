@@ -1,46 +1,46 @@
-//! What event classes tell of threads, for readers that see all event records of a trace.
+//! Facts about threads in event classes, for readers that see all event records of a trace.
 
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
 use tracebraid_ctf::schema::Scope;
 
-/// The name of the event of a switch, as kernel tracers other than perf write it.
+/// Name of the switch event in kernel tracers other than perf.
 const SWITCH: &str = "sched_switch";
 
-/// What an event class tells of threads.
+/// Fact about threads in the records of an event class.
 #[derive(Debug)]
 pub enum ThreadNews {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// A CPU goes from one thread to another.
+    /// A CPU switches from one thread to another.
     Switch {
-        /// Who ran, and who runs.
+        /// Ids of the previous and the next thread.
         tids: [FieldRef; 2],
-        /// Their names.
+        /// Names of both threads.
         names: [Option<FieldRef>; 2],
     },
-    /// There is a thread.
+    /// A thread exists.
     Thread {
-        /// Its id.
+        /// Id of the thread.
         tid: FieldRef,
-        /// Its process.
+        /// Process of the thread.
         pid: Option<FieldRef>,
-        /// Its name.
+        /// Name of the thread.
         name: Option<FieldRef>,
     },
 }
 
-/// The name of an event class without its subsystem, which perf puts before it.
+/// The name of an event class without the subsystem that perf puts in front of it.
 fn without_subsystem(name: &str) -> &str {
     name.strip_prefix("sched:").unwrap_or(name)
 }
 
-/// True for the name of the events at which CPUs go from one thread to another.
+/// True for names of switch events.
 pub fn is_switch(name: &str) -> bool {
     without_subsystem(name) == SWITCH
 }
 
 impl ThreadNews {
-    /// Of an event class of a stream.
+    /// The fact in the records of an event class.
     pub fn of(stream: &StreamLayout, event: usize) -> ThreadNews {
         let name = stream.events.get(event).map_or("", |event| &event.name);
         let field = |name: &str| stream.field(event, Scope::Payload, &[name]);

@@ -1,4 +1,4 @@
-//! How a trace numbers what its events name by numbers.
+//! Numberings that differ between traces.
 
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::Trace;
@@ -8,17 +8,17 @@ use crate::numbers::Numbers;
 use crate::state_numbers::{StateNumbers, release_numbers, release_of};
 use crate::state_sample::state_numbers;
 
-/// How a trace numbers system calls, states of threads and reasons of drops, by its environment.
+/// Numbering of system calls, thread states and drop reasons in a trace, from its environment.
 #[derive(Debug)]
 pub(crate) struct TraceNumbers {
     pub(crate) calls: Numbers,
-    /// Those of its 32-bit programs.
+    /// System calls of 32-bit programs.
     pub(crate) compat_calls: Numbers,
     pub(crate) states: StateNumbers,
     /// See [`DropReason`].
     pub(crate) no_drop_reason: i64,
-    /// Priorities of `sched_wakeup` count as in the kernel though others do not: lttng-modules 2.1
-    /// does so, 2.8 no longer.
+    /// Priorities of `sched_wakeup` are on the kernel's scale though others are not, as in
+    /// lttng-modules 2.1 but not 2.8.
     pub(crate) plain_wakeups: bool,
 }
 

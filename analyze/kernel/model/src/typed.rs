@@ -1,4 +1,4 @@
-//! Typed events: what an event class of a known meaning tells, with the ways to its fields.
+//! Typed events from event classes with a known meaning, with the positions of their fields.
 
 use crate::action::{Action, Argument, SyscallSpec};
 use crate::event::KernelEvent;
@@ -23,7 +23,7 @@ use crate::syscall::Syscall;
 use crate::trace_numbers::TraceNumbers;
 
 impl Finder<'_> {
-    /// What the event tells; `None` without the fields that it would take.
+    /// The typed event; `None` if required fields are missing.
     pub(crate) fn event(&self, meaning: Meaning, numbers: &TraceNumbers) -> Option<KernelEvent> {
         use KernelEvent as E;
         use Meaning as M;
@@ -88,7 +88,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Threads and processes, and the state dump.
+    /// Events of threads and processes, and of the state dump.
     fn thread_or_state(&self, meaning: Meaning) -> Option<KernelEvent> {
         Some(match meaning {
             Meaning::Fork => KernelEvent::Fork(self.fork()?),
@@ -125,7 +125,7 @@ impl Finder<'_> {
         })
     }
 
-    /// System calls.
+    /// Events of system calls.
     fn call(&self, meaning: Meaning, numbers: &TraceNumbers) -> Option<KernelEvent> {
         let calls = |compat| match compat {
             false => &numbers.calls,
@@ -239,7 +239,7 @@ impl Finder<'_> {
     }
 
     fn exit(&self, which: Option<Which>) -> Option<SyscallExit> {
-        // Few calls give more than a number: do not look for it in all others' exits.
+        // Few calls return more than a number: exits of all others are not searched for more.
         let can = |actions: &[Action]| match which {
             Some(Which::Fixed(call)) => actions.contains(&call.action()),
             _ => true,

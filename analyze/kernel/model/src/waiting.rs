@@ -1,13 +1,13 @@
-//! System calls in which threads without work wait for some.
+//! System calls in which idle threads wait for work.
 
 use std::sync::LazyLock;
 
 use crate::syscall::Syscall;
 
-/// Calls that end when something comes, however long that takes: any of several descriptors, a
-/// time, a futex, a signal, a child, a message, a connection. Reading is among them where the call
-/// does not tell a file from a socket, a pipe or a terminal; not where there must be a file, as
-/// with `pread64`.
+/// Calls that end when an event occurs, however long that takes: one of several descriptors, a
+/// time, a futex, a signal, a child, a message, a connection. Reading counts if the call does not
+/// distinguish a file from a socket, a pipe or a terminal; it does not count if it requires a file,
+/// as `pread64` does.
 const WAITING: &str = "poll ppoll ppoll_time32 ppoll_time64 select old_select pselect6 pselect6_time32 pselect6_time64 epoll_wait
      epoll_wait_old epoll_pwait epoll_pwait2 io_getevents io_getevents_time32 io_pgetevents io_pgetevents_time32
      io_pgetevents_time64 io_uring_enter nanosleep nanosleep_time32 clock_nanosleep clock_nanosleep_time32
@@ -17,9 +17,9 @@ const WAITING: &str = "poll ppoll ppoll_time32 ppoll_time64 select old_select ps
      semop semtimedop semtimedop_time32 semtimedop_time64 mq_timedreceive mq_timedreceive_time32
      mq_timedreceive_time64 ipc socketcall";
 
-/// By number.
+/// Indexed by number.
 static BY_NUMBER: LazyLock<Vec<bool>> = LazyLock::new(|| {
-    // A call with two descriptors counts for the lower one, as everywhere.
+    // A call with two numbers counts under the lower one, as everywhere.
     let calls = WAITING.split_whitespace().filter_map(Syscall::of_table);
     let mut waits = Vec::new();
     for call in calls {
@@ -31,7 +31,8 @@ static BY_NUMBER: LazyLock<Vec<bool>> = LazyLock::new(|| {
 });
 
 impl Syscall {
-    /// True if threads without work wait for some in this call, so that a long one tells nothing.
+    /// True if idle threads wait for work in this call, so that a long duration has no
+    /// significance.
     pub fn waits_for_work(self) -> bool {
         BY_NUMBER
             .get(usize::from(self.0))

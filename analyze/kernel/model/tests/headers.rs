@@ -1,4 +1,4 @@
-//! The numbers of system calls are those of the kernel's headers, where these are installed.
+//! The numbers of system calls equal those of the kernel's headers, if these are installed.
 #![allow(missing_docs)]
 
 use std::collections::BTreeMap;
@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use tracebraid_kernel_model::{Abi, Syscall};
 use tracebraid_testkit::skip::skipped;
 
-/// `#define __NR_name number` of a header. The generic one calls numbers that mean one thing on
-/// machines of 64 bits and another on those of 32 `__NR3264_name`.
+/// `#define __NR_name number` in a header. The generic header uses `__NR3264_name` for numbers
+/// whose meaning differs between 64-bit and 32-bit machines.
 fn numbers(path: &str) -> Option<BTreeMap<String, i64>> {
     let Ok(text) = std::fs::read_to_string(path) else {
         skipped(format_args!(
-            "{path} is not there; nobody compares the numbers of system calls with it"
+            "{path} does not exist; the numbers of system calls are not compared with it"
         ));
         return None;
     };
@@ -33,7 +33,7 @@ fn compare(path: &str, abi: Abi, least: usize, is_other: impl Fn(&str) -> bool) 
     let Some(numbers) = numbers(path) else { return };
     let mut compared = 0;
     for (name, number) in &numbers {
-        // Ends and bases of the table, and calls that this machine has not.
+        // Ends and bases of the table, and calls that this machine does not have.
         if name.ends_with("syscalls") || name.starts_with("arch_specific") || is_other(name) {
             continue;
         }
@@ -81,7 +81,7 @@ fn i386() {
 
 #[test]
 fn generic() {
-    // Those of machines of 32 bits, whose times have 64.
+    // Those of 32-bit machines with 64-bit times.
     let is_other =
         |name: &str| name.contains("time64") || name.ends_with("64") && name.starts_with("clock_");
     compare(

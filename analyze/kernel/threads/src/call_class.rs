@@ -1,9 +1,9 @@
-//! Classes of system calls, as far as waiting is concerned.
+//! Classes of system calls with regard to waiting.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, CallRole, Category, Syscall};
 
-/// Class of a system call.
+/// Class of a system call with regard to waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallClass {
     /// Waits at a futex, or wakes the threads that do.
@@ -34,7 +34,7 @@ pub enum CallClass {
     Copy,
     /// Waits until data is on its medium.
     Sync,
-    /// Closes a descriptor: the kernel does most of that on the way back to the program.
+    /// Closes a descriptor: the kernel does most of the work on return to user space.
     Close,
     /// Submits requests to an io_uring, and waits for them.
     Ring,
@@ -69,8 +69,8 @@ impl CallClass {
         }
     }
 
-    /// Position of the descriptor in the arguments of the call's [`Action`]; of a copy, the
-    /// descriptor that is written to. `None` for calls whose argument is something else.
+    /// Index of the descriptor in the arguments of the call's [`Action`]; for a copy, of the
+    /// descriptor that is written. `None` for calls whose argument is not a descriptor.
     #[inline(always)]
     pub fn descriptor(self) -> Option<usize> {
         use CallClass::*;
@@ -81,25 +81,25 @@ impl CallClass {
         }
     }
 
-    /// True if a thread in the call that wakes another one does so by the network.
+    /// True if a thread in this call wakes other threads over the network.
     pub fn is_network(self) -> bool {
         use CallClass::*;
         matches!(self, Connect | Accept | Send | Receive)
     }
 
-    /// True if the end of a child may be what the call waits for.
+    /// True if the call may wait for the end of a child.
     pub fn awaits_child(self) -> bool {
         matches!(self, CallClass::AwaitChild | CallClass::AwaitSignal)
     }
 
-    /// True if the call waits for any of several events: its thread may work on several tasks at
+    /// True if the call waits for any of several events, so its thread may work on several tasks at
     /// once.
     pub fn awaits_any(self) -> bool {
         matches!(self, CallClass::Poll | CallClass::Ring)
     }
 }
 
-/// The classes of all calls.
+/// Class of each system call, as a table.
 #[derive(Debug)]
 pub struct CallClasses(Vec<CallClass>);
 
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(classes.of(Syscall::OTHER), CallClass::Other);
     }
 
-    /// The class is one of several properties of a call: it must not hide the others.
+    /// The class of a call must not hide the other properties of the call.
     #[test]
     fn classes_keep_what_actions_and_categories_say() {
         use Action::*;
@@ -175,7 +175,7 @@ mod tests {
                 Read | ReadMessages | Write | WriteMessages | Accept | Sync | Close
             );
             let has_first = class.descriptor() == Some(0) && class != CallClass::Connect;
-            // Some calls that send have no action of their own.
+            // Some sending calls have no action of their own.
             assert!(has_first || !moves, "{}", call.name());
             assert!(
                 moves || !has_first || class == CallClass::Send,

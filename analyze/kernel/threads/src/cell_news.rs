@@ -1,4 +1,4 @@
-//! News of a thread from a slice, to be installed into its cell.
+//! Parts of a thread's state that a slice has determined, to be installed into the thread's cell.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, LaterCalls, Losses};
@@ -6,7 +6,7 @@ use tracebraid_follow::{CpuKey, LaterCalls, Losses};
 use crate::slice_cell::Known;
 use crate::thread_cell::{ThreadCell, ThreadState};
 
-/// News of a thread from a slice.
+/// The parts of a thread's state that a slice has determined.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CellNews<C> {
     pub(crate) cell: ThreadCell<C>,
@@ -14,7 +14,7 @@ pub struct CellNews<C> {
 }
 
 impl<C: Copy> CellNews<C> {
-    /// Translates what is remembered of the causes of wake-ups.
+    /// Translates the causes of remembered wake-ups.
     pub fn map_causes(&mut self, map: impl Fn(C) -> C) {
         self.cell.early.map_causes(&map);
         if let Some(woken) = &mut self.cell.woken {
@@ -22,7 +22,8 @@ impl<C: Copy> CellNews<C> {
         }
     }
 
-    /// Losses count from the beginning of the slice: `before` has those from before that.
+    /// Converts loss counts, which start at the beginning of the slice, by adding the losses in
+    /// `before`.
     fn count_losses(&mut self, trace: u32, before: &Losses) {
         let key = |cpu: u32| CpuKey { trace, cpu };
         self.cell.losses += match self.cell.state {
@@ -33,14 +34,14 @@ impl<C: Copy> CellNews<C> {
 }
 
 impl<C: Copy> ThreadCell<C> {
-    /// Exchanges the cell for that of a thread that was created in the slice. `before` contains the
+    /// Swaps the cell with that of a thread that was created in the slice. `before` contains the
     /// losses before the slice.
     pub fn exchange(&mut self, news: &mut CellNews<C>, trace: u32, before: &Losses) {
         news.count_losses(trace, before);
         std::mem::swap(self, &mut news.cell);
     }
 
-    /// Replaces the parts of the cell that the slice knows. `before` has the losses from before the
+    /// Replaces the parts of the cell that the slice knows. `before` contains the losses before the
     /// slice.
     pub fn install(&mut self, mut news: CellNews<C>, trace: u32, before: &Losses) {
         news.count_losses(trace, before);
@@ -55,7 +56,7 @@ impl<C: Copy> ThreadCell<C> {
             self.in_disk_sleep = cell.in_disk_sleep;
         }
         if known.calls {
-            // Missed ends are kept as items, which are replayed.
+            // Exits that met no open call are kept as items, which are replayed.
             self.calls.append(LaterCalls::without_missed(&cell.calls));
         }
         let set = |is_known: bool, own: &mut bool, new: bool| {

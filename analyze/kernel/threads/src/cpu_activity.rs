@@ -1,32 +1,32 @@
-//! Activity on a CPU, for reports that follow no system calls: its thread, and what interrupts
-//! that.
+//! Activity on a CPU, for reports that do not follow system calls: the current thread and the
+//! interrupts on top of it.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Innermost, Interrupt, InterruptStep, Interrupts, TimerKind};
 
-/// Activity on a CPU.
+/// The current thread of a CPU and its active interrupts.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CpuActivity {
-    /// The thread that runs, if that is known; 0 is the idle thread.
+    /// The current thread, if known; 0 is the idle thread.
     pub tid: Option<i32>,
     interrupts: Interrupts,
 }
 
-/// Who wakes a thread.
+/// Context that wakes a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Waker {
-    /// The thread with that id; 0 is the idle thread.
+    /// The thread with this id; 0 is the idle thread.
     Thread(i32),
     /// An interrupt.
     Interrupt(Interrupt),
-    /// The function of a timer.
+    /// A timer function.
     Timer(TimerKind),
     /// Neither an interrupt nor a known thread.
     Unknown,
 }
 
 impl CpuActivity {
-    /// After a switch to the thread: nothing interrupts it.
+    /// The state after a switch to `tid`: no interrupt is active.
     #[inline(always)]
     pub fn of(tid: i32) -> CpuActivity {
         CpuActivity {
@@ -35,7 +35,8 @@ impl CpuActivity {
         }
     }
 
-    /// Who wakes a thread now; `tid`: the thread that the event record itself names.
+    /// Context that wakes a thread now. `tid` is the waker that the event record itself names, if
+    /// any.
     #[inline]
     pub fn waker(&self, tid: Option<i32>) -> Waker {
         match self.interrupts.innermost() {
@@ -45,13 +46,13 @@ impl CpuActivity {
         }
     }
 
-    /// Begins or ends an interruption.
+    /// Applies the beginning or end of an interrupt.
     #[inline(always)]
     pub fn interrupt(&mut self, step: InterruptStep) {
         self.interrupts.step(step);
     }
 
-    /// True if an interrupt is active, and not the thread.
+    /// True if an interrupt is active.
     #[inline(always)]
     pub fn is_interrupted(&self) -> bool {
         self.interrupts.interrupt().is_some()

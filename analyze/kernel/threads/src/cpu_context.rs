@@ -1,28 +1,27 @@
-//! Interrupt context of a CPU: in which context a wake-up happens there.
+//! Interrupt context of a CPU, which decides the context of its wake-ups.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Innermost, Interrupt, InterruptStep, Interrupts};
 
 use crate::device_class::DeviceClass;
 
-/// Activity on a CPU besides its thread. It ends with each switch and each entry or exit of a
-/// system call, which only threads make.
+/// Interrupt activity on a CPU. Ends at each switch and at each entry or exit of a system call,
+/// since only threads switch or make calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuContext {
     interrupts: Interrupts,
     /// Class of the device whose handler runs, if a handler runs.
     device: DeviceClass,
-    /// A block request was completed in this very handler or softirq, or by this thread.
+    /// A block request was completed in the current handler or softirq, or by the current thread.
     completed: bool,
 }
 
 /// A change of a CPU's context.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum ContextStep {
-    /// An interruption begins or ends; of the handler of an interrupt, with the class of its
-    /// device.
+    /// An interrupt begins or ends. The class of the device applies to hard interrupts.
     Interrupt(InterruptStep, DeviceClass),
-    /// A block request is completed.
+    /// A block request completes.
     Complete,
 }
 
@@ -31,11 +30,11 @@ pub enum ContextStep {
 pub enum WakeSource {
     /// The thread that runs on the CPU, as far as interrupts were recorded.
     Thread,
-    /// The function of a timer.
+    /// A timer function.
     Timer,
     /// The completion of a block request.
     BlockDevice,
-    /// Another interrupt; of hard interrupts, with the class of the device.
+    /// Another interrupt. The class of the device applies to hard interrupts.
     Interrupt(Interrupt, DeviceClass),
 }
 
@@ -67,14 +66,14 @@ impl CpuContext {
         }
     }
 
-    /// The innermost active interrupt; `None` if the thread is at work.
+    /// The innermost active interrupt; `None` if the thread is running.
     #[inline(always)]
     pub fn interrupt(&self) -> Option<Interrupt> {
         self.interrupts.interrupt()
     }
 
-    /// Context of a wake-up that happens now: the function of a timer, else the completion of a
-    /// request, else the innermost interrupt, else the thread.
+    /// Context of a wake-up that happens now: a timer function, else the completion of a request,
+    /// else the innermost interrupt, else the thread.
     #[inline]
     pub fn source(&self) -> WakeSource {
         match self.interrupts.innermost() {

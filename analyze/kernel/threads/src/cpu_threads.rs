@@ -1,15 +1,15 @@
-//! Which thread each CPU was switched to last, and when it was idle last.
+//! The current thread of each CPU, and the time at which it last became idle.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{ByCpu, CpuKey, Recorded};
 
 use crate::thread_cell::ThreadState;
 
-/// The threads on all CPUs.
+/// The current threads of all CPUs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CpuThreads {
     cpus: ByCpu<OnCpu>,
-    /// Number of [`Recorded::ends`] that were processed.
+    /// Number of [`Recorded::ends`] that have been processed.
     ended: usize,
 }
 
@@ -17,7 +17,8 @@ pub struct CpuThreads {
 struct OnCpu {
     /// 0 is the idle thread.
     tid: Option<i32>,
-    /// When it went idle last, in nanoseconds from the origin, and when before that.
+    /// The last two times at which the CPU became idle, latest first, in nanoseconds from the
+    /// origin.
     idle: (i64, i64),
 }
 
@@ -31,21 +32,21 @@ impl Default for OnCpu {
 }
 
 impl CpuThreads {
-    /// A switch to a thread; `None` is the idle thread.
+    /// Records a switch to `next`; `None` is the idle thread.
     #[inline]
     pub fn switch(&mut self, cpu: CpuKey, time: i64, next: Option<i32>) {
         let on = self.cpus.get(cpu);
         let tid = Some(next.unwrap_or(0));
         match next {
             None if on.tid != tid => on.idle = (time, on.idle.0),
-            // It was idle for no time.
+            // The CPU was idle for no time.
             Some(_) if on.idle.0 == time && on.tid == Some(0) => on.idle = (on.idle.1, on.idle.1),
             _ => {}
         }
         on.tid = tid;
     }
 
-    /// The thread that runs there has another id from now on.
+    /// Records that the current thread `old` has the id `tid` from now on.
     pub fn rename(&mut self, cpu: CpuKey, old: i32, tid: i32) {
         let on = self.cpus.get(cpu);
         if on.tid == Some(old) {
@@ -53,13 +54,13 @@ impl CpuThreads {
         }
     }
 
-    /// Events were lost there: who runs is unknown up to the next switch.
+    /// Records a loss of events: the current thread is unknown until the next switch.
     pub fn lose(&mut self, cpu: CpuKey) {
         self.cpus.get(cpu).tid = None;
     }
 
-    /// True if a thread that has seemed to wait for a CPU since `since` cannot have waited: its CPU
-    /// is unknown, or went idle meanwhile. So it has run on a CPU that was not recorded.
+    /// True if a thread that has seemed to wait for a CPU since `since` cannot have waited, because
+    /// its CPU is unknown or went idle meanwhile. The thread must have run on an unrecorded CPU.
     pub fn is_out_of_sight(&mut self, trace: u32, state: ThreadState, since: i64) -> bool {
         match state {
             ThreadState::Preempted(ThreadState::NO_CPU)
@@ -72,8 +73,8 @@ impl CpuThreads {
         }
     }
 
-    /// The next CPU whose recording ends by `until`, when that is, and the thread that runs there.
-    /// To be called until it gives `None`, before what happens at `until` is applied.
+    /// Returns the next CPU whose recording ends by `until`, the time of the end, and the thread
+    /// running there. Call it until it returns `None`, before applying events at `until`.
     #[inline(always)]
     pub fn next_end(
         &mut self,

@@ -1,4 +1,4 @@
-//! Classes of devices, by the names that drivers give to the handlers of their interrupts.
+//! Classes of devices, from the names that drivers give to their interrupt handlers.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Interrupt, InterruptStep};
@@ -15,15 +15,14 @@ pub enum DeviceClass {
     Network,
     /// A disk or its controller.
     BlockDevice,
-    /// A keyboard, a mouse, a touchpad.
+    /// A keyboard, mouse or touchpad.
     UserInput,
-    /// Another device, or one whose handler has no name.
+    /// Another device, or a device whose handler has no name.
     #[default]
     Other,
 }
 
-/// Beginnings of the names of handlers, and parts of them, by class; the first class that fits
-/// counts.
+/// Prefixes and substrings of handler names, by class; the first matching class applies.
 const HANDLERS: [(DeviceClass, &[&str], &[&str]); 3] = [
     (
         DeviceClass::Network,
@@ -57,7 +56,7 @@ const HANDLERS: [(DeviceClass, &[&str], &[&str]); 3] = [
 ];
 
 impl DeviceClass {
-    /// By the name of the handler of an interrupt (`action->name` in the kernel).
+    /// Class for the name of an interrupt handler (`action->name` in the kernel).
     pub fn of_handler(name: &str) -> DeviceClass {
         let fits = |(_, beginnings, parts): &&(DeviceClass, &[&str], &[&str])| {
             beginnings
@@ -71,7 +70,7 @@ impl DeviceClass {
             .map_or(DeviceClass::Other, |of| of.0)
     }
 
-    /// Reason of a wait that an interrupt of the device ends.
+    /// Reason of a wait that is ended by an interrupt of the device.
     pub fn reason(self) -> WaitReason {
         match self {
             DeviceClass::Network => WaitReason::Network,
@@ -82,11 +81,12 @@ impl DeviceClass {
     }
 }
 
-/// Number of handlers that are remembered.
+/// Size of the cache of handlers.
 const REMEMBERED: usize = 32;
 
-/// The classes of the last handlers, by interrupt. The name of each event record is compared, since
-/// several handlers may share an interrupt line: the class is that of the handler that ran.
+/// Cache of the classes of recent handlers, by interrupt. The name is compared for each event
+/// record, since several handlers may share an interrupt line: the class is that of the handler
+/// that ran.
 #[derive(Clone, Debug, Default)]
 pub struct Handlers(Vec<(Box<[u8]>, DeviceClass)>);
 
@@ -107,8 +107,8 @@ impl Handlers {
         class
     }
 
-    /// The class of the device whose handler begins by that step of an interruption; other steps
-    /// have none.
+    /// Class of the device whose handler begins with `step`; [`DeviceClass::Other`] for other
+    /// steps.
     #[inline]
     pub fn of_step(
         &mut self,

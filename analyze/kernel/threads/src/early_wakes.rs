@@ -1,16 +1,16 @@
-//! Wake-ups of a thread that runs: it may be about to leave its CPU.
+//! Wake-ups of a running thread, which may be about to leave its CPU.
 
 use serde::{Deserialize, Serialize};
 
 use crate::thread_cell::Wakeup;
 
-/// The wake-ups that may count once the thread leaves: those before its last entry or exit of a
-/// call were of a wait that never happened.
+/// The wake-ups that may apply once the thread leaves its CPU. Wake-ups before the thread's last
+/// entry or exit of a system call belong to a wait that never happened.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct EarlyWakes<C> {
-    /// The last that shows who wakes.
+    /// The last wake-up that names the waker.
     waking: Option<Wakeup<C>>,
-    /// The last that shows that the thread is ready.
+    /// The last wake-up that shows that the thread is ready.
     ready: Option<Wakeup<C>>,
 }
 
@@ -37,8 +37,8 @@ impl<C: Copy> EarlyWakes<C> {
         }
     }
 
-    /// The wake-up that counts of those after a time. Who wakes is recorded first, then that the
-    /// thread is ready.
+    /// The wake-up after `time` that applies. The event with the waker is recorded first, then the
+    /// event that the thread is ready.
     pub(crate) fn after(&self, time: i64) -> Option<Wakeup<C>> {
         let is_after = |wakeup: &Wakeup<C>| wakeup.time > time;
         self.waking.filter(is_after).or(self.ready.filter(is_after))

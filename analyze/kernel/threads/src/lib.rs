@@ -1,18 +1,18 @@
-//! States of threads: who runs, what interrupts a CPU, who wakes whom, who ended a wait and why.
+//! States of threads: current threads, active interrupts, wakers, and why each wait ended.
 //!
-//! In: event records of each CPU alone ([`ThreadActs`], [`CpuContext`]), and what CPUs must know of
-//! each other in the order of time ([`ParkedThread`], [`WakerFacts`]). Out: for each thread
-//! stretches of time with one activity each ([`PastStretch`]) and one list of reasons to wait
-//! ([`WaitReason`]). Promise: all analyses that follow threads by [`ThreadCell`] agree on the
+//! In: event records of each CPU alone ([`ThreadActs`], [`CpuContext`]), and the facts that CPUs
+//! need from each other in time order ([`ParkedThread`], [`WakerFacts`]). Out: for each thread,
+//! stretches of time with one activity each ([`PastStretch`]), and one list of wait reasons
+//! ([`WaitReason`]). Promise: all analyses that follow threads with [`ThreadCell`] agree on the
 //! activity of a thread at any time, and on its cause.
 //!
-//! Everything that decides about a thread lies in its cell, in the losses of its trace and in the
-//! facts of a wake-up, so that threads can be followed apart from each other. A change of state
-//! returns the stretch that it ends; sums by call, or a time line, are up to the analysis. Slices
-//! of time are played beside each other by [`SliceCell`], with what a [`ThreadDirectory`] has of
-//! threads from before them, and agree with a plain pass.
+//! The state of a thread depends only on its cell, on the losses of its trace and on the facts of a
+//! wake-up, so threads can be followed independently. A change of state returns the stretch that it
+//! ends; the analysis turns stretches into sums by call or a time line. Slices of time are played
+//! in parallel by [`SliceCell`], with the facts about earlier threads from a [`ThreadDirectory`],
+//! and agree with a plain pass.
 //!
-//! `docs/reports-waits.md` has the rules for reasons as a table.
+//! `docs/reference/waits.md` lists the rules for wait reasons in a table.
 #![forbid(unsafe_code)]
 
 mod call_class;

@@ -1,16 +1,16 @@
-//! The state of a thread in a slice of time, without knowledge of what the thread did before.
+//! The state of a thread in a slice of time, without knowledge of earlier slices.
 //!
-//! Each part of a [`ThreadCell`] is unknown until something sets it whatever it was before: a
-//! switch, the entry of a call, the end of a wait. What depends on a part that is unknown is kept
-//! by the owner of the cell, which replays it on the state at the beginning of the slice by the
-//! methods of [`ThreadCell`]; methods named `..._kept` say what is known after that. Before
-//! something is kept, what is known ([`SliceCell::news`]) is kept, too, to be installed first. So a
-//! slice and a plain pass agree by construction, and the number of things kept depends on the
-//! number of threads.
+//! Each part of a [`ThreadCell`] is unknown until an event sets it regardless of its old value: a
+//! switch, the entry of a system call, the end of a wait. An item that depends on an unknown part
+//! is kept by the owner of the cell, which replays the item with the methods of [`ThreadCell`] on
+//! the state at the beginning of the slice; methods named `..._kept` update the parts that are
+//! known after such an item. Before an item is kept, the known parts ([`SliceCell::news`]) are kept
+//! too, to be installed first. So a slice and a plain pass agree by construction, and the number of
+//! kept items depends on the number of threads.
 //!
-//! It is assumed that switches on all CPUs were recorded
-//! ([`Recorded::has_all_switches`](tracebraid_follow::Recorded::has_all_switches)): slices of other
-//! traces are played when it is known what came before.
+//! Slices require that switches on all CPUs were recorded
+//! ([`Recorded::has_all_switches`](tracebraid_follow::Recorded::has_all_switches)). Slices of other
+//! traces are played once the earlier state is known.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Beginning, CpuKey, Ending, Exited, Losses, OpenCall, WakeTells};
@@ -30,27 +30,28 @@ use crate::waker_facts::WakingThread;
 pub struct SliceCell<C> {
     cell: ThreadCell<C>,
     known: Known,
-    /// The thread makes no calls, and does not die, up to the end of the slice, nor has it before.
+    /// The thread makes no calls and does not die, from the beginning of the trace to the end of
+    /// the slice.
     is_plain: bool,
-    /// Something has changed since the news were taken.
+    /// The cell has changed since its news was last taken ([`SliceCell::news`]).
     has_news: bool,
-    /// No item of the slice is earlier, in nanoseconds from the origin.
+    /// Lower bound of the times of the slice's items, in nanoseconds from the origin.
     begin: i64,
 }
 
-/// Parts of a cell that are known.
+/// Flags for the parts of a cell that are known.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// The thread was made in the slice, and nobody has been told: what there was before is
-    /// replaced.
+    /// The thread was created in the slice, and its news has not been taken yet: the cell replaces
+    /// the old cell.
     pub(crate) is_new: bool,
-    /// State, its beginning, and wake-ups that may count.
+    /// State, its begin time, and wake-ups that may apply.
     pub(crate) state: bool,
-    /// The call that is open, if one is.
+    /// The open call, or that no call is open.
     pub(crate) calls: bool,
-    /// Calls that began before that time are not known, in nanoseconds from the origin.
+    /// Calls that began before this time are unknown; in nanoseconds from the origin.
     pub(crate) calls_since: i64,
-    /// A call ended then.
+    /// The calls became known by the end of a call.
     pub(crate) by_end: bool,
     pub(crate) called: bool,
     pub(crate) has_called: bool,
@@ -78,32 +79,32 @@ impl Known {
     }
 }
 
-/// Effect of an exit that is the first event of a call since the thread came.
+/// Effect of an exit that is the first event of a call since the thread was switched in.
 #[derive(Clone, Copy, Debug)]
 pub enum Arrival {
-    /// That is unknown: it must be kept.
+    /// Unknown: the item must be kept.
     Unknown,
     /// No call that began in the slice ends.
     Nothing,
-    /// That call ends.
+    /// This call ends.
     Ends(BegunCall),
 }
 
-/// Use of what a thread has done since it came.
+/// How to apply the activity of a thread since it was switched in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParkUse {
-    /// It can be played.
+    /// Play it.
     Play,
-    /// It must be kept.
+    /// Keep it.
     Keep,
-    /// It must be kept, and the calls of the thread are unknown after that.
+    /// Keep it; the calls of the thread are unknown afterwards.
     KeepAndForget,
 }
 
 impl<C: Copy> SliceCell<C> {
-    /// A thread of which nothing is known, in a slice without earlier items than at `begin`, in
-    /// nanoseconds from the origin. `is_plain`: it makes no calls and does not die up to the end of
-    /// the slice.
+    /// A thread whose parts are all unknown, in a slice whose items are not earlier than `begin`,
+    /// in nanoseconds from the origin. `is_plain`: the thread makes no calls and does not die up to
+    /// the end of the slice.
     pub fn new(begin: i64, is_plain: bool) -> Self {
         let mut cell = SliceCell {
             cell: ThreadCell::default(),
@@ -117,49 +118,51 @@ impl<C: Copy> SliceCell<C> {
         cell
     }
 
-    /// The thread is made: whatever had its id before is gone.
+    /// Creates the thread, replacing any earlier thread with its id.
     pub fn is_made(&mut self, at: (CpuKey, i64), tid: i32, losses: &Losses) {
         self.cell = ThreadCell::made(at, tid, losses);
         (self.known, self.has_news) = (Known::all(at.1), true);
     }
 
-    /// Nothing is known any more after that time, in nanoseconds from the origin.
+    /// Forgets all parts; only calls that begin after `time`, in nanoseconds from the origin, will
+    /// be known.
     pub fn forget(&mut self, time: i64) {
         *self = SliceCell::new(self.begin, self.is_plain);
         self.known.calls_since = time.saturating_add(1);
     }
 
-    /// Forgets the state of the thread: items are recorded from now on, until an event sets the
-    /// state regardless of the previous one.
+    /// Forgets the state of the thread: items are kept from now on, until an event sets the state
+    /// regardless of the previous one.
     pub fn forget_state(&mut self) {
         self.known.state = false;
     }
 
-    /// It makes no calls up to the end of the slice, nor has it before.
+    /// True if the thread makes no calls from the beginning of the trace to the end of the slice.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// True if its state is known.
+    /// True if the state is known.
     #[inline]
     pub fn knows_state(&self) -> bool {
         self.known.state
     }
 
-    /// Its state, if that is known.
+    /// State of the thread; valid only if [`SliceCell::knows_state`].
     #[inline]
     pub fn state(&self) -> ThreadState {
         self.cell.state
     }
 
-    /// True if it runs there, and nothing was lost since it came. Only if its state is known.
+    /// True if the thread runs on `cpu` and no events were lost since it was switched in. Valid
+    /// only if the state is known.
     #[inline]
     pub fn runs_on(&self, cpu: CpuKey, losses: &Losses) -> bool {
         self.cell.runs_on(cpu, losses.of_cpu(cpu))
     }
 
-    /// Beginning of its state, in nanoseconds from the origin; the least number if that is unknown.
+    /// Begin time of the state, in nanoseconds from the origin; the least number if unknown.
     #[inline]
     pub fn since(&self) -> i64 {
         match self.known.state {
@@ -168,13 +171,13 @@ impl<C: Copy> SliceCell<C> {
         }
     }
 
-    /// The open call, as far as other CPUs know; `None` if it is unknown whether one is open.
+    /// The open call, as far as other CPUs know; the outer `None` if unknown.
     #[inline]
     pub fn call(&self) -> Option<Option<BegunCall>> {
         (self.is_plain || self.known.calls).then_some(self.cell.calls.parked)
     }
 
-    /// The known parts, if they have changed since they were taken last.
+    /// Takes the known parts, if they have changed since the last call.
     pub fn news(&mut self) -> Option<CellNews<C>> {
         if !std::mem::take(&mut self.has_news) {
             return None;
@@ -187,7 +190,7 @@ impl<C: Copy> SliceCell<C> {
         Some(news)
     }
 
-    /// The same at the end of the slice.
+    /// Takes the known parts at the end of the slice, if they have changed.
     pub fn into_news(self) -> Option<CellNews<C>> {
         let SliceCell {
             cell,
@@ -198,7 +201,7 @@ impl<C: Copy> SliceCell<C> {
         has_news.then_some(CellNews { cell, known })
     }
 
-    /// The class of its call; `None` if that is unknown.
+    /// Class of the open call; the outer `None` if unknown.
     fn class(&self) -> Option<Option<CallClass>> {
         if self.is_plain {
             return Some(None);
@@ -209,8 +212,8 @@ impl<C: Copy> SliceCell<C> {
         }
     }
 
-    /// The thread as the waker of another one, if its CPU does not know which call it is in; `None`
-    /// if what matters of that is unknown.
+    /// The thread as a waker, for a CPU that does not know the thread's open call; `None` if a
+    /// relevant part is unknown.
     pub fn waking(&self, requested: bool) -> Option<WakingThread> {
         let mut waking = self.cell.waking(requested);
         waking.call = self.class()?;
@@ -224,7 +227,7 @@ impl<C: Copy> SliceCell<C> {
         is_known.then_some(waking)
     }
 
-    /// True if it is known whether the thread works for a disk.
+    /// True if it is known whether the thread is working for a disk.
     fn knows_disk(&self, requested: bool) -> bool {
         let is_at_disk = requested
             || self.known.requested && self.cell.requested
@@ -232,8 +235,8 @@ impl<C: Copy> SliceCell<C> {
         is_at_disk || self.known.requested && self.known.waited_for
     }
 
-    /// It enters a call, and was in none when it came. What it gives is right only if its state was
-    /// known.
+    /// Applies the entry of a call by a thread that was in no call when it was switched in. The
+    /// result is valid only if the state was known.
     #[inline]
     pub fn enter(&mut self, at: (CpuKey, i64), tid: i32, losses: &Losses) -> PastStretch<C> {
         if !self.known.calls {
@@ -250,14 +253,14 @@ impl<C: Copy> SliceCell<C> {
     fn knows_calls(&mut self, since: i64, by_end: bool) {
         self.cell.calls = OpenCall::changed_at(since);
         let known = &mut self.known;
-        // At the very time at which calls were forgotten, another one may have ended.
+        // Another call may have ended at the very time at which calls were forgotten.
         let forgotten = if by_end { i64::MIN } else { known.calls_since };
         known.calls_since = since.max(forgotten);
         (known.calls, known.by_end) = (true, by_end);
     }
 
-    /// The call that an exit will end. An exit without a beginning is kept, since the beginning may
-    /// be recorded late, unless the thread is new: all calls of a new thread are known.
+    /// The call that an exit ends. An exit without an open call is kept, since its entry may be
+    /// recorded late, unless the thread is new: all calls of a new thread are known.
     #[inline]
     pub fn arrival(&self, exited: &Exited) -> Arrival {
         match self.cell.calls.parked {
@@ -270,7 +273,8 @@ impl<C: Copy> SliceCell<C> {
         }
     }
 
-    /// The call ends that was open when it came. Only if [`SliceCell::arrival`] is known.
+    /// Ends the call that was open when the thread was switched in. Valid only if
+    /// [`SliceCell::arrival`] is known.
     #[inline]
     pub fn arrive(
         &mut self,
@@ -284,7 +288,7 @@ impl<C: Copy> SliceCell<C> {
         arrived
     }
 
-    /// The same was kept.
+    /// Updates the known parts after an arrival that was kept.
     pub fn arrive_kept(&mut self, cpu: CpuKey, tid: i32, exited: Exited, losses: &Losses) {
         match self.known.calls {
             true => _ = self.cell.arrive(cpu, tid, exited, losses),
@@ -302,8 +306,8 @@ impl<C: Copy> SliceCell<C> {
         self.has_news = true;
     }
 
-    /// How to use what it has done since it came. What began before calls are known may be what an
-    /// end that was kept belongs to.
+    /// How to apply the thread's activity since it was switched in. A call that began before the
+    /// calls became known may be the call that a kept exit ends.
     pub fn parking(&self, parked: &ParkedThread) -> ParkUse {
         let Some(open) = parked.open else {
             return ParkUse::Play;
@@ -326,7 +330,7 @@ impl<C: Copy> SliceCell<C> {
         }
     }
 
-    /// It has done that since it came. Only for [`ParkUse::Play`].
+    /// Applies the activity of the thread since it was switched in. Only for [`ParkUse::Play`].
     pub fn park(&mut self, at: (CpuKey, i64), parked: &ParkedThread) -> Parking {
         if let Some(open) = parked.open.filter(|_| !self.known.calls) {
             self.knows_calls(open.time, false);
@@ -336,9 +340,9 @@ impl<C: Copy> SliceCell<C> {
         parking
     }
 
-    /// The same was kept.
+    /// Updates the known parts after activity that was kept.
     pub fn park_kept(&mut self, at: (CpuKey, i64), parked: &ParkedThread, with: ParkUse) {
-        // Of calls that are unknown whatever is in the cell does not matter.
+        // While the calls are unknown, the content of the cell does not matter.
         self.cell.park(at, parked);
         self.has_parked(parked);
         if with == ParkUse::KeepAndForget {
@@ -357,22 +361,22 @@ impl<C: Copy> SliceCell<C> {
         self.has_news = true;
     }
 
-    /// It leaves its CPU. Only if its state is known.
+    /// Switches the thread out. Valid only if the state is known.
     #[inline]
     pub fn leave(&mut self, at: (CpuKey, i64), left: LeftAs, losses: &Losses) -> PastStretch<C> {
         self.has_news = true;
         self.cell.leave(at, left, losses)
     }
 
-    /// The same was kept. It may have been woken while it ran: what it does is known then only if
-    /// it does not wait.
+    /// Updates the known parts after a switch-out that was kept. The thread may have been woken
+    /// while it ran, so its state is known afterwards only if it does not wait.
     pub fn leave_kept(&mut self, at: (CpuKey, i64), left: LeftAs, losses: &Losses) {
         self.cell.leave(at, left, losses);
         self.known.state = self.cell.state != ThreadState::Blocked;
         self.has_news = true;
     }
 
-    /// It comes to a CPU. Only if its state is known.
+    /// Switches the thread in. Valid only if the state is known.
     #[inline]
     pub fn come(&mut self, at: (CpuKey, i64), losses: &Losses) -> PastStretch<C> {
         self.has_news = true;
@@ -386,7 +390,7 @@ impl<C: Copy> SliceCell<C> {
         self.cell.come(at, losses, true)
     }
 
-    /// The same was kept.
+    /// Updates the known parts after a switch-in that was kept.
     pub fn come_kept(&mut self, (cpu, time): (CpuKey, i64), losses: &Losses) {
         let state = ThreadState::Running(ThreadState::number(cpu.cpu));
         self.cell.begin(time, state, losses.of_cpu(cpu));
@@ -394,22 +398,22 @@ impl<C: Copy> SliceCell<C> {
         self.may_have_waited();
     }
 
-    /// Perhaps a wait has ended.
+    /// Updates the known parts if a wait may have ended.
     fn may_have_waited(&mut self) {
-        // After a wait nothing is requested.
+        // The end of a wait clears `requested`.
         self.known.requested &= !self.cell.requested;
         self.known.waited_for = false;
         self.has_news = true;
     }
 
-    /// See [`ThreadCell::only_gets_ready`]. Only if its state is known.
+    /// See [`ThreadCell::only_gets_ready`]. Valid only if the state is known.
     #[inline]
     pub fn only_gets_ready(&self, is_ready: bool) -> bool {
         self.cell.only_gets_ready(is_ready)
     }
 
-    /// True if the effect of a wake-up is known, in so far as it depends on the thread itself;
-    /// `waking`: its waker is known.
+    /// True if the effect of a wake-up on this thread is known. `is_waker_known`: the waker is
+    /// known.
     #[inline]
     pub fn knows_wake(&self, wakeup: &Wakeup<C>, is_waker_known: bool) -> bool {
         self.known.state
@@ -418,7 +422,7 @@ impl<C: Copy> SliceCell<C> {
                     && (self.cell.state != ThreadState::Blocked || self.knows_reason(wakeup)))
     }
 
-    /// True if it is known for what reason a wait was that a wake-up ends.
+    /// True if the reason of the wait that the wake-up ends is known.
     fn knows_reason(&self, wakeup: &Wakeup<C>) -> bool {
         let by_thread = wakeup.is_by_kernel_thread();
         let class = match self.class() {
@@ -433,8 +437,8 @@ impl<C: Copy> SliceCell<C> {
         self.known.requested || !is_vague || !self.cell.in_disk_sleep
     }
 
-    /// It is woken, as recorded on `cpu`, to run on the CPU of number `target`. Only if the effect
-    /// is known.
+    /// Applies a wake-up recorded on `cpu`, which lets the thread run on the CPU of number
+    /// `target`. Valid only if its effect is known.
     #[inline]
     pub fn wake(
         &mut self,
@@ -455,7 +459,7 @@ impl<C: Copy> SliceCell<C> {
         effect
     }
 
-    /// The same was kept.
+    /// Updates the known parts after a wake-up that was kept.
     pub fn wake_kept(&mut self, time: i64, (cpu, target): (CpuKey, u16), losses: &Losses) {
         match self.cell.state {
             ThreadState::Blocked if self.known.state => {
@@ -464,13 +468,14 @@ impl<C: Copy> SliceCell<C> {
                 self.cell.requested = false;
                 (self.known.requested, self.known.waited_for) = (true, false);
             }
-            // The wake-up may count later.
+            // The wake-up may apply later.
             _ => self.known.state = false,
         }
         self.may_have_waited();
     }
 
-    /// It dies. If its calls are unknown that must be kept, too: its call will not end.
+    /// Marks the thread as dying. If its calls are unknown, the death must be kept too, since
+    /// the open call will not end.
     pub fn die(&mut self) {
         self.cell.die();
         (self.known.dying, self.has_news) = (true, true);

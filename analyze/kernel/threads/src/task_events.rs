@@ -1,32 +1,32 @@
-//! Event records about threads, as states of threads depend on them.
+//! Event records about threads, reduced to the fields on which thread states depend.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::sched::{Migrate, WakeStep, Wakeup};
 use tracebraid_kernel_model::{Body, Switch, Syscall, SyscallExit, TaskState};
 
-/// How a thread leaves its CPU.
+/// State in which a thread leaves its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LeftAs {
-    /// It could run on.
+    /// Runnable.
     Runnable,
-    /// It waits.
+    /// Waiting.
     Blocked,
-    /// It waits where signals do not wake it.
+    /// Waiting uninterruptibly: signals do not wake it.
     DiskSleep,
-    /// It waits for work, as threads of the kernel do that are no load (`TASK_IDLE`).
+    /// Waiting for work, as kernel threads do that do not count as load (`TASK_IDLE`).
     Idle,
-    /// It ends.
+    /// Ended.
     Ended,
 }
 
 impl LeftAs {
-    /// True if it waits.
+    /// True if the thread waits.
     #[inline]
     pub fn waits(self) -> bool {
         matches!(self, LeftAs::Blocked | LeftAs::DiskSleep | LeftAs::Idle)
     }
 
-    /// How the thread leaves that is switched from.
+    /// State in which the previous thread of a switch leaves.
     #[inline(always)]
     pub fn of(switch: &Switch, body: &mut Body<'_, '_>) -> LeftAs {
         match switch.prev_state(body) {
@@ -39,19 +39,19 @@ impl LeftAs {
     }
 }
 
-/// A wake-up, as its event record describes it.
+/// A wake-up as recorded.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct WakeEvent {
-    /// The thread.
+    /// The woken thread.
     pub woken: i32,
-    /// It can run from now on; its waker may have been recorded before.
+    /// The thread can run from now on; its waker may have been recorded earlier.
     pub is_ready: bool,
-    /// The CPU where it ran last, or is to run.
+    /// CPU on which the thread last ran or will run.
     pub target: Option<u16>,
 }
 
 impl WakeEvent {
-    /// `None` if the thread was awake.
+    /// Decodes a wake-up; `None` if the thread was awake.
     #[inline(always)]
     pub fn of(wakeup: &Wakeup, body: &mut Body<'_, '_>) -> Option<WakeEvent> {
         let was_awake = wakeup
@@ -69,19 +69,19 @@ impl WakeEvent {
     }
 }
 
-/// A thread goes to another CPU.
+/// Migration of a thread to another CPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct MigrateEvent {
-    /// The thread.
+    /// Thread that migrates.
     pub tid: i32,
-    /// The CPU that it comes from.
+    /// Number of the old CPU.
     pub from: u32,
-    /// The one that it goes to.
+    /// Number of the new CPU.
     pub to: u32,
 }
 
 impl MigrateEvent {
-    /// `None` if a field is missing.
+    /// Decodes a migration; `None` if a field is missing.
     #[cold]
     pub fn of(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<MigrateEvent> {
         let cpu = |cpu: i64| u32::try_from(cpu).ok();
@@ -93,11 +93,11 @@ impl MigrateEvent {
     }
 }
 
-/// Call and result of an exit; of a call that the event record does not name, `None`.
+/// System call and result of an exit; the call is `None` if the event record does not name it.
 #[inline(always)]
 pub fn exit_of(exit: &SyscallExit, body: &mut Body<'_, '_>) -> (Option<Syscall>, i64) {
-    // `rt_sigreturn` restores the register of its number: an exit without one ends whatever call is
-    // open.
+    // `rt_sigreturn` restores the register with the call number: an exit without a number ends the
+    // open call.
     let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
     (call, exit.result.get(body).unwrap_or(0))
 }

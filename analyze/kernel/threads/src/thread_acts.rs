@@ -1,4 +1,4 @@
-//! What a thread does from when it comes to a CPU to when it leaves it.
+//! Activity of a thread between coming to a CPU and leaving it.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Beginning, CallStretch, EndedCall, Exited};
@@ -7,23 +7,23 @@ use tracebraid_kernel_model::Syscall;
 use crate::call_class::{CallClass, CallClasses};
 use crate::waker_facts::WakerFacts;
 
-/// A call that has begun.
+/// A system call that has begun.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct BegunCall {
-    /// The call.
+    /// Number of the system call.
     pub call: Syscall,
-    /// Its class.
+    /// Class of the system call.
     pub class: CallClass,
-    /// Command of a call on a futex, as its analysis numbers them; else 0.
+    /// Operation of a futex call, as numbered by the analysis; 0 for other calls.
     pub operation: u8,
-    /// When it begins, in nanoseconds from the origin.
+    /// Begin time, in nanoseconds from the origin.
     pub time: i64,
-    /// The address of a futex, or a descriptor; -1 if there is none.
+    /// Address of a futex, or a descriptor; -1 for calls without such an argument.
     pub argument: i64,
 }
 
 impl BegunCall {
-    /// The descriptor that the call is about; -1 if there is none.
+    /// Descriptor argument of the call; -1 if there is no such argument.
     fn descriptor(&self) -> i32 {
         i32::try_from(self.argument).unwrap_or(-1)
     }
@@ -40,42 +40,44 @@ impl Beginning for BegunCall {
     }
 }
 
-/// What a thread has done since it came to its CPU.
+/// Activity of a thread since it was switched in.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadActs {
-    /// Its calls.
+    /// The thread's calls.
     pub calls: CallStretch<BegunCall>,
-    /// When a call began or ended last.
+    /// Time at which a call last began or ended, in nanoseconds from the origin.
     called: Option<i64>,
     has_entered: bool,
-    /// Whether it may be in the kernel though it is in no call; `None` if no call has ended that
+    /// Whether the thread may be in the kernel without a call; `None` if no call has ended that
     /// would show it.
     lingers: Option<bool>,
     requested: bool,
     is_dying: bool,
 }
 
-/// What other CPUs must know of a thread that leaves its CPU.
+/// Facts that other CPUs need about a thread that leaves its CPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ParkedThread {
-    /// Its id.
+    /// Id of the thread.
     pub tid: i32,
-    /// The open call, if it began since the thread came.
+    /// The open call, if it began since the thread was switched in.
     pub open: Option<BegunCall>,
-    /// When a call began or ended last; the least number if none did.
+    /// Time at which a call last began or ended, in nanoseconds from the origin; the least number
+    /// if none did.
     pub called: i64,
     /// A call began.
     pub has_entered: bool,
-    /// See [`WakingThread::lingers`](crate::WakingThread::lingers); `None` if that has not changed.
+    /// See [`WakingThread::lingers`](crate::WakingThread::lingers); `None` if unchanged.
     pub lingers: Option<bool>,
-    /// It has made block requests since its last call began.
+    /// The thread has issued block requests since its last call began.
     pub requested: bool,
-    /// It dies.
+    /// The thread dies.
     pub is_dying: bool,
 }
 
 impl ParkedThread {
-    /// It has begun or ended calls, or dies: it is no thread of the kernel, or no more than that.
+    /// True if the thread has begun or ended calls, or dies: it is not, or no longer, a kernel
+    /// thread.
     #[inline]
     pub fn has_called(&self) -> bool {
         self.called > i64::MIN || self.is_dying || self.open.is_some()
@@ -83,7 +85,7 @@ impl ParkedThread {
 }
 
 impl ThreadActs {
-    /// That thread comes, if it is known which.
+    /// The activity of `tid`, which comes to the CPU; `None` for an unknown thread.
     #[inline]
     pub fn new(tid: Option<i32>) -> ThreadActs {
         ThreadActs {
@@ -92,7 +94,7 @@ impl ThreadActs {
         }
     }
 
-    /// A call begins; true if that is the first event of a call since the thread came.
+    /// Begins a call; true if this is the first event of a call since the thread was switched in.
     #[inline(always)]
     pub fn enter(&mut self, begun: BegunCall) -> bool {
         self.called = Some(begun.time);
@@ -101,7 +103,7 @@ impl ThreadActs {
         self.calls.enter(begun)
     }
 
-    /// A call ends.
+    /// Ends a call.
     #[inline(always)]
     pub fn exit(&mut self, exited: &Exited, classes: &CallClasses) -> EndedCall<BegunCall> {
         self.called = Some(exited.time);
@@ -115,29 +117,29 @@ impl ThreadActs {
         ended
     }
 
-    /// It makes a block request.
+    /// Records a block request.
     #[inline]
     pub fn request(&mut self) {
         self.requested = true;
     }
 
-    /// It has done requests of an io_uring, perhaps on the way from a call back to its program.
+    /// Records that the thread has processed io_uring requests, perhaps on return from a call.
     pub fn linger(&mut self) {
         self.lingers = Some(true);
     }
 
-    /// It dies: its call will not end.
+    /// Records that the thread dies: its call will not end.
     pub fn die(&mut self) {
         self.is_dying = true;
         self.calls.forget();
     }
 
-    /// True if it dies.
+    /// True if the thread dies.
     pub fn is_dying(&self) -> bool {
         self.is_dying
     }
 
-    /// What it has done, if others must know of it.
+    /// The activity, if other CPUs need it.
     #[inline]
     pub fn parked(&self) -> Option<ParkedThread> {
         if !self.calls.has_calls() && !self.requested && !self.is_dying && self.lingers.is_none() {
@@ -154,7 +156,7 @@ impl ThreadActs {
         })
     }
 
-    /// What is known of it as the waker of another thread.
+    /// The thread as the waker of another thread.
     #[inline]
     pub fn waker(&self) -> WakerFacts {
         let Some(tid) = self.calls.caller() else {

@@ -1,10 +1,10 @@
-//! The state of a thread, and why it waits: one cell for each thread, whose state changes by what
-//! happens in the order of time.
+//! The state of a thread and its wait reason: one cell per thread, which changes with events in
+//! time order.
 //!
-//! A change of state ends a stretch of time, which is given back: what becomes of it is up to the
-//! analysis (sums by call, a time line). All that decides about a thread is in its cell, in the
-//! [`Losses`] of its machine, and in the facts of the wake-up ([`Wakeup`]), so threads can be
-//! followed apart from each other.
+//! A change of state ends a stretch of time and returns it; the analysis decides what to do with it
+//! (sums by call, a time line). The state of a thread depends only on its cell, on the [`Losses`]
+//! of its machine, and on the facts of the wake-up ([`Wakeup`]), so threads can be followed
+//! independently.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CallItem, CpuKey, Exited, Losses, OpenCall, Sight, WakeTells};
@@ -17,31 +17,32 @@ use crate::thread_acts::{BegunCall, ParkedThread};
 use crate::wait_reason::WaitReason;
 use crate::waker_facts::WakingThread;
 
-/// State of a thread. Numbers are those of CPUs.
+/// State of a thread, with the number of the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ThreadState {
-    /// Nothing has been recorded of it.
+    /// No event of the thread has been recorded.
     #[default]
     Unseen,
-    /// It is not known.
+    /// Unknown.
     Unknown,
-    /// It runs there.
+    /// Running on this CPU.
     Running(u16),
-    /// It was taken from that CPU, and could run.
+    /// Preempted on this CPU, and runnable.
     Preempted(u16),
-    /// It was woken, and could run there.
+    /// Woken, and runnable on this CPU.
     Runnable(u16),
-    /// It waits.
+    /// Waiting.
     Blocked,
-    /// It has ended.
+    /// Ended.
     Ended,
 }
 
 impl ThreadState {
-    /// No CPU that is known.
+    /// CPU number for an unknown CPU.
     pub const NO_CPU: u16 = u16::MAX;
 
-    /// Number of a CPU in states; [`ThreadState::NO_CPU`] for numbers that no Linux machine has.
+    /// Number of a CPU in states; [`ThreadState::NO_CPU`] for numbers beyond those of any Linux
+    /// machine.
     #[inline]
     pub fn number(cpu: u32) -> u16 {
         u16::try_from(cpu).unwrap_or(ThreadState::NO_CPU)
@@ -54,43 +55,43 @@ impl ThreadState {
     }
 }
 
-/// A wake-up; `C` is what the analysis remembers of its cause.
+/// A wake-up. `C` is the cause as the analysis represents it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Wakeup<C> {
-    /// When it happens, in nanoseconds from the origin.
+    /// Time of the wake-up, in nanoseconds from the origin.
     pub time: i64,
-    /// Its context.
+    /// Context of the wake-up.
     pub source: WakeSource,
-    /// The thread in whose context it happens, if it is one.
+    /// The thread in whose context the wake-up happens, if it is a thread.
     pub waking: Option<WakingThread>,
-    /// The thread can run from now on; its waker may have been recorded before.
+    /// The thread can run from now on; its waker may have been recorded earlier.
     pub is_ready: bool,
     /// All CPUs are recorded.
     pub is_whole: bool,
-    /// Its cause.
+    /// Cause of the wake-up.
     pub cause: C,
 }
 
 impl<C> Wakeup<C> {
-    /// The waker is a thread of the kernel, or one that looks like it.
+    /// The waker is a kernel thread, or looks like one.
     pub(crate) fn is_by_kernel_thread(&self) -> bool {
         self.source == WakeSource::Thread
             && self.waking.is_some_and(|waking| !waking.is_in_program())
     }
 }
 
-/// Content of a stretch of time.
+/// Activity in a past stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Past<C> {
-    /// It is not known.
+    /// Unknown.
     Unknown,
     /// The thread ran.
     Running,
-    /// It was preempted.
+    /// The thread was preempted.
     Preempted,
-    /// It was woken, perhaps while still on its way out, and had no CPU.
+    /// The thread was woken, perhaps while it was still about to wait, and had no CPU.
     Runnable,
-    /// It waited; what ended the wait, if that was recorded.
+    /// The thread waited; with the reason and cause, if the end of the wait was recorded.
     Waited(Option<(WaitReason, C)>),
 }
 
@@ -111,38 +112,38 @@ impl<C> Past<C> {
 /// A stretch of time that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct PastStretch<C> {
-    /// When it began, in nanoseconds from the origin.
+    /// Begin time, in nanoseconds from the origin.
     pub begin: i64,
-    /// Its content.
+    /// Activity in the stretch.
     pub past: Past<C>,
 }
 
 /// Effect of a wake-up on a thread.
 #[derive(Clone, Copy, Debug)]
 pub enum WakeEffect<C> {
-    /// It ends a wait: the thread is runnable.
+    /// Ends a wait: the thread is runnable.
     Ends(PastStretch<C>),
-    /// The thread is runnable: it was woken on its way out, so what seemed to be a wait was none.
+    /// The thread is runnable: it was woken while it was about to wait, so it did not wait.
     WasAwake,
-    /// The thread is runnable, and nothing was recorded of it before.
+    /// The thread is runnable, and is recorded for the first time.
     Appears,
-    /// The thread was runnable, and may go to another CPU.
+    /// The thread was already runnable, and may move to another CPU.
     Moves,
-    /// None, or it is not known yet.
+    /// No effect, or not yet known.
     Nothing,
 }
 
-/// A call that has ended, on that CPU.
+/// An ended call: the call, its exit, and the CPU of the exit.
 pub type EndedCallOf = (BegunCall, Exited, CpuKey);
 
-/// Effect on its call of a thread's stretch on a CPU.
+/// Effect of a thread's stretch on a CPU on its open call.
 #[derive(Clone, Copy, Debug)]
 pub enum Parking {
-    /// It is in that call.
+    /// The thread is in this call.
     InCall(BegunCall),
-    /// The call that it seemed to be in had ended elsewhere, which was recorded before.
+    /// The call that seemed open had ended on another CPU, as an earlier record shows.
     Ended(EndedCallOf),
-    /// It is in no call, or in a later one.
+    /// The thread is in no call, or in a later one.
     Nothing,
 }
 
@@ -152,24 +153,24 @@ pub struct ThreadCell<C> {
     pub(crate) state: ThreadState,
     /// Beginning of the state, in nanoseconds from the origin.
     pub(crate) since: i64,
-    /// Losses up to then that would make the state unknown.
+    /// Loss count at the begin time; a higher count makes the state unknown.
     pub(crate) losses: u64,
     pub(crate) early: EarlyWakes<C>,
-    /// The wake-up that came before the thread was seen leaving its CPU.
+    /// The wake-up that was recorded before the thread was seen leaving its CPU.
     pub(crate) woken: Option<Wakeup<C>>,
-    /// Only used where a CPU was not recorded: the thread may have run there while it seems to
-    /// wait.
+    /// Used only if some CPU was not recorded: the thread may have run on that CPU while it seems
+    /// to wait.
     pub(crate) sight: Sight,
-    /// When a call began or ended last.
+    /// Time at which a call last began or ended, in nanoseconds from the origin.
     pub(crate) called: i64,
     pub(crate) in_disk_sleep: bool,
     pub(crate) is_dying: bool,
-    /// It has made a block request since it last waited.
+    /// The thread has issued a block request since it last waited.
     pub(crate) requested: bool,
-    /// It has made a call: it is no thread of the kernel.
+    /// The thread has made a call, so it is not a kernel thread.
     pub(crate) has_called: bool,
     pub(crate) lingers: bool,
-    /// The reason of its last wait.
+    /// Reason of the last wait.
     pub(crate) waited_for: WaitReason,
     pub(crate) calls: OpenCall<BegunCall, Exited>,
 }
@@ -196,7 +197,7 @@ impl<C> Default for ThreadCell<C> {
 }
 
 impl<C: Copy> ThreadCell<C> {
-    /// A thread that has just been made; its first wake-up follows.
+    /// A thread that was just created; its first wake-up follows.
     pub fn made((cpu, time): (CpuKey, i64), tid: i32, losses: &Losses) -> Self {
         let mut cell = ThreadCell::default();
         cell.begin(
@@ -209,25 +210,25 @@ impl<C: Copy> ThreadCell<C> {
         cell
     }
 
-    /// Its state.
+    /// State of the thread.
     #[inline]
     pub fn state(&self) -> ThreadState {
         self.state
     }
 
-    /// Beginning of the state, in nanoseconds from the origin.
+    /// Begin time of the state, in nanoseconds from the origin.
     #[inline]
     pub fn since(&self) -> i64 {
         self.since
     }
 
-    /// The open call, as far as other CPUs than the one where the thread runs know.
+    /// The open call, as known to CPUs other than the one where the thread runs.
     #[inline]
     pub fn call(&self) -> Option<BegunCall> {
         self.calls.parked
     }
 
-    /// Class of the call; dying counts as [`CallClass::Exit`].
+    /// Class of the open call; a dying thread counts as [`CallClass::Exit`].
     #[inline]
     pub fn class(&self) -> Option<CallClass> {
         match self.is_dying {
@@ -236,21 +237,21 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// True if it runs there, and nothing was lost since it came, after so many losses there
-    /// ([`Losses::of_cpu`](tracebraid_follow::Losses::of_cpu)).
+    /// True if the thread runs on `cpu` and no events were lost since it was switched in. `losses`
+    /// is the CPU's current count ([`Losses::of_cpu`](tracebraid_follow::Losses::of_cpu)).
     #[inline]
     pub fn runs_on(&self, cpu: CpuKey, losses: u64) -> bool {
         self.state == ThreadState::Running(ThreadState::number(cpu.cpu)) && self.losses == losses
     }
 
-    /// True if it waits, and neither a wake-up nor a loss has ended that.
+    /// True if the thread waits, and neither a wake-up nor a loss of events has ended the wait.
     pub fn still_waits(&self, losses: &Losses, cpu: CpuKey) -> bool {
         self.state == ThreadState::Blocked
             && self.woken.is_none()
             && self.losses == losses.of_trace(cpu)
     }
 
-    /// The thread as the waker of another one, if its CPU does not know which call it is in.
+    /// The thread as a waker, for a CPU that does not know the thread's open call.
     pub fn waking(&self, requested: bool) -> WakingThread {
         WakingThread {
             call: self.class(),
@@ -284,7 +285,7 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// An entry or exit of a call shows that it runs there.
+    /// An entry or exit of a call shows that the thread runs on this CPU.
     fn is_seen_running(&mut self, (cpu, time): (CpuKey, i64), losses: &Losses) -> PastStretch<C> {
         let stretch = self.end(time, self.runs(cpu), losses.of_cpu(cpu));
         let state = ThreadState::Running(ThreadState::number(cpu.cpu));
@@ -293,7 +294,7 @@ impl<C: Copy> ThreadCell<C> {
         stretch
     }
 
-    /// It enters a call, and was in none when it came.
+    /// Applies the entry of a call by a thread that was in no call when it was switched in.
     #[inline]
     pub fn enter(
         &mut self,
@@ -306,7 +307,7 @@ impl<C: Copy> ThreadCell<C> {
         self.is_seen_running((cpu, time), losses)
     }
 
-    /// The call ends that was open when it came.
+    /// Ends the call that was open when the thread was switched in.
     #[inline]
     pub fn arrive(
         &mut self,
@@ -320,7 +321,7 @@ impl<C: Copy> ThreadCell<C> {
         (stretch, self.calls.play(cpu, exited.time, &item))
     }
 
-    /// It has done that since it came.
+    /// Applies the activity of the thread since it was switched in.
     #[inline]
     pub fn park(&mut self, (cpu, time): (CpuKey, i64), parked: &ParkedThread) -> Parking {
         if parked.called > i64::MIN {
@@ -351,7 +352,7 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// It leaves its CPU.
+    /// Switches the thread out.
     pub fn leave(
         &mut self,
         (cpu, time): (CpuKey, i64),
@@ -376,7 +377,7 @@ impl<C: Copy> ThreadCell<C> {
         stretch
     }
 
-    /// It comes to a CPU. `is_whole`: all CPUs are recorded.
+    /// Switches the thread in. `is_whole`: all CPUs are recorded.
     pub fn come(
         &mut self,
         (cpu, time): (CpuKey, i64),
@@ -402,7 +403,7 @@ impl<C: Copy> ThreadCell<C> {
 
     fn comes_from_wait(&mut self, is_whole: bool) -> Past<C> {
         match self.woken.filter(|_| is_whole) {
-            // It was woken on its way out, so it did not wait.
+            // The thread was woken while it was about to wait, so it did not wait.
             Some(woken) => {
                 self.has_waited(self.reason(&woken));
                 Past::Runnable
@@ -422,13 +423,13 @@ impl<C: Copy> ThreadCell<C> {
         self.requested = false;
     }
 
-    /// Why it waits if that wake-up ends the wait.
+    /// Reason of the wait if this wake-up ends it.
     fn reason(&self, wakeup: &Wakeup<C>) -> WaitReason {
         match WaitReason::of_wake(self.class(), wakeup.source, wakeup.waking) {
             WaitReason::Kernel | WaitReason::Unknown if self.in_disk_sleep && self.requested => {
                 WaitReason::BlockDevice
             }
-            // The cause of a kernel thread's wait may lie on an unrecorded CPU.
+            // The cause of a kernel thread's wait may be on an unrecorded CPU.
             WaitReason::Kernel if !wakeup.is_whole && wakeup.source == WakeSource::Thread => {
                 WaitReason::Unknown
             }
@@ -436,9 +437,9 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// The reason as which a wait counts. Without a call nothing shows what a thread waits for that
-    /// another one wakes: a thread of the kernel waits for work, whatever else its waker does, and
-    /// where no calls were recorded programs look like threads of the kernel.
+    /// The reason to which a wait is charged. Without a call, nothing shows what a thread waits for
+    /// when another thread wakes it: a kernel thread waits for work, whatever else its waker does,
+    /// and if no calls were recorded, user threads look like kernel threads.
     fn counts_as(&self, reason: WaitReason, wakeup: &Wakeup<C>) -> WaitReason {
         match self.class() {
             None if wakeup.is_by_kernel_thread() && !(self.in_disk_sleep && self.requested) => {
@@ -448,8 +449,8 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// True if a wake-up matters only in that the thread can run: it was woken before, on its way
-    /// out, or awake.
+    /// True if a wake-up only shows that the thread can run: the thread was already awake, or was
+    /// woken while it was about to wait.
     #[inline]
     pub fn only_gets_ready(&self, is_ready: bool) -> bool {
         match (self.state, self.woken) {
@@ -459,7 +460,8 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// It is woken, as recorded on `cpu`, to run on the CPU of number `target`.
+    /// Applies a wake-up recorded on `cpu`, which lets the thread run on the CPU of number
+    /// `target`.
     pub fn wake(
         &mut self,
         wakeup: Wakeup<C>,
@@ -526,25 +528,25 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// A migration between two CPUs. `is_gone`: the new one was not recorded.
+    /// Applies a migration between two CPUs. `is_gone`: the new CPU was not recorded.
     pub fn migrate(&mut self, (from, to): (u32, u32), is_gone: bool) {
         if self.state.lacks_cpu() {
             self.sight.moves(from, to, is_gone);
         }
     }
 
-    /// It dies, by a call or by a signal: its call will not end.
+    /// Marks the thread as dying, by a call or by a signal: its open call will not end.
     pub fn die(&mut self) {
         self.is_dying = true;
         self.calls.parked = None;
     }
 
-    /// Its state turns out to be unknown.
+    /// Marks the state as unknown.
     pub fn lose_sight(&mut self) {
         self.state = ThreadState::Unknown;
     }
 
-    /// The recording of its CPU ends: if it runs there, its state is unknown from now on.
+    /// Ends the recording of a CPU: the state of the thread that runs there is unknown from now on.
     pub fn end_recording(
         &mut self,
         (cpu, time): (CpuKey, i64),
@@ -570,7 +572,7 @@ mod tests {
     const CPU: CpuKey = CpuKey { trace: 0, cpu: 1 };
     const TID: i32 = 7;
 
-    /// A thread that does one thing after the other, and the reasons of its stretches.
+    /// A thread with a sequence of steps, and the reasons of its stretches.
     struct Script {
         cell: ThreadCell<u8>,
         losses: Losses,
@@ -578,7 +580,7 @@ mod tests {
     }
 
     impl Script {
-        /// The thread comes at time 0.
+        /// The thread comes to its CPU at time 0.
         fn new() -> Script {
             let mut script = Script {
                 cell: ThreadCell::default(),
@@ -654,7 +656,8 @@ mod tests {
         assert!(matches!(script.wake(90, disk, true), WakeEffect::Nothing));
     }
 
-    /// It did not wait, but is at a disk as one that did: it passes that on to those whom it wakes.
+    /// The thread did not wait, but counts as working for a disk as if it had: threads it wakes
+    /// inherit that.
     #[test]
     fn threads_may_be_woken_on_their_way_out() {
         let mut script = Script::new();
@@ -670,7 +673,7 @@ mod tests {
             [(0, WaitReason::Running), (20, WaitReason::Runnable)]
         );
         assert!(script.cell.waking(false).is_at_disk);
-        // What came before its last call was of a wait that never happened.
+        // Wake-ups before the last call belong to a wait that never happened.
         script.wake(50, WakeSource::Timer, false);
         let exited = Exited {
             call: Some(Syscall(3)),
@@ -686,8 +689,8 @@ mod tests {
         ));
     }
 
-    /// A worker that another one wakes was idle; whom it wakes in turn may have waited for the
-    /// disk.
+    /// A worker that another worker wakes was idle; a thread that it wakes in turn may have waited
+    /// for the disk.
     #[test]
     fn without_a_call_a_thread_waits_for_a_thread() {
         let worker = WakingThread {
@@ -765,7 +768,7 @@ mod tests {
         assert_eq!(script.past, expected);
     }
 
-    /// Who enters a call is alive, whoever died with that id.
+    /// A thread that enters a call is alive, even if an earlier thread with its id died.
     #[test]
     fn dying_ends_with_the_next_call() {
         let mut script = Script::new();

@@ -1,8 +1,8 @@
-//! What slices of time must know of threads from before they begin, and which seldom changes: to
-//! which processes they belong, and which of them make calls.
+//! Facts about threads that slices need from earlier slices and that seldom change: the process of
+//! each thread, and whether it makes calls.
 //!
-//! The serial merge of chunks keeps it, from small summaries of chunks ([`ThreadNews`]); slices get
-//! copies.
+//! The serial merge of chunks maintains the directory from small summaries of chunks
+//! ([`ThreadNews`]); slices get copies.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -11,42 +11,42 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, Items, KeyHasher, ThreadKey};
 
-/// What is known of a thread.
+/// Facts about a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadFacts {
-    /// Its process.
+    /// Process of the thread, if known.
     pub pid: Option<i32>,
-    /// It has made calls, or died, in what was merged.
+    /// The thread has made calls, or died, in the chunks merged so far.
     pub is_active: bool,
 }
 
-/// A thread is made, or found in a process.
+/// A change of a thread's process or id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ThreadMove {
-    /// The thread is made.
+    /// The thread is created.
     Made(i32),
-    /// The thread, which had the second id, has the first one from now on.
+    /// The thread whose id was the second id has the first id from now on.
     TakeOver(i32, i32),
-    /// The first thread belongs to the second process.
+    /// The first id is a thread of the process with the second id.
     Belongs(i32, i32),
 }
 
-/// The facts of which chunks tell.
+/// Changes of facts about threads in some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadNews {
     moves: Items<ThreadMove>,
-    /// Threads that have made calls, or died; each once or a few times in a chunk.
+    /// Threads that have made calls, or died; each appears once or a few times per chunk.
     active: Vec<ThreadKey>,
-    /// By the lowest bits of their ids: the last ones that were added.
+    /// The most recently added threads, indexed by their ids modulo the length.
     #[serde(skip)]
     near: Vec<Option<ThreadKey>>,
 }
 
-/// How many of the last active threads are remembered.
+/// Number of recently active threads that are remembered.
 const NEAR: usize = 256;
 
 impl ThreadNews {
-    /// The thread makes calls, or dies.
+    /// Records that the thread makes calls or dies.
     #[inline]
     pub fn is_active(&mut self, thread: ThreadKey) {
         let slot = thread.tid as usize % NEAR;
@@ -62,13 +62,13 @@ impl ThreadNews {
         self.active.push(thread);
     }
 
-    /// Something happens to a thread, at the time at which the items of the CPU have it
+    /// Records a change of a thread, at the time that the CPU's items have for it
     /// ([`Items::held`]).
     pub fn moves(&mut self, cpu: CpuKey, time: i64, of: ThreadMove) {
         self.moves.push(cpu, time, of);
     }
 
-    /// Adds those of later chunks, before their items are added to `items`.
+    /// Appends the changes of later chunks, before the items of those chunks are added to `items`.
     pub fn append<I>(&mut self, later: ThreadNews, items: &Items<I>) {
         self.moves.hold(items);
         self.moves.append(later.moves);
@@ -78,7 +78,7 @@ impl ThreadNews {
 
 type Facts = HashMap<ThreadKey, ThreadFacts, BuildHasherDefault<KeyHasher>>;
 
-/// What is known of threads.
+/// Facts about all threads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(
     from = "Vec<(ThreadKey, ThreadFacts)>",
@@ -87,12 +87,12 @@ type Facts = HashMap<ThreadKey, ThreadFacts, BuildHasherDefault<KeyHasher>>;
 pub struct ThreadDirectory {
     /// Shared with slices.
     all: Arc<Facts>,
-    /// What has changed since: few, since each slice has a copy.
+    /// Changes since `all` was built. Kept small, since each slice gets a copy.
     recent: Facts,
 }
 
 impl ThreadDirectory {
-    /// What is known of a thread.
+    /// Returns the facts about a thread.
     pub fn get(&self, thread: ThreadKey) -> ThreadFacts {
         let found = self.recent.get(&thread).or_else(|| self.all.get(&thread));
         found.copied().unwrap_or_default()
@@ -127,8 +127,9 @@ impl ThreadDirectory {
         self.set(thread, ThreadFacts { pid, ..facts });
     }
 
-    /// Goes on to a time, in nanoseconds from the origin, up to which everything was merged. Gives
-    /// what was known before, where threads are active that are so up to that time.
+    /// Advances to `until`, in nanoseconds from the origin, up to which all chunks are merged.
+    /// Returns the facts from before the advance, but with all threads active that are so by
+    /// `until`.
     pub fn go_on(&mut self, news: &mut ThreadNews, until: i64) -> ThreadDirectory {
         for thread in std::mem::take(&mut news.active) {
             let is_active = true;
@@ -142,7 +143,7 @@ impl ThreadDirectory {
     }
 }
 
-// Maps have keys of text in most formats.
+// Most formats allow only text as keys of maps.
 impl From<Vec<(ThreadKey, ThreadFacts)>> for ThreadDirectory {
     fn from(facts: Vec<(ThreadKey, ThreadFacts)>) -> Self {
         ThreadDirectory {
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(pids(&directory), [Some(1), None]);
     }
 
-    /// However many threads there are, a slice copies few facts.
+    /// Even with many threads, a slice copies few facts.
     #[test]
     fn copies_are_small() {
         let mut news = ThreadNews::default();

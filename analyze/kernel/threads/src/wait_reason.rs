@@ -1,5 +1,6 @@
-//! Wait reasons: the one list of what the time of a thread goes into, and the rules by which a
-//! wake-up decides why its thread waited. `docs/reports-waits.md` has the rules as a table.
+//! Wait reasons: the single list of activities that a thread's time is charged to, and the rules by
+//! which a wake-up decides why its thread waited. `docs/reference/waits.md` lists the rules in a
+//! table.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::Interrupt;
@@ -10,19 +11,20 @@ use crate::call_class::CallClass;
 use crate::cpu_context::WakeSource;
 use crate::waker_facts::WakingThread;
 
-/// What the time of a thread goes into: running, the lack of a CPU, or what it waits for.
+/// Activity that a thread's time is charged to: running, the lack of a CPU, or the reason of a
+/// wait.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitReason {
-    /// It runs.
+    /// Running.
     Running,
-    /// It runs, but for an interrupt.
+    /// On its CPU, but interrupted.
     Interrupted,
-    /// It was taken from its CPU though it could run.
+    /// Taken from its CPU while still runnable.
     Preempted,
-    /// It was woken, and waits for a CPU.
+    /// Woken, and waiting for a CPU.
     Runnable,
     /// A block device.
     BlockDevice,
@@ -34,33 +36,33 @@ pub enum WaitReason {
     UserInput,
     /// Another device.
     Device,
-    /// An interrupt from another processor ended the wait; who caused it is unknown.
+    /// An interrupt from another processor ended the wait; its cause is unknown.
     Ipi,
     /// Another thread, at a futex.
     Futex,
-    /// A child.
+    /// The end of a child process.
     Child,
     /// A signal that another thread sent.
     Signal,
     /// Another thread: a pipe, a lock, an event.
     Thread,
-    /// A thread of the kernel, or the kernel's own housekeeping.
+    /// A kernel thread, or the kernel's own housekeeping.
     Kernel,
-    /// Work in a queue waits for the thread that does it.
+    /// Work in a queue waits for its thread.
     WorkQueue,
     /// An execution waits for a thread that does other work.
     Queued,
     /// The time and manner of the hand-over between threads are unknown.
     UnknownHandOver,
-    /// Nothing had ended the wait by the end of the trace, or of the part of it that was read.
+    /// The wait had not ended by the end of the trace, or of the part of it that was read.
     StillWaiting,
-    /// The trace does not show it.
+    /// Not shown by the trace.
     #[default]
     Unknown,
 }
 
 impl WaitReason {
-    /// All, in the order of tables.
+    /// All reasons, in the order of tables.
     pub const ALL: [WaitReason; 20] = [
         WaitReason::Running,
         WaitReason::Interrupted,
@@ -84,7 +86,7 @@ impl WaitReason {
         WaitReason::Unknown,
     ];
 
-    /// Its place in [`WaitReason::ALL`].
+    /// Index in [`WaitReason::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }
@@ -115,7 +117,8 @@ impl WaitReason {
         }
     }
 
-    /// Reason of a wait in a call of that class, or in none, which a wake-up ends.
+    /// Reason of a wait that a wake-up ends. `waiter` is the class of the call that the thread
+    /// waits in.
     #[inline]
     pub fn of_wake(
         waiter: Option<CallClass>,
@@ -163,10 +166,9 @@ impl WaitReason {
     fn of_thread(waiter: Option<CallClass>, waker: WakingThread) -> WaitReason {
         match waker.call {
             Some(call) => WaitReason::of_call(waiter, call, waker.is_local),
-            // The kernel finishes a `close`, and requests of an io_uring, on the way back to the
-            // program.
+            // The kernel finishes a `close`, and requests of an io_uring, on return to user space.
             None if waker.has_called && waker.lingers => WaitReason::Thread,
-            // A program wakes nobody by itself: an interrupt that was not recorded does.
+            // A program in user space cannot wake threads: an unrecorded interrupt did.
             None if waker.has_called => WaitReason::Unknown,
             None if waker.is_at_disk => WaitReason::BlockDevice,
             None => WaitReason::Kernel,
@@ -216,7 +218,7 @@ mod tests {
         }
     }
 
-    /// The name by which serde writes a reason: that of its variant, in kebab case.
+    /// The name under which serde writes a reason: its variant in kebab case.
     fn serde_json_name(reason: WaitReason) -> String {
         let mut name = String::new();
         for letter in format!("{reason:?}").chars() {

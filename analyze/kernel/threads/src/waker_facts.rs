@@ -1,37 +1,37 @@
-//! What a CPU knows of the thread by which another thread is woken there, and what all CPUs know
-//! together.
+//! Facts about the thread that wakes another one: those that its CPU knows, and those that all CPUs
+//! know together.
 
 use serde::{Deserialize, Serialize};
 
 use crate::call_class::CallClass;
 
-/// What a CPU knows of the thread that runs there when that wakes another thread.
+/// Facts that a CPU knows about its current thread when this thread wakes another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WakerFacts {
     /// No thread, or an unknown one.
     Nobody,
-    /// A thread that has made calls since it came to the CPU, or dies.
+    /// A thread that has made calls since it was switched in, or dies.
     Caller {
-        /// Its id.
+        /// Id of the thread.
         tid: i32,
         /// Descriptor of its call; -1 if the call has none.
         descriptor: i32,
-        /// Class of the call that it is in, if it is in one. Dying counts as [`CallClass::Exit`].
+        /// Class of the open call, if any. A dying thread counts as [`CallClass::Exit`].
         call: Option<CallClass>,
-        /// It may be in the kernel though it is in no call: see [`WakingThread::lingers`].
+        /// The thread may be in the kernel without a call: see [`WakingThread::lingers`].
         lingers: bool,
     },
-    /// A thread that has made none: other CPUs know which call it is in.
+    /// A thread that has made no calls: other CPUs know its open call.
     Other {
-        /// Its id.
+        /// Id of the thread.
         tid: i32,
-        /// It has made block requests since it came.
+        /// The thread has issued block requests since it was switched in.
         requested: bool,
     },
 }
 
 impl WakerFacts {
-    /// The thread, if it is known.
+    /// Id of the thread, if known.
     #[inline]
     pub fn tid(&self) -> Option<i32> {
         match *self {
@@ -44,16 +44,16 @@ impl WakerFacts {
 /// The thread in whose context a wake-up happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakingThread {
-    /// Class of the call that it is in; dying counts as [`CallClass::Exit`].
+    /// Class of the open call; a dying thread counts as [`CallClass::Exit`].
     pub call: Option<CallClass>,
-    /// It has made calls since the trace began: it is no thread of the kernel.
+    /// The thread has made calls since the trace began, so it is not a kernel thread.
     pub has_called: bool,
-    /// The last call that ended closed a descriptor, or requests of an io_uring were done: the
-    /// kernel finishes such work on the way back to the program.
+    /// The last call that ended closed a descriptor, or io_uring requests were processed: the
+    /// kernel finishes such work on return to user space.
     pub lingers: bool,
-    /// Its call uses no network, though its class may: the socket is of the family AF_UNIX.
+    /// The call uses no network although its class may: its socket is of the family AF_UNIX.
     pub is_local: bool,
-    /// It waited for a disk last, or has made block requests since.
+    /// The last wait was for a disk, or block requests were issued since.
     pub is_at_disk: bool,
 }
 
@@ -70,7 +70,7 @@ impl WakingThread {
         }
     }
 
-    /// True if the thread is known to run its program, where it can wake nobody.
+    /// True if the thread is known to run in user space, where it cannot wake other threads.
     #[inline]
     pub fn is_in_program(&self) -> bool {
         self.call.is_none() && self.has_called && !self.lingers

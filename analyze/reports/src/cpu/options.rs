@@ -1,13 +1,13 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::Views;
 
-/// What is asked for of the use of CPUs.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct CpuOptions {
     /// The views.
     pub views: Views,
-    /// Priorities as the kernel counts them; none: all.
+    /// Priorities on the kernel's scale; empty: all.
     pub priorities: Vec<i32>,
 }
 

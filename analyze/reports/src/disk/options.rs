@@ -1,16 +1,16 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{Limits, Views};
 use tracebraid_language::glob::Glob;
 
-/// What is asked for of requests to disks.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct DiskOptions {
     /// The views.
     pub views: Views,
-    /// Only what is that large, in bytes; what has no size is as large as may be.
+    /// Restricts requests by size in bytes; requests without a size always match.
     pub sizes: Limits,
-    /// Patterns of names of disks; none: all.
+    /// Patterns of disk names; empty: all.
     pub disks: Vec<Glob>,
 }
 

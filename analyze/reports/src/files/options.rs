@@ -8,11 +8,11 @@ use tracebraid_language::glob::Glob;
 pub struct FilesOptions {
     /// The views.
     pub views: Views,
-    /// Only what is that large, in bytes; what has no size is as large as may be.
+    /// Restricts calls by size in bytes; calls without a size always match.
     pub sizes: Limits,
-    /// Patterns of names of files; none: all.
+    /// Patterns of file names; empty: all.
     pub paths: Vec<Glob>,
-    /// System calls.
+    /// The selected system calls.
     pub calls: CallNames,
 }
 

@@ -1,4 +1,4 @@
-//! The tables of single moves of pages.
+//! Tables of single allocations and releases of pages.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use crate::memory::{Done, MemoryPartial, MemoryRules};
 use tracebraid_follow::{Thread, ThreadKey};
 use tracebraid_tables::{Column, Section, Unit, Value, View};
 
-/// Somebody who is shown, and what he took and gave back; no thread if it is not known who he is.
+/// A selected thread and its moves; no thread for moves of unknown threads.
 struct Row<'a> {
     thread: Option<Arc<Thread>>,
     moves: &'a Moves,
 }
 
-/// Somebody's move.
+/// A move with its row.
 type Moved<'a> = (Move, &'a Row<'a>);
 
-/// The tables; with `only_batches` pages that are given back are told by batches alone.
+/// The tables. With `only_batches`, releases are recorded in batches only.
 pub(super) fn lists(
     rules: &MemoryRules,
     partial: &MemoryPartial,
@@ -50,7 +50,7 @@ fn rows<'a>(rules: &MemoryRules, partial: &'a MemoryPartial) -> Vec<Row<'a>> {
     threads.chain(unknown).collect()
 }
 
-/// Somebody, if he is asked for and moved pages.
+/// The row of a thread that is selected and moved pages.
 fn row<'a>(rules: &MemoryRules, thread: Thread, is_known: bool, done: &'a Done) -> Option<Row<'a>> {
     let moves = done.moves.as_deref()?;
     let is_shown = rules.selection.threads.shows(&thread);
@@ -58,7 +58,7 @@ fn row<'a>(rules: &MemoryRules, thread: Thread, is_known: bool, done: &'a Done) 
     is_shown.then_some(Row { thread, moves })
 }
 
-/// Where somebody stands among what happens at one time and place.
+/// Sort key of a thread among the moves of one time and CPU.
 fn rank(row: &Row<'_>) -> Option<(u32, Option<i32>)> {
     row.thread.as_ref().map(|thread| (thread.trace, thread.tid))
 }
@@ -75,7 +75,7 @@ fn largest<'a>(rules: &MemoryRules, rows: &'a [Row<'a>]) -> Vec<Moved<'a>> {
     largest
 }
 
-/// All, in the order of time.
+/// All moves in the order of time.
 fn log<'a>(rows: &'a [Row<'a>], only_batches: bool) -> Vec<Moved<'a>> {
     let is_told = |moved: &&Move| moved.what != PageMove::Batched || only_batches;
     let of_each = |row: &'a Row<'a>| {
@@ -95,7 +95,7 @@ fn log<'a>(rows: &'a [Row<'a>], only_batches: bool) -> Vec<Moved<'a>> {
     log
 }
 
-/// Moves one by one.
+/// A table with a row for each move.
 fn list((key, title): (&'static str, &str), view: View, moves: &[Moved<'_>]) -> Section {
     let row = |(moved, row): &Moved<'_>| {
         let what = match moved.what {
@@ -127,7 +127,7 @@ fn list((key, title): (&'static str, &str), view: View, moves: &[Moved<'_>]) -> 
     }
 }
 
-/// How often pages of each size were taken, and given back.
+/// Numbers of allocations and releases by size.
 fn distribution(rows: &[Row<'_>], only_batches: bool) -> Section {
     let mut all = Moves::default();
     for row in rows {

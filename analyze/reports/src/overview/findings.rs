@@ -1,9 +1,8 @@
-//! What looks wrong, and the command that digs further.
+//! Findings: conspicuous figures, and the command that shows more of each.
 
 use crate::overview::{Defect, Parts};
 use tracebraid_tables::{Column, Report, Section, Unit, Value};
 
-/// Something that looks wrong.
 struct Finding {
     what: String,
     command: &'static str,
@@ -21,12 +20,12 @@ pub(super) fn section(parts: &Parts, defects: &[Defect]) -> Section {
     errors(parts, &mut findings);
     let row = |finding: Finding| vec![Value::Text(finding.what), finding.command.into()];
     let columns = vec![
-        Column::new("what", "What", Unit::Text),
+        Column::new("what", "Finding", Unit::Text),
         Column::new("command", "Look closer", Unit::Command),
     ];
     Section::new(
         "findings",
-        "What looks wrong",
+        "Findings",
         columns,
         findings.into_iter().map(row).collect(),
     )
@@ -61,11 +60,11 @@ fn milliseconds(nanoseconds: f64) -> String {
     format!("{:.1} ms", nanoseconds / 1e6)
 }
 
-/// CPUs are busy from here on, ...
+/// Share of the time from which CPUs are busy, ...
 const BUSY: f64 = 0.9;
-/// ... and it is strange if they are while all together are not more than this.
+/// ... which is conspicuous while all CPUs together are busy for at most this share.
 const IDLE: f64 = 0.5;
-/// Much time for interrupts.
+/// Conspicuous share of the time in interrupts.
 const INTERRUPTED: f64 = 0.1;
 
 fn processors(parts: &Parts, findings: &mut Vec<Finding>) {
@@ -73,19 +72,19 @@ fn processors(parts: &Parts, findings: &mut Vec<Finding>) {
     if all >= BUSY {
         findings.push(Finding {
             what: format!("the CPUs are busy {} of the time", percent(all)),
-            command: "tracebraid cpu",
+            command: "cpu",
         });
     }
     let cpus = || parts.cpu.rows("cpus");
     let alone = cpus().filter(|cpu| all <= IDLE && cpu.number("active_share") >= BUSY);
     findings.extend(alone.map(|cpu| Finding {
         what: format!(
-            "CPU {} is busy {} of the time, all together {}",
+            "CPU {} is busy {} of the time, all CPUs together {}",
             cpu.unsigned("cpu"),
             percent(cpu.number("active_share")),
             percent(all)
         ),
-        command: "tracebraid cpu",
+        command: "cpu",
     }));
     let inconsistent: u64 = cpus()
         .map(|cpu| cpu.unsigned("inconsistent_switches"))
@@ -93,9 +92,9 @@ fn processors(parts: &Parts, findings: &mut Vec<Finding>) {
     if inconsistent > 0 {
         findings.push(Finding {
             what: format!(
-                "{inconsistent} switches do not follow from the one before: events are missing"
+                "{inconsistent} switches contradict the previous switch: events are missing"
             ),
-            command: "tracebraid cpu",
+            command: "cpu",
         });
     }
     for (section, row) in rows(&parts.irq, "cpus") {
@@ -107,15 +106,15 @@ fn processors(parts: &Parts, findings: &mut Vec<Finding>) {
                     number(section, row, "cpu"),
                     percent(share)
                 ),
-                command: "tracebraid irq",
+                command: "irq",
             });
         }
     }
 }
 
-/// A long wait for a CPU, in nanoseconds.
+/// Conspicuous p99 wake-up latency, in nanoseconds.
 const LONG_WAIT: f64 = 5e6;
-/// Threads that wait for a CPU all the time.
+/// Conspicuous average number of threads that wait for a CPU.
 const LONG_QUEUE: f64 = 1.0;
 
 fn waiting(parts: &Parts, findings: &mut Vec<Finding>) {
@@ -123,11 +122,8 @@ fn waiting(parts: &Parts, findings: &mut Vec<Finding>) {
         let long = number(section, row, "p99_ns");
         if long >= LONG_WAIT {
             findings.push(Finding {
-                what: format!(
-                    "1 of 100 woken threads waits {} or longer for a CPU",
-                    milliseconds(long)
-                ),
-                command: "tracebraid sched",
+                what: format!("p99 wake-up latency is {}", milliseconds(long)),
+                command: "sched",
             });
         }
     }
@@ -139,15 +135,15 @@ fn waiting(parts: &Parts, findings: &mut Vec<Finding>) {
                     "on average {length:.1} threads wait for CPU {}",
                     number(section, row, "cpu")
                 ),
-                command: "tracebraid sched",
+                command: "sched",
             });
         }
     }
 }
 
-/// A slow request, in nanoseconds.
+/// Conspicuous p99 latency of disk requests, in nanoseconds.
 const SLOW_REQUEST: f64 = 50e6;
-/// Part of the time that a disk is busy.
+/// Conspicuous share of the time in which a disk is busy.
 const BUSY_DISK: f64 = 0.8;
 
 fn devices(parts: &Parts, findings: &mut Vec<Finding>) {
@@ -156,11 +152,11 @@ fn devices(parts: &Parts, findings: &mut Vec<Finding>) {
         if slow >= SLOW_REQUEST {
             findings.push(Finding {
                 what: format!(
-                    "1 of 100 requests to {} takes {} or longer",
+                    "p99 latency of requests to {} is {}",
                     text(section, row, "disk"),
                     milliseconds(slow)
                 ),
-                command: "tracebraid disk",
+                command: "disk",
             });
         }
     }
@@ -173,28 +169,23 @@ fn devices(parts: &Parts, findings: &mut Vec<Finding>) {
                     text(section, row, "disk"),
                     percent(busy)
                 ),
-                command: "tracebraid disk",
+                command: "disk",
             });
         }
     }
     let totals = [
-        (
-            &parts.disk,
-            "errors",
-            "disk requests failed",
-            "tracebraid disk",
-        ),
+        (&parts.disk, "errors", "disk requests failed", "disk"),
         (
             &parts.net,
             "retransmissions",
-            "TCP segments were sent again",
-            "tracebraid net",
+            "TCP segments were retransmitted",
+            "net",
         ),
         (
             &parts.net,
             "reason_drops",
-            "packets were dropped for a reason",
-            "tracebraid net",
+            "packets were dropped by the kernel",
+            "net",
         ),
     ];
     for (report, key, what, command) in totals {
@@ -205,7 +196,7 @@ fn devices(parts: &Parts, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Errors that programs ask for: nothing is there yet, or any more.
+/// Errors of ordinary operation: data or a file that does not exist yet or any more.
 const USUAL: [&str; 11] = [
     "EAGAIN",
     "ENODATA",
@@ -219,9 +210,9 @@ const USUAL: [&str; 11] = [
     "ENOSYS",
     "ESRCH",
 ];
-/// So many errors of a kind are worth a look, ...
+/// Smallest conspicuous number of errors of a kind, ...
 const MANY_ERRORS: f64 = 10.0;
-/// ... if they are that part of the calls.
+/// ... if they are at least this share of the calls.
 const ERROR_SHARE: f64 = 0.05;
 
 fn errors(parts: &Parts, findings: &mut Vec<Finding>) {
@@ -235,8 +226,8 @@ fn errors(parts: &Parts, findings: &mut Vec<Finding>) {
         let is_usual = USUAL.contains(&error) || error.starts_with("ERESTART");
         if !is_usual && count >= MANY_ERRORS && count >= ERROR_SHARE * calls {
             findings.push(Finding {
-                what: format!("{count} of {calls} calls of {call} give {error}"),
-                command: "tracebraid syscalls",
+                what: format!("{count} of {calls} {call} calls fail with {error}"),
+                command: "syscalls",
             });
         }
     }

@@ -1,6 +1,6 @@
-//! The one-page summary: who used what, what took longest, what looks wrong.
+//! The one-page summary: largest users, longest operations, findings.
 //!
-//! All reports that it is made from are folded in one pass.
+//! The reports that it combines are folded in one pass.
 
 mod findings;
 mod worst;
@@ -30,12 +30,12 @@ pub type OverviewAnalysis = Together<(
     NetAnalysis,
 )>;
 
-/// The reports that it is made from.
+/// The reports that the summary combines.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Parts {
-    /// Who used the CPUs.
+    /// CPU time.
     pub cpu: Report,
-    /// What was read and written.
+    /// Bytes read and written.
     pub io: Report,
     /// System calls.
     pub syscalls: Report,
@@ -49,9 +49,9 @@ pub struct Parts {
     pub net: Report,
 }
 
-/// The analyses of that part of the traces.
+/// The analyses of the selected part of the traces.
 pub fn analysis(set: &TraceSet, selection: &Selection) -> OverviewAnalysis {
-    // Of each kind only the worst is shown.
+    // Only the longest operation of each kind is shown.
     let views = || Views {
         rows: 1,
         ..Views::default()
@@ -81,7 +81,7 @@ pub fn analysis(set: &TraceSet, selection: &Selection) -> OverviewAnalysis {
     OverviewAnalysis::new(set, selection, options)
 }
 
-/// What the analyses give.
+/// The reports of the analyses.
 type Reports = (Report, Report, Report, Report, Report, Report, Report);
 
 impl From<Reports> for Parts {
@@ -103,12 +103,23 @@ impl From<Reports> for Parts {
 pub struct Defect {
     /// A sentence about the missing part.
     pub what: String,
-    /// The command that shows more of it.
+    /// The arguments of tracebraid that show more of it.
     pub command: &'static str,
 }
 
-/// The summary: at most that number of rows of each list, and the defects of the recording.
-pub fn overview(parts: &Parts, defects: &[Defect], rows: usize) -> Report {
+/// Facts about the traces that the reports do not contain.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// Defects, such as losses.
+    pub defects: Vec<Defect>,
+    /// Start of the traces in nanoseconds from the clock's origin, to which `--from +TIME` in
+    /// commands is relative.
+    pub origin: Option<i64>,
+}
+
+/// The summary, with at most that number of rows in each list. Commands are the arguments of
+/// tracebraid without the paths of the traces.
+pub fn overview(parts: &Parts, recording: &Recording, rows: usize) -> Report {
     let cpu = &parts.cpu;
     let all = cpu.head.duration_ns.saturating_mul(cpu.unsigned("cpus"));
     let share = |key| Value::Float(tracebraid_follow::share(cpu.unsigned(key), all));
@@ -128,17 +139,17 @@ pub fn overview(parts: &Parts, defects: &[Defect], rows: usize) -> Report {
             files(
                 &parts.io,
                 FdType::Disk,
-                ("disk", "Most read from and written to files"),
+                ("disk", "Bytes of files by process"),
                 rows,
             ),
             files(
                 &parts.io,
                 FdType::Network,
-                ("network", "Most received and sent"),
+                ("network", "Bytes of the network by process"),
                 rows,
             ),
-            worst::section(parts),
-            findings::section(parts, defects),
+            worst::section(parts, recording.origin),
+            findings::section(parts, &recording.defects),
         ],
         ..Report::default()
     }
@@ -150,7 +161,7 @@ fn processes(cpu: &Report, rows: usize) -> Section {
     let columns = vec![
         PROCESS,
         Column::new("active_ns", "Active", Unit::Duration),
-        Column::new("active_share", "Share", Unit::Share),
+        Column::new("active_share", "Of one CPU", Unit::Share),
     ];
     let row = |row: Row<'_>| {
         vec![
@@ -160,10 +171,10 @@ fn processes(cpu: &Report, rows: usize) -> Section {
         ]
     };
     let rows = cpu.rows("processes").take(rows).map(row).collect();
-    Section::new("cpu", "Most CPU time", columns, rows).short()
+    Section::new("cpu", "CPU time by process", columns, rows).short()
 }
 
-/// Processes by bytes that went through descriptors of that type.
+/// Processes by the bytes that they moved through descriptors of a type.
 fn files(io: &Report, kind: FdType, (key, title): (&'static str, &str), rows: usize) -> Section {
     let bytes = |process: &Row<'_>| {
         let of_type = process
@@ -178,7 +189,7 @@ fn files(io: &Report, kind: FdType, (key, title): (&'static str, &str), rows: us
     let mut list: Vec<_> = (io.rows("processes"))
         .filter_map(|process| Some((bytes(&process)?, process)))
         .collect();
-    // Stable: those with as many bytes stay in their order.
+    // Stable: processes with the same number of bytes keep their order.
     list.sort_by_key(|((read, written), _)| std::cmp::Reverse(read.saturating_add(*written)));
     let columns = vec![
         PROCESS,

@@ -1,17 +1,19 @@
-//! What took longest, of each kind, and when.
+//! The longest operation of each kind, and the command that shows it.
 
 use crate::overview::Parts;
 use tracebraid_tables::{Column, Report, Section, Unit, Value};
 
-/// Where to find the longest of a kind.
+/// A kind of operation, and the table of its longest ones.
 struct WorstKind {
     name: &'static str,
     section: &'static str,
     begin: &'static str,
     duration: &'static str,
-    /// Columns that say what it was.
+    /// Columns that describe the operation.
     what: &'static [&'static str],
     command: &'static str,
+    /// Option of the command that selects the value of a column.
+    select: Option<(&'static str, &'static str)>,
 }
 
 const KINDS: [WorstKind; 5] = [
@@ -21,7 +23,8 @@ const KINDS: [WorstKind; 5] = [
         begin: "begin_ns",
         duration: "duration_ns",
         what: &["syscall"],
-        command: "tracebraid syscalls",
+        command: "critical-path",
+        select: Some(("--tid", "thread")),
     },
     WorstKind {
         name: "CPU wait",
@@ -29,7 +32,8 @@ const KINDS: [WorstKind; 5] = [
         begin: "wakeup_ns",
         duration: "latency_ns",
         what: &[],
-        command: "tracebraid sched",
+        command: "cpu --view log",
+        select: Some(("--cpu", "cpu")),
     },
     WorstKind {
         name: "disk I/O",
@@ -37,7 +41,8 @@ const KINDS: [WorstKind; 5] = [
         begin: "issued_ns",
         duration: "latency_ns",
         what: &["disk", "rwbs"],
-        command: "tracebraid disk",
+        command: "disk --view log",
+        select: Some(("--disk", "disk")),
     },
     WorstKind {
         name: "interrupt",
@@ -45,7 +50,8 @@ const KINDS: [WorstKind; 5] = [
         begin: "begin_ns",
         duration: "duration_ns",
         what: &["name"],
-        command: "tracebraid irq",
+        command: "irq --view log",
+        select: None,
     },
     WorstKind {
         name: "packet",
@@ -53,11 +59,13 @@ const KINDS: [WorstKind; 5] = [
         begin: "queued_ns",
         duration: "duration_ns",
         what: &["interface"],
-        command: "tracebraid net",
+        command: "net --view log",
+        select: Some(("--interface", "interface")),
     },
 ];
 
-pub(super) fn section(parts: &Parts) -> Section {
+/// `origin` is the start of the traces, in nanoseconds from the clock's origin.
+pub(super) fn section(parts: &Parts, origin: Option<i64>) -> Section {
     let reports = [
         &parts.syscalls,
         &parts.sched,
@@ -68,19 +76,19 @@ pub(super) fn section(parts: &Parts) -> Section {
     let rows = KINDS
         .iter()
         .zip(reports)
-        .filter_map(|(kind, report)| row(kind, report));
+        .filter_map(|(kind, report)| row(kind, report, origin));
     let columns = vec![
         Column::new("kind", "Longest", Unit::Text),
         Column::new("what", "What", Unit::Text).left_out(2),
-        Column::new("begin_ns", "Begin", Unit::Time).left_out(3),
+        Column::new("begin_ns", "Begin", Unit::Time).left_out(1),
         Column::new("duration_ns", "Duration", Unit::Duration),
-        Column::new("thread", "Thread", Unit::Thread).left_out(1),
+        Column::new("thread", "Thread", Unit::Thread).left_out(3),
         Column::new("command", "Look closer", Unit::Command),
     ];
     Section::new("worst", "What took longest", columns, rows.collect()).short()
 }
 
-fn row(kind: &WorstKind, report: &Report) -> Option<Vec<Value>> {
+fn row(kind: &WorstKind, report: &Report, origin: Option<i64>) -> Option<Vec<Value>> {
     let section = report.section(kind.section)?;
     let row = section.rows.first()?;
     let what = kind
@@ -98,6 +106,52 @@ fn row(kind: &WorstKind, report: &Report) -> Option<Vec<Value>> {
         cell(kind.begin),
         cell(kind.duration),
         cell("thread"),
-        kind.command.into(),
+        Value::Text(kind.command_for(section, row, origin)),
     ])
+}
+
+impl WorstKind {
+    /// The arguments of tracebraid that show an operation and its surroundings, without the traces.
+    fn command_for(&self, section: &Section, row: &[Value], origin: Option<i64>) -> String {
+        let mut command = self.command.to_owned();
+        let selected = self.select.and_then(|(option, column)| {
+            let value = match section.cell(row, column)? {
+                Value::Thread(thread) => thread.tid?.to_string(),
+                Value::Text(text) => quoted(text),
+                Value::Unsigned(number) => number.to_string(),
+                _ => return None,
+            };
+            Some(format!(" {option} {value}"))
+        });
+        command.extend(selected);
+        let time = |key| match section.cell(row, key) {
+            Some(Value::Time(time)) => Some(time.0),
+            Some(Value::Unsigned(duration)) => i64::try_from(*duration).ok(),
+            _ => None,
+        };
+        let range = || {
+            let from = time(self.begin)?
+                .checked_sub(origin?)
+                .filter(|&from| from >= 0)?;
+            let to = time(self.duration)?;
+            Some(format!(" --from +{} --to +{}", seconds(from), seconds(to)))
+        };
+        command.extend(range());
+        command
+    }
+}
+
+/// Nanoseconds as seconds, without zeros at the end.
+fn seconds(time: i64) -> String {
+    let text = format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
+    format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A word of a shell's command line.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./@:".contains(letter);
+    match word.chars().all(is_plain) && !word.is_empty() {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }

@@ -1,8 +1,8 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::Views;
 
-/// What is asked for of processes.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessOptions {
     /// The views.

@@ -1,13 +1,13 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{CallNames, Views};
 
-/// What is asked for of waits.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct WaitOptions {
     /// The views.
     pub views: Views,
-    /// System calls.
+    /// The selected system calls.
     pub calls: CallNames,
 }
 

@@ -1,4 +1,4 @@
-//! `tracebraid completions`: scripts that complete its command lines.
+//! `tracebraid completions`: scripts that complete command lines in a shell.
 
 use std::process::ExitCode;
 
@@ -8,18 +8,17 @@ use crate::cli::Cli;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Prints a script that completes tracebraid's command lines in a shell.
+/// Print a completion script for a shell
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid completions bash > ~/.local/share/bash-completion/completions/tracebraid
   tracebraid completions zsh > ~/.zfunc/_tracebraid
   tracebraid completions fish > ~/.config/fish/completions/tracebraid.fish")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell
     shell: clap_complete::Shell,
 }
 
-/// Runs it.
 pub(super) fn run(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tracebraid", &mut script);

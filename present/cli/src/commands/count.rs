@@ -1,4 +1,4 @@
-//! `tracebraid count`: how many event records there are, of which classes, where and when.
+//! `tracebraid count`: event records by class, stream, CPU and time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,22 +17,24 @@ use crate::commands::report::{self, Subject};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::hints;
-use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange};
+use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRange, ZoneArgs};
 use crate::output;
-use crate::print::select::Selection;
+use crate::print::select::{Chosen, Selection};
 use crate::progress::Progress;
 use crate::table::{self, Column};
 use crate::terminal_text;
 use crate::units::{self, grouped, percent};
 use crate::warnings::Warnings;
 
-/// Counts event records: in all, by name, stream and CPU, over time; and what was lost.
+/// Count event records by name, stream and CPU, and over time
+///
+/// Lost event records are counted for each stream as well.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid count ~/lttng-traces/my-session
-  tracebraid count --top 10 --from +1s --to +2s TRACE
+  tracebraid count --top 10 --from +1s --to +1s TRACE
   tracebraid count --format json TRACE | jq '.by_name.sched_switch'
-  tracebraid count --procname 'nginx*' --format csv TRACE")]
+  tracebraid count --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE")]
 pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -42,23 +44,27 @@ pub(crate) struct CountArgs {
     select: SelectArgs,
     #[command(flatten)]
     fold: FoldArgs,
-    /// Show only so many rows of each table: those with the most event records; 0 for all
+    /// Select events by name (a pattern with * and ?)
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    name: Vec<String>,
+    /// Select event records for which this expression holds, as in `tracebraid print`
+    #[arg(long, value_name = "EXPR")]
+    filter: Option<String>,
+    /// Limit each table to the N rows with the most event records; 0 for all
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
-    /// Show and read times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    clock_gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
 }
 
-/// Parts of the time range for which the rate is shown.
+/// Number of intervals for which the rate is shown.
 const PARTS: usize = 60;
 
-/// Runs it.
 pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
-    let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
+    let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
     let Subject {
         set,
         range,
@@ -69,23 +75,31 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     let window = report::window(*range);
     let cpus = report::cpus(&args.select);
     warnings.recorder(set, &args.select);
-    let by_thread = !(args.select.tid.is_empty()
-        && args.select.pid.is_empty()
-        && args.select.procname.is_empty()
-        && !args.select.no_recorder);
-    let report = if by_thread {
+    let chosen = Chosen {
+        select: &args.select,
+        names: &args.name,
+        expression: args.filter.as_deref(),
+    };
+    let mut is_doubted = false;
+    let report = if args.selects_records() {
         let extent = || options::extent_of(set, 0);
-        let selection = Selection::new(set, &args.select, &[], None, extent, zone)?;
+        let selection = Selection::new(set, &chosen, extent, zone)?;
+        let doubts = selection.as_ref().map(Selection::doubts);
+        for doubt in doubts.iter().flatten() {
+            is_doubted = true;
+            warnings.note(&doubt.to_string());
+        }
         let count = Count::new(set, window, cpus, PARTS);
         selected(set, *range, selection, &count, warnings)?
     } else {
         counted(set, window, cpus, &args.fold, warnings)?
     };
-    if report.events > 0 {
-        hints::unknown_cpus(&subject.set, &args.select, &mut subject.warnings);
-    } else if !subject.nothing_selected(&args.select) {
-        let (range, zone) = (subject.range, &subject.zone);
-        hints::none_in_range(&subject.set, range, 0, zone, &mut subject.warnings);
+    match report.events {
+        0 => {
+            let (range, zone) = ((subject.range, 0), &subject.zone);
+            chosen.report_nothing(&subject.set, range, zone, is_doubted, &mut subject.warnings);
+        }
+        _ => hints::unknown_cpus(&subject.set, &args.select, &mut subject.warnings),
     }
     let top = args.top.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
     let text = match args.format {
@@ -96,11 +110,23 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     subject.finish(&text, args.input.strict)
 }
 
-/// Counts event records of all threads. Ends of streams that packet heads do not give are guessed,
-/// which saves a pass on one thread; if a guess was wrong, all event records are counted again.
+impl CountArgs {
+    /// Whether event records must be decoded to decide whether they are counted.
+    fn selects_records(&self) -> bool {
+        let select = &self.select;
+        let by_thread = !(select.tid.is_empty()
+            && select.pid.is_empty()
+            && select.procname.is_empty()
+            && !select.no_recorder);
+        by_thread || !self.name.is_empty() || self.filter.is_some()
+    }
+}
+
+/// Counts event records of all threads. Ends of streams that packet headers do not contain are
+/// guessed, which saves a serial pass; if a guess was wrong, all event records are counted again.
 ///
 /// # Errors
-/// When the user interrupted it.
+/// When the user interrupts it.
 fn counted(
     set: &TraceSet,
     window: Window,
@@ -120,10 +146,11 @@ fn counted(
     fold::run(set, &count, args, window.to, warnings)
 }
 
-/// Who an event record belongs to is known only in the order of time: one pass over all of them.
+/// Counts the event records that the options select, in the order of time: the thread of an event
+/// record is known only then.
 ///
 /// # Errors
-/// When the user interrupted it.
+/// When the user interrupts it.
 fn selected(
     set: &TraceSet,
     range: TimeRange,
@@ -133,9 +160,11 @@ fn selected(
 ) -> Result<CountReport, Failure> {
     let stop = output::interruption();
     let mut progress = Progress::new(options::total_bytes(set), false);
-    // Records before the range show the thread that runs in it.
     let until = range.to.checked_add(1).map(Timestamp);
-    let mut merged = MergedReader::within(set, None, until);
+    // Event records before the range determine the thread that runs at its beginning.
+    let needs_past = selection.as_ref().is_some_and(Selection::needs_past);
+    let from = (range.from > i64::MIN && !needs_past).then_some(Timestamp(range.from));
+    let mut merged = MergedReader::within(set, from, until);
     let mut counter = count.counter();
     let mut since_check = 0u32;
     while let Some((time, reader)) = merged.next() {
@@ -221,7 +250,7 @@ fn tables(report: &CountReport, top: usize) -> String {
             text,
             "\n{}  |{bars}|",
             terminal_text::paragraph(&format!(
-                "Over time, {} a column, {} at most:",
+                "Over time, {} per column, at most {}:",
                 units::duration(part),
                 grouped(most)
             ))
@@ -238,7 +267,7 @@ fn tables(report: &CountReport, top: usize) -> String {
     text
 }
 
-/// Numbers that are shown as bars: two together where the terminal is too narrow for all.
+/// Numbers for the bars. Each two are added up if the terminal is too narrow for all.
 fn parts(counts: &[u64]) -> Vec<u64> {
     let room = terminal_text::terminal_width().map_or(usize::MAX, |width| width.saturating_sub(4));
     let together = if counts.len() > room { 2 } else { 1 };
@@ -252,8 +281,8 @@ fn parts(counts: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// The streams in the order of their files; those with the most event records first where not all
-/// are shown.
+/// The streams, in the order of their files; if not all are shown, those with the most event
+/// records first.
 fn streams(report: &CountReport, top: usize) -> String {
     let columns = [
         Column::text("Stream"),

@@ -1,4 +1,4 @@
-//! `tracebraid cpu`: who used the CPUs.
+//! `tracebraid cpu`: CPU time by CPU, process and thread.
 
 use std::process::ExitCode;
 
@@ -9,23 +9,24 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, PriorityArgs, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows who used the CPUs: active time by CPU, process and thread of a kernel trace; the longest
-/// stretches for which one thread ran on one CPU, from switch to switch; each of them; how often
-/// each length occurred.
+/// Show which processes and threads used each CPU
 ///
-/// Needs the event sched_switch; migrations need sched_migrate_task. Threads are shown by their
-/// last known name. Time of which it is not known who ran (before a CPU's first switch, after lost
-/// events) is said to be unknown.
+/// Active time by CPU, process and thread. `--view top` lists the longest intervals for which a
+/// thread ran on a CPU without a switch, `--view log` every interval, `--view freq` a histogram of
+/// their durations.
+///
+/// Needs sched_switch; migrations need sched_migrate_task. A thread is shown with its last known
+/// name. CPU time before the first switch of a CPU, and after lost events, is shown as unknown.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),
-    mut_arg("min", |min| min.help("Only stretches of at least that long (active times count all): 10us, 2.5ms, 1s")),
-    mut_arg("max", |max| max.help("Only stretches of at most that long")),
-    mut_arg("prio", |prio| prio.help("Only threads that had one of these priorities, numbers and ranges, as the kernel counts them: -1 \
-        deadline, 0-99 real time, 100-139 others (120 for a nice value of 0)")),
+    mut_arg("min", |min| min.help("Show only intervals of at least this duration (active times include all): 10us, 2.5ms, 1s")),
+    mut_arg("max", |max| max.help("Show only intervals of at most this duration")),
+    mut_arg("prio", |prio| prio.help("Select threads that had one of these kernel priorities, numbers and ranges: -1 \
+        deadline, 0-99 real time, 100-139 others (120 is nice 0)")),
     after_help = "Examples:
   tracebraid cpu ~/lttng-traces/my-session
-  tracebraid cpu --from +1s --to +2s --cpu 0,1 TRACE
+  tracebraid cpu --from +1s --to +1s --cpu 0,1 TRACE
   tracebraid cpu --procname 'nginx*' --format csv TRACE
   tracebraid cpu --view top,freq --cpu 2 TRACE
   tracebraid cpu --prio -1-99 TRACE
@@ -41,7 +42,6 @@ pub(crate) struct CpuArgs {
     priorities: PriorityArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
     views::run::<CpuAnalysis>(&args.report, &args.views, |views| CpuOptions {
         views,

@@ -1,4 +1,4 @@
-//! `tracebraid critical-path`: what something really waited for.
+//! `tracebraid critical-path`: critical paths of threads, processes and system calls.
 
 mod show;
 
@@ -12,33 +12,34 @@ use tracebraid_graph::{
     ActorId, Asked, Graph, GraphAnalysis, GraphOptions, NO_SWITCHES, PathReport,
 };
 use tracebraid_language::glob::Glob;
+use tracebraid_language::near::did_you_mean;
 
 use crate::commands::report::{Subject, window};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::hints;
-use crate::options::{self, InputArgs, TimeArgs};
+use crate::options::{self, InputArgs, TimeArgs, ZoneArgs};
 use crate::output;
 use crate::spare;
 use crate::terminal_text;
 
-/// Shows the critical path of a thread: what it did itself, and, while it waited, what whoever it
-/// waited for did, across threads, threads of the kernel, disks, the network and, in traces of
-/// several machines, machines.
+/// Show what a thread waited for, across threads and devices
 ///
-/// A wait that another thread ended is replaced by what that thread did in the meantime, and so on;
-/// what is left is where the time really went. Its parts follow each other without gaps.
+/// A wait that another thread ended is replaced by the work of that thread in the meantime, and so
+/// on; across threads, kernel threads, disks, the network and, in traces of several hosts, hosts.
+/// The segments of the path follow one another without gaps.
 ///
-/// Needs sched_switch and sched_waking; irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* to
-/// tell wake-ups by interrupts from those by threads; block_rq_issue and block_rq_complete for
-/// disks; net_dev_queue and net_if_receive_skb for who sent what; workqueue_queue_work and
-/// workqueue_execute_start for whose work a kernel thread did; system calls for what threads waited
-/// in. What was not recorded is unknown.
+/// Needs sched_switch and sched_waking. irq_handler_*, irq_softirq_* and timer_hrtimer_expire_*
+/// separate wake-ups by interrupts from those by threads; disks need block_rq_issue and
+/// block_rq_complete; packets need net_dev_queue and net_if_receive_skb; work of kernel threads
+/// needs workqueue_queue_work and workqueue_execute_start; system calls name what a thread waited
+/// in. Reasons that were not recorded are shown as unknown.
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("whose").required(true).args(["tid", "process", "longest"]))]
+#[command(group = ArgGroup::new("whose").required(true).multiple(true).args(["tid", "process", "longest"]))]
 #[command(after_help = "Examples:
   tracebraid critical-path --longest 'f*sync' --top 3 TRACE
-  tracebraid critical-path --tid 314 --from +1.2s --to +1.5s TRACE
+  tracebraid critical-path --longest read --tid 314 --top 1 TRACE
+  tracebraid critical-path --tid 314 --from +1.2s --to +300ms TRACE
   tracebraid critical-path --process make --perfetto make.perfetto-trace TRACE
   tracebraid critical-path --tid 314 --format folded TRACE | flamegraph.pl --countname ns > path.svg")]
 pub(crate) struct CriticalPathArgs {
@@ -48,32 +49,32 @@ pub(crate) struct CriticalPathArgs {
     time: TimeArgs,
     #[command(flatten)]
     fold: FoldArgs,
-    /// Of this thread, as long as it was there, or in the time that is given
+    /// Path of this thread, over its life or the given time range; with --longest, of its longest
+    /// calls
     #[arg(long, value_name = "TID")]
     tid: Option<i32>,
-    /// Of the first threads of processes with such a name (a pattern with * and ?), else of threads
-    /// with it
-    #[arg(long, value_name = "GLOB")]
+    /// Paths of the main threads of processes with this name (a pattern with * and ?), or else of
+    /// threads with it
+    #[arg(long, value_name = "GLOB", conflicts_with_all = ["tid", "longest"])]
     process: Option<String>,
-    /// Of the longest of these system calls (a pattern with * and ?) that begin in the time that is
-    /// given
+    /// Paths of the longest of these system calls (a pattern with * and ?) that begin in the time
+    /// range
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     longest: Vec<String>,
-    /// So many paths at most; 0 for all
+    /// Maximum number of paths; 0 for all
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
-    /// How to show them
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Write them to this file, for ui.perfetto.dev
+    /// Write the paths to FILE as a Perfetto trace (ui.perfetto.dev)
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
-    /// Read and show times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    clock_gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
 }
 
-/// The form of critical paths.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A tree and tables
@@ -81,17 +82,17 @@ enum Format {
     Table,
     /// JSON
     Json,
-    /// Comma-separated values: a row for each part
+    /// Comma-separated values: a row for each segment
     Csv,
-    /// A line for each stack of threads that wait for each other, and nanoseconds
+    /// Folded stacks of threads that wait for each other, with nanoseconds
     Folded,
 }
 
-/// Paths that are shown at most, where all are: they are in memory together.
+/// Maximum number of paths with `--top 0`; all paths are in memory at once.
 const MOST: usize = 100_000;
 
 impl CriticalPathArgs {
-    /// Paths that are shown at most.
+    /// Maximum number of paths.
     fn rows(&self) -> usize {
         match self.top {
             0 => MOST,
@@ -100,12 +101,8 @@ impl CriticalPathArgs {
     }
 }
 
-/// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
-    let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
-    if let Some(message) = options::several_clocks(&subject.set) {
-        subject.warnings.note(&message);
-    }
+    let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
     if let Some(file) = &args.perfetto {
         spare::check(file, &subject.set, &args.input.read())?;
     }
@@ -130,7 +127,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     subject.finish(&text, args.input.strict)
 }
 
-/// The paths that are asked for.
+/// Builds the report on the requested paths.
 fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, Failure> {
     let selection = Selection {
         window: window(subject.range),
@@ -140,6 +137,7 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     let options = GraphOptions {
         longest: CallNames(options::globs(&args.longest)),
         rows: args.rows(),
+        tid: args.tid,
     };
     let analysis = GraphAnalysis::with(&subject.set, selection, options);
     let lack = analysis.lacks();
@@ -156,61 +154,66 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     )?;
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);
-    // If that is reported already, suggesting other threads and calls is no help.
+    // Without scheduling events, suggesting other threads and calls would not help.
     let is_blind = lack == Some(NO_SWITCHES);
     if asked.is_empty()
         && !is_blind
         && !hints::told_outside(&subject.set, around, &mut subject.warnings)
     {
-        subject.warnings.note(&nothing(args));
+        subject.warnings.note(&nothing(args, &graph));
     }
     if asked.len() > args.rows() {
         let more = asked.len() - args.rows();
-        let note = format!("{more} more that were asked for are not shown; --top shows more");
+        let note = format!("{more} more paths are not shown; --top N shows more");
         subject.warnings.note(&note);
         asked.truncate(args.rows());
     }
     Ok(graph.report(&asked))
 }
 
-/// That there is nothing of what was asked for, and what helps.
-fn nothing(args: &CriticalPathArgs) -> String {
-    let [number] = args.longest.as_slice() else {
-        return unknown(args);
-    };
-    match number.parse::<u64>() {
-        Ok(number) => format!(
-            "no system call is called {number}: --longest takes a pattern of names, as in --longest 'f*sync', and --top {number} \
-             says how many"
-        ),
-        Err(_) => unknown(args),
+/// Message for an empty result, with the command or name that helps.
+fn nothing(args: &CriticalPathArgs, graph: &Graph) -> String {
+    if let [number] = args.longest.as_slice()
+        && number.parse::<u64>().is_ok()
+    {
+        return format!(
+            "no system call has the name {number}: --longest takes names, as in --longest 'f*sync'; \
+             --top {number} sets how many"
+        );
     }
-}
-
-/// The same where what was asked for can be.
-fn unknown(args: &CriticalPathArgs) -> String {
     match (args.tid, &args.process) {
+        _ if !args.longest.is_empty() => {
+            let of_thread = args
+                .tid
+                .map_or_else(String::new, |tid| format!(" of thread {tid}"));
+            format!(
+                "no system call {}{of_thread} begins and ends in the time range: `tracebraid \
+                 syscalls` lists the calls",
+                args.longest.join(", ")
+            )
+        }
         (Some(tid), _) => format!(
-            "thread {tid} is not in the traces at that time: `tracebraid cpu` shows which threads there are"
+            "thread {tid} does not exist in the time range: `tracebraid cpu` lists the threads"
         ),
-        (None, Some(name)) => format!(
-            "no process and no thread is called {name} at that time: `tracebraid processes` and `tracebraid cpu` show which \
-             there are"
-        ),
-        (None, None) => format!(
-            "no system call {} is in the traces from begin to end: `tracebraid syscalls` shows which there are",
-            args.longest.join(", ")
-        ),
+        (None, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            let known = graph.ids().filter_map(|(_, actor)| actor.name.as_deref());
+            format!(
+                "no process and no thread in the time range has the name {name}{}: `tracebraid \
+                 processes` and `tracebraid cpu` list them",
+                did_you_mean(&Glob::new(name), known)
+            )
+        }
     }
 }
 
-/// The threads and calls that the options ask for: of several threads those that were there longest
-/// come first.
+/// The requested threads and calls; threads that existed longest come first.
 fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Asked> {
     let threads: Vec<ActorId> = match (args.tid, &args.process) {
+        _ if !args.longest.is_empty() => return graph.longest(),
         (Some(tid), _) => graph.with_tid(tid).map(|(id, _)| id).collect(),
         (None, Some(name)) => named(graph, &Glob::new(name)),
-        (None, None) => return graph.longest(),
+        (None, None) => Vec::new(),
     };
     let within = threads
         .into_iter()
@@ -220,8 +223,7 @@ fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Aske
     asked
 }
 
-/// The first threads of processes with such names; if there are none, other threads with such
-/// names.
+/// Main threads of processes with a matching name; without any, other threads with a matching name.
 fn named(graph: &Graph, name: &Glob) -> Vec<ActorId> {
     let of_name = graph.ids().filter(|(_, actor)| {
         let own = actor.name.as_deref();

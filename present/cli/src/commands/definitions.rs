@@ -1,4 +1,4 @@
-//! Definitions of periods on the command line.
+//! Options that define periods and executions.
 
 use std::path::PathBuf;
 
@@ -11,26 +11,27 @@ use tracebraid_language::periods::Periods;
 use crate::failure::Failure;
 use crate::output::say;
 
-/// Definitions.
+/// Options that define periods.
 #[derive(Args, Debug)]
 pub(super) struct DefinitionArgs {
-    /// A period: NAME : BEGIN : END, or NAME(PARENT) : BEGIN : END for one within another; without
-    /// an END the next BEGIN ends it
+    /// Define a period: NAME : BEGIN : END, or NAME(PARENT) : BEGIN : END for one within another;
+    /// without END, the next BEGIN ends it
     #[arg(long, value_name = "DEFINITION")]
     pub(super) period: Vec<String>,
-    /// Values to keep: NAME : A = FIELD, B = FIELD : C = FIELD, of its begin and of its end
+    /// Capture values of a period: NAME : A = FIELD, B = FIELD : C = FIELD, at its beginning and at
+    /// its end
     #[arg(long, visible_aliases = ["period-captures", "period-capture"], value_name = "DEFINITION")]
     pub(super) captures: Vec<String>,
-    /// A file with definitions: lines `period NAME : ...` and `captures NAME : ...`
+    /// Read definitions from FILE: lines `period NAME : ...` and `captures NAME : ...`
     #[arg(long, value_name = "FILE")]
     pub(super) file: Vec<PathBuf>,
 }
 
 impl DefinitionArgs {
-    /// The definitions of files, then those of options.
+    /// Definitions from files, then those from options.
     ///
     /// # Errors
-    /// When one cannot be understood, or there is none.
+    /// When a definition is wrong, or no period is defined.
     pub(super) fn periods(&self) -> Result<Periods, Failure> {
         let periods = self.any_periods()?;
         if periods.list.is_empty() {
@@ -41,10 +42,10 @@ impl DefinitionArgs {
         Ok(periods)
     }
 
-    /// The definitions; there may be none.
+    /// Definitions from files, then those from options; possibly none.
     ///
     /// # Errors
-    /// When one cannot be understood.
+    /// When a definition is wrong.
     fn any_periods(&self) -> Result<Periods, Failure> {
         let mut periods = Periods::default();
         for path in &self.file {
@@ -69,36 +70,36 @@ impl DefinitionArgs {
     }
 }
 
-/// Definitions of executions, of all kinds.
+/// Options that define executions of all kinds.
 #[derive(Args, Debug)]
 pub(super) struct ExecutionArgs {
     #[command(flatten)]
     periods: DefinitionArgs,
-    /// System calls are executions: PATTERN, or NAME : PATTERN, as 'open*' or 'io : *sync*'
+    /// Take system calls as executions: PATTERN, or NAME : PATTERN, such as 'open*' or 'io :
+    /// *sync*'
     #[arg(long, value_name = "DEFINITION")]
     call: Vec<String>,
-    /// Functions are executions: PATTERN, or NAME : PATTERN; those that a program's instrumentation
-    /// tells of
+    /// Take calls of instrumented functions as executions: PATTERN, or NAME : PATTERN
     #[arg(long, value_name = "DEFINITION")]
     function: Vec<String>,
-    /// Spans are executions: PATTERN, or NAME : PATTERN
+    /// Take spans as executions: PATTERN, or NAME : PATTERN
     #[arg(long, value_name = "DEFINITION")]
     span: Vec<String>,
-    /// Processes are executions: PATTERN, or NAME : PATTERN, of the names of their programs
+    /// Take processes as executions: PATTERN, or NAME : PATTERN, of program names
     #[arg(long, value_name = "DEFINITION")]
     process: Vec<String>,
-    /// A value that the program attaches to its executions: NAME[(EXECUTIONS)] = EVENTS . FIELD
+    /// Attach a value that the program records: NAME[(EXECUTIONS)] = EVENTS . FIELD
     /// [sum|last|max|count]
     #[arg(long, value_name = "DEFINITION")]
     value: Vec<String>,
 }
 
 impl ExecutionArgs {
-    /// The definitions of files, then those of options; and all of them as text. A file may be one
-    /// that can be read only once.
+    /// Definitions from files, then those from options, and the text of all definitions. Each file
+    /// is read once, because it may be a pipe.
     ///
     /// # Errors
-    /// When one cannot be understood, or nothing is defined that delimits executions.
+    /// When a definition is wrong, or none delimits executions.
     pub(super) fn definitions(&self) -> Result<(Definitions, String), Failure> {
         let mut definitions = Definitions::default();
         let mut texts = Vec::new();
@@ -127,12 +128,11 @@ impl ExecutionArgs {
         Ok((definitions, texts.join("\n")))
     }
 
-    /// The files that are read.
     pub(super) fn files(&self) -> &[PathBuf] {
         &self.periods.file
     }
 
-    /// Those of options, with the words that they begin with in files.
+    /// Definitions from options, each with the keyword that begins it in a file.
     fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("period", &self.periods.period),
@@ -148,14 +148,14 @@ impl ExecutionArgs {
     }
 }
 
-/// Says what is written now for old forms.
+/// Reports the current form of obsolete definitions.
 fn note(forms: &OldForms) {
     if let Some(note) = forms.note() {
         say!("note: {note}");
     }
 }
 
-/// An error in a definition as it is where its first word is the option.
+/// An error in a definition that begins with a keyword in a file, adapted to an option without it.
 fn without(keyword: &str, text: &str, error: &FilterError) -> FilterError {
     FilterError {
         text: text.to_owned(),

@@ -10,12 +10,14 @@ use crate::commands::views::{self, SizeArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
-/// Shows the requests to block devices: how many, how much was read and written, how long they took
-/// from issue to completion and waited before, how many a driver had at a time, who issued them;
-/// the slowest ones; each one; how often each latency occurred.
+/// Show requests to block devices: bytes, latency, queue depth
 ///
-/// Needs block_rq_issue and block_rq_complete; block_rq_insert or block_getrq for the time in the
-/// queue. A request counts where and when it is completed.
+/// `--view top` lists the slowest requests, `--view log` every request, `--view freq` a histogram
+/// of latencies. Latency is the time from issue to completion; the time in the queue before issue
+/// is shown apart.
+///
+/// Needs block_rq_issue and block_rq_complete; queue times need block_rq_insert or block_getrq.
+/// Each request is charged to the CPU and the time at which it completes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid disk ~/lttng-traces/my-session
@@ -29,12 +31,11 @@ pub(crate) struct DiskArgs {
     views: ViewArgs,
     #[command(flatten)]
     sizes: SizeArgs,
-    /// Only these disks (a pattern with * and ?)
+    /// Select disks by name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     disk: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &DiskArgs) -> Result<ExitCode, Failure> {
     args.sizes.check()?;
     views::run::<DiskAnalysis>(&args.report, &args.views, |views| DiskOptions {

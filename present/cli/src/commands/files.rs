@@ -1,4 +1,4 @@
-//! `tracebraid files`: which files were read and written, by whom, and how long that took.
+//! `tracebraid files`: bytes and latency of calls by file.
 
 use std::process::ExitCode;
 
@@ -10,13 +10,15 @@ use crate::commands::views::{self, CallArgs, SizeArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
-/// Shows the files of a kernel trace: how much was read from and written to each, by which
-/// processes, and how long calls took that open, read, write, copy, sync, close; the slowest ones;
-/// each one; how often each length occurred.
+/// Show bytes read and written, and call latency, by file
 ///
-/// Needs the events of system calls (entry and exit), and sched_switch or the tid context to tell
-/// threads apart; sched_process_fork, sched_process_exec, sched_process_exit and the state dump for
-/// the names of what is open already. A call counts where and when it ends.
+/// `--view top` lists the slowest calls that open, read, write, copy, sync or close a file, `--view
+/// log` every call, `--view freq` a histogram of their durations.
+///
+/// Needs the entry and exit events of system calls, and sched_switch or the tid context to assign
+/// them to threads. Names of files that were open before the trace began need the state dump,
+/// sched_process_fork, sched_process_exec and sched_process_exit. Each call is charged to the CPU
+/// and the time at which it ends.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid files ~/lttng-traces/my-session
@@ -34,12 +36,11 @@ pub(crate) struct FilesArgs {
     sizes: SizeArgs,
     #[command(flatten)]
     calls: CallArgs,
-    /// Only these files (a pattern with * and ?, which match / too)
+    /// Select files by path (a pattern with * and ?, which match / too)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     path: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &FilesArgs) -> Result<ExitCode, Failure> {
     args.sizes.check()?;
     views::run::<FilesAnalysis>(&args.report, &args.views, |views| FilesOptions {

@@ -1,4 +1,4 @@
-//! `tracebraid import`: other tools' files to CTF.
+//! `tracebraid import`: converts files of other tools to CTF.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,12 +9,12 @@ use crate::failure::Failure;
 use crate::imported;
 use crate::warnings::Warnings;
 
-/// Imports perf.data (perf record) or trace.dat (trace-cmd) as a CTF trace.
+/// Convert perf.data (perf) or trace.dat (trace-cmd) to CTF
 ///
-/// All commands that read traces take such files too: this keeps the trace, for when it is read
-/// often or by other programs. Event classes have the kernel's own names and fields
-/// (sched:sched_switch, next_pid); what else perf tells becomes perf_comm, perf_fork, perf_mmap2
-/// and the like.
+/// Every command that reads traces also reads these files directly; import saves the conversion
+/// where a trace is read often, or by other programs. Event classes keep the kernel's names and
+/// fields (sched:sched_switch, next_pid); other records of perf become perf_comm, perf_fork,
+/// perf_mmap2 and so on.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid import perf.data -o my-trace
@@ -25,21 +25,20 @@ What to record:
       -e raw_syscalls:sys_enter,raw_syscalls:sys_exit sleep 5
   trace-cmd record -e sched -e raw_syscalls sleep 5
 
-Exit codes: 0 done (warnings are on standard error); 1 something was damaged and --strict was given,
+Exit codes: 0 done (warnings are on standard error); 1 the input was damaged and --strict was given,
 or the trace could not be written; 3 nothing could be read.")]
 pub(crate) struct ImportArgs {
-    /// The file
+    /// The file to convert
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the trace goes, which must not be there yet (default: FILE.ctf)
+    /// Directory of the new trace, which must not exist; default: FILE.ctf
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// End with exit code 1 if anything was damaged
+    /// Exit with code 1 if the input is damaged
     #[arg(long)]
     strict: bool,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let to = args.output.clone().unwrap_or_else(|| beside(&args.file));
     let summary = imported::import_file(&args.file, &to)?;
@@ -52,7 +51,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.strict))
 }
 
-/// `perf.data.ctf` for `perf.data`.
+/// The default output: `perf.data.ctf` for `perf.data`.
 fn beside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".ctf");

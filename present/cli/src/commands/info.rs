@@ -1,4 +1,4 @@
-//! `tracebraid info`: what a trace is made of.
+//! `tracebraid info`: the contents of traces.
 
 use std::process::ExitCode;
 
@@ -10,12 +10,13 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::info::tables::View;
 use crate::info::{Info, Wanted, csv};
-use crate::options::{self, InputArgs, ReportFormat};
-use crate::output::{ColourChoice, Output};
+use crate::options::{self, InputArgs, ReportFormat, ZoneArgs};
+use crate::output::Output;
 use crate::warnings::Warnings;
 
-/// Tells what a trace is made of: streams, clocks, environment, event classes, what was lost and
-/// what is damaged.
+/// Show the contents of a trace: streams, clocks, losses, damage
+///
+/// Also the event classes (--events) and damage.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid info ~/lttng-traces/my-session
@@ -29,26 +30,21 @@ together with --strict to check a whole trace.")]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Tell the event classes too
+    /// List the event classes
     #[arg(long)]
     events: bool,
-    /// Count the event records: with --events of each class
+    /// Count the event records of each stream; with --events, of each class
     #[arg(long)]
     counts: bool,
     #[command(flatten)]
     fold: FoldArgs,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
-    /// Show times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    clock_gmt: bool,
-    /// Use colours
-    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
-    color: ColourChoice,
+    #[command(flatten)]
+    zone: ZoneArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     if args.fold.timings.is_some() && !args.counts {
         return Err(Failure::usage(
@@ -78,9 +74,9 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     let mut out = Output::open(None)?;
     let text = match args.format {
         ReportFormat::Table => {
-            let colours = out.colours(args.color);
+            let colours = out.has_colours();
             View {
-                zone: options::zone(args.clock_gmt),
+                zone: args.zone.zone(),
                 colours,
             }
             .show(&info)

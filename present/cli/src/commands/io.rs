@@ -1,4 +1,4 @@
-//! `tracebraid io`: what was read and written.
+//! `tracebraid io`: bytes, errors and latency of I/O system calls.
 
 use std::process::ExitCode;
 
@@ -13,12 +13,14 @@ use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::lami::{self, Analysis};
 
-/// Shows what was read and written by system calls of a kernel trace: bytes, calls, errors and
-/// latency by process, thread, system call and type of file descriptor; the slowest calls; each
-/// one; how often each length occurred (these as `files` shows them).
+/// Show bytes, errors and latency of I/O system calls
 ///
-/// Needs the events of system calls (entry and exit), and sched_switch or the tid context to tell
-/// threads apart. A call counts where and when it ends.
+/// By process, thread, system call and type of file descriptor. `--view top` lists the slowest
+/// calls, `--view log` every call, `--view freq` a histogram of their durations; these are the
+/// tables of `tracebraid files`.
+///
+/// Needs the entry and exit events of system calls, and sched_switch or the tid context to assign
+/// them to threads. Each call is charged to the CPU and the time at which it ends.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),
@@ -28,7 +30,7 @@ use crate::lami::{self, Analysis};
   tracebraid io --view top,freq --procname postgres TRACE
   tracebraid io --view stats,log --min 10ms TRACE
   tracebraid io --syscall 'sendfile*,splice' TRACE
-  tracebraid io --from +1s --to +2s --format csv TRACE
+  tracebraid io --from +1s --to +1s --format csv TRACE
   tracebraid io --format json TRACE | jq '.types[] | select(.type == \"network\")'"
 )]
 pub(crate) struct IoArgs {
@@ -40,7 +42,7 @@ pub(crate) struct IoArgs {
     calls: CallArgs,
 }
 
-/// Runs it: statistics are this command's own, single calls are those of `files`.
+/// Statistics come from this command's own analysis, single calls from that of `files`.
 pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     let files = |views: Views| FilesOptions {
         calls: args.calls.names(),
@@ -75,7 +77,7 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     args.report.show(subject, report)
 }
 
-/// Its machine interface: the tables of both analyses.
+/// The LAMI interface: the tables of both analyses.
 pub(super) fn lami() -> Analysis {
     Analysis {
         empty: || {
@@ -85,6 +87,6 @@ pub(super) fn lami() -> Analysis {
             report.sections.extend(calls);
             report
         },
-        ..Analysis::of::<IoAnalysis>("What was read and written by system calls")
+        ..Analysis::of::<IoAnalysis>("Bytes, errors and latency of I/O system calls")
     }
 }

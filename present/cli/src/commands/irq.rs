@@ -10,14 +10,16 @@ use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
-/// Shows the interrupts and softirqs of a kernel trace: how many, how long their handlers took, how
-/// long softirqs waited from raise to beginning, and what each CPU spent on them; the longest ones;
-/// each one; how often each length occurred.
+/// Show interrupts and softirqs: counts, times, raise latency
 ///
-/// Needs irq_handler_entry and irq_handler_exit for interrupts, irq_softirq_raise,
-/// irq_softirq_entry and irq_softirq_exit for softirqs (without irq_ in traces of perf). Vectors of
-/// x86, interrupts between CPUs, tasklets and the functions of timers are shown where they were
-/// recorded. A handler counts where and when it ends. Choosing threads changes nothing.
+/// `--view top` lists the longest handlers, `--view log` every handler, `--view freq` a histogram
+/// of their durations.
+///
+/// Interrupts need irq_handler_entry and irq_handler_exit; softirqs need irq_softirq_raise,
+/// irq_softirq_entry and irq_softirq_exit (without `irq_` in traces of perf). x86 vectors,
+/// inter-processor interrupts, tasklets and timer functions are shown where they were recorded.
+/// Each handler is charged to the CPU and the time at which it ends. The selection of threads has
+/// no effect.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid irq ~/lttng-traces/my-session
@@ -29,21 +31,20 @@ pub(crate) struct IrqArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Only these interrupts: numbers, or names (patterns with * and ?; also of vectors, tasklets
-    /// and timers). Softirqs only if --softirq is given, too
+    /// Select interrupts by number or name (patterns with * and ?; names of vectors, tasklets and
+    /// timers too); hides softirqs unless --softirq is given
     #[arg(long, value_name = "IRQ", value_delimiter = ',')]
     irq: Vec<String>,
-    /// Only these softirqs: names as in /proc/softirqs (patterns with * and ?), or numbers; case
-    /// does not matter. Others only if --irq is given, too
+    /// Select softirqs by name as in /proc/softirqs (patterns with * and ?; case is ignored) or by
+    /// number; hides interrupts unless --irq is given
     #[arg(long, value_name = "SOFTIRQ", value_delimiter = ',')]
     softirq: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &IrqArgs) -> Result<ExitCode, Failure> {
     args.report
         .tell_threads_are_ignored("interrupts belong to no thread");
-    // They are all in capitals.
+    // The names of softirqs are upper-case.
     let softirqs = args.softirq.iter().map(|name| name.to_ascii_uppercase());
     let softirqs: Vec<String> = softirqs.collect();
     views::run::<IrqAnalysis>(&args.report, &args.views, |views| IrqOptions {

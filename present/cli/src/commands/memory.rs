@@ -1,4 +1,4 @@
-//! `tracebraid memory`: pages, objects, faults, the page cache, reclaiming.
+//! `tracebraid memory`: page allocations, kernel objects, page faults, page cache, reclaim.
 
 use std::process::ExitCode;
 
@@ -10,15 +10,16 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows which threads and processes of a kernel trace took pages of memory and gave them back;
-/// their page faults; objects of the kernel, the page cache and reclaiming where these were
-/// recorded; the largest allocations of pages; each one, and each time that they are given back;
-/// how often each size occurred.
+/// Show page allocations and page faults by process and thread
 ///
-/// Needs kmem_mm_page_alloc and kmem_mm_page_free (mm_page_alloc and mm_page_free in traces of
-/// perf) for pages, x86_exceptions_page_fault_user and x86_exceptions_page_fault_kernel for faults,
-/// and sched_switch or the tid context to tell threads apart. An event counts for the thread that
-/// runs where it happens.
+/// Kernel objects, the page cache and reclaim are shown where they were recorded. `--view top`
+/// lists the largest allocations of pages, `--view log` every allocation and every release, `--view
+/// freq` a histogram of their sizes.
+///
+/// Pages need kmem_mm_page_alloc and kmem_mm_page_free (mm_page_alloc and mm_page_free in traces of
+/// perf); faults need x86_exceptions_page_fault_user and x86_exceptions_page_fault_kernel;
+/// sched_switch or the tid context assigns them to threads. An event is charged to the thread that
+/// runs when it occurs.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),
@@ -39,7 +40,6 @@ pub(crate) struct MemoryArgs {
     views: ViewArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &MemoryArgs) -> Result<ExitCode, Failure> {
     views::run::<MemoryAnalysis>(&args.report, &args.views, |views| MemoryOptions {
         sizes: views.limits,

@@ -1,4 +1,4 @@
-//! `tracebraid net`: network interfaces and TCP.
+//! `tracebraid net`: traffic by interface, and TCP connections.
 
 use std::process::ExitCode;
 
@@ -10,13 +10,15 @@ use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
-/// Shows what network interfaces sent, received and dropped, how long packets took from the queue
-/// to the driver, who queued them, and TCP connections; the slowest packets; each one; how often
-/// each duration occurred.
+/// Show traffic, drops and latency by interface; TCP connections
 ///
-/// Needs net_dev_queue, net_dev_xmit and net_if_receive_skb; skb_kfree for drops,
-/// tcp_retransmit_skb, tcp_send_reset and tcp_receive_reset for what their names say, irq_softirq_*
-/// to tell threads from softirqs. Connections are told by the headers that LTTng records since 2.8.
+/// Latency is the time of a packet from the queue to the driver. `--view top` lists the slowest
+/// packets, `--view log` every packet, `--view freq` a histogram.
+///
+/// Needs net_dev_queue, net_dev_xmit and net_if_receive_skb. Drops need skb_kfree; retransmissions
+/// and resets need tcp_retransmit_skb, tcp_send_reset and tcp_receive_reset; irq_softirq_*
+/// separates threads from softirqs. Connections need packet headers, which LTTng 2.8 and later
+/// records.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid net ~/lttng-traces/my-session
@@ -28,12 +30,11 @@ pub(crate) struct NetArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Only these interfaces (a pattern with * and ?); TCP is always that of all
+    /// Select interfaces by name (a pattern with * and ?); TCP tables always cover all interfaces
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     interface: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &NetArgs) -> Result<ExitCode, Failure> {
     views::run::<NetAnalysis>(&args.report, &args.views, |views| NetOptions {
         interfaces: options::globs(&args.interface),

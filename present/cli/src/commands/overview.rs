@@ -1,5 +1,6 @@
 //! `tracebraid report`: the one-page summary.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -8,50 +9,52 @@ use serde::{Serialize, Serializer};
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_follow::{Head, KernelAnalysis, KernelReport, Selection, ThreadFilter};
 use tracebraid_reports::cpu::CpuAnalysis;
-use tracebraid_reports::overview::{self, Defect, Parts};
-use tracebraid_tables::Report;
+use tracebraid_reports::overview::{self, Defect, Parts, Recording};
+use tracebraid_tables::{Report, Unit, Value};
 
 use crate::commands::report::{self, Show};
 use crate::failure::Failure;
-use crate::info::tables::View;
 use crate::lami::Analysis;
+use crate::options;
 use crate::stack_quality;
 use crate::terminal_text;
+use crate::time;
 
-/// Shows on one page what to know first of a kernel trace: how long and how loaded, who used most
-/// of the CPUs, disks and network, what took longest and when, what was lost, and what looks wrong,
-/// with the command that digs further.
+/// Summarize a kernel trace on one page, with further commands
 ///
-/// It is made from the reports cpu, io, syscalls, sched, irq, disk and net, in one pass over the
-/// trace. What was not recorded is left out.
+/// Duration and load, the largest users of CPUs, disks and network, the longest operations and when
+/// they occurred, losses, and findings.
+///
+/// The page combines the reports cpu, io, syscalls, sched, irq, disk and net, in one pass over the
+/// trace. Events that were not recorded are left out.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid report ~/lttng-traces/my-session
-  tracebraid report --from +1s --to +2s TRACE
+  tracebraid report --from +1s --to +1s TRACE
   tracebraid report --top 10 --format json TRACE | jq .findings")]
 pub(crate) struct OverviewArgs {
     #[command(flatten)]
     report: report::ReportArgs,
 }
 
-/// What a trace without any event that it is made from lacks.
-const LACK: &str = "nothing here tells what the kernel did: record it (tracebraid record --system; or lttng enable-event --kernel \
-                    --syscall --all, and sched_*, irq_*, block_rq_*, net_*), or see what there is by `tracebraid count`, \
-                    `print` and `stacks`";
+/// Warning for a trace without any event of the combined reports.
+const LACK: &str = "the trace contains no kernel events that this report uses: record them (tracebraid record \
+                    --system; or lttng enable-event --kernel --syscall --all, and sched_*, irq_*, \
+                    block_rq_*, net_*), or examine its events with `tracebraid count`, `print` and \
+                    `stacks`";
 
-/// Rows of each list.
+/// Default number of rows of each list.
 const ROWS: usize = 5;
 
-/// What LAMI is told of the tables.
+/// The LAMI interface of the summary.
 pub(super) fn lami() -> Analysis {
     Analysis {
-        title: "The summary: who used most, what took longest, what looks wrong",
-        empty: || overview::overview(&Parts::default(), &[], ROWS),
+        title: "Summary: largest users, longest operations, findings",
+        empty: || overview::overview(&Parts::default(), &Recording::default(), ROWS),
         lacks: |set| CpuAnalysis::new(set, Selection::default()).lacks(),
     }
 }
 
-/// Runs it.
 pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
     let mut subject = args.report.open()?;
     let selection = args.report.selection(&subject);
@@ -64,30 +67,59 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
         .into_iter()
         .map(|lost| Defect {
             what: lost.of_file(),
-            command: "tracebraid info",
+            command: "info",
         });
     let quality = args.report.stack_quality(&subject)?;
     let stacks = stack_quality::lines(&quality)
         .into_iter()
         .map(|what| Defect {
             what,
-            command: "tracebraid stacks",
+            command: "stacks",
         });
-    let defects: Vec<Defect> = lost.chain(stacks).collect();
-    let rows = args.report.rows_or(ROWS);
-    let report = overview::overview(&parts, &defects, rows);
-    let view = View {
-        zone: subject.zone.clone(),
-        colours: false,
+    let lost: Vec<Defect> = lost.collect();
+    let nothing_lost = lost.is_empty();
+    let recording = Recording {
+        defects: lost.into_iter().chain(stacks).collect(),
+        origin: options::extent_of(&subject.set, 0).map(|(begin, _)| begin),
     };
+    let rows = args.report.rows_or(ROWS);
+    let mut report = overview::overview(&parts, &recording, rows);
+    complete_commands(&mut report, args.report.paths());
     let mut title = names(&subject.set);
     if let Some(begin) = report.head.begin {
-        title += &format!(", from {} on", view.time(Some(begin.0)));
+        title += &format!(", from {}", time::date(begin.0, &subject.zone));
     }
+    title += match nothing_lost {
+        true => "; no event records were lost",
+        false => "; event records were lost, see the findings",
+    };
     args.report.show(subject, Page { report, title })
 }
 
-/// What the traces are called: by their tracer, else as their directories.
+/// Makes the commands of a report complete, so that they can be copied: adds the program's name and
+/// the paths of the traces.
+fn complete_commands(report: &mut Report, paths: &[PathBuf]) {
+    let words = paths
+        .iter()
+        .map(|path| terminal_text::shell_word(&path.to_string_lossy()));
+    let paths = words.collect::<Vec<_>>().join(" ");
+    for section in &mut report.sections {
+        let is_command = section.columns.iter().map(|of| of.unit == Unit::Command);
+        let is_command: Vec<bool> = is_command.collect();
+        for row in &mut section.rows {
+            for (value, _) in row.iter_mut().zip(&is_command).filter(|(_, is)| **is) {
+                if let Value::Text(arguments) = value {
+                    *arguments = format!("tracebraid {arguments} {paths}");
+                }
+            }
+        }
+    }
+}
+
+/// Maximum number of traces named in the title; a recording with call stacks consists of dozens.
+const MOST_NAMES: usize = 3;
+
+/// Names of the traces, from their tracers or else from their directories.
 fn names(set: &TraceSet) -> String {
     let name = |trace: &Trace| {
         let path = trace.paths.first();
@@ -107,7 +139,13 @@ fn names(set: &TraceSet) -> String {
         }
     };
     let mut names: Vec<String> = set.traces.iter().map(name).collect();
+    names.sort();
     names.dedup();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    if more > 0 {
+        names.truncate(MOST_NAMES);
+        names.push(format!("{more} more"));
+    }
     names.join(", ")
 }
 
@@ -154,7 +192,7 @@ impl Show for Page {
         self.report.csv(rows)
     }
 
-    fn sections(&self) -> Report {
-        self.report.clone()
+    fn sections(&mut self) -> &mut Report {
+        &mut self.report
     }
 }

@@ -1,4 +1,4 @@
-//! `tracebraid periods`: stretches of time that the user defines.
+//! `tracebraid periods`: periods that the user defines.
 
 use std::process::ExitCode;
 
@@ -20,18 +20,20 @@ use crate::lami::Analysis;
 use crate::numbers::{self, Numbers};
 use crate::options::{InputArgs, TimeArgs};
 
-/// Shows periods that you define: how many, how long, within what; the longest ones; each one; how
-/// often each length occurred.
+/// Show periods that you define: counts, durations, nesting
 ///
-/// A period goes from an event that one condition chooses to one that another chooses. Conditions
-/// are those of `print --filter`; fields can also be compared with those of the event that began
-/// the period ($begin.FIELD) or the one around it ($parent.FIELD). Works with traces of any tracer,
-/// of the kernel or of programs.
+/// A period begins at an event record for which one condition holds and ends at one for which
+/// another holds. Conditions are those of `print --filter`; fields can also be compared with those
+/// of the event that began the period ($begin.FIELD) or its parent ($parent.FIELD). Works with
+/// traces of any tracer, kernel or user space.
+///
+/// `--view top` lists the longest periods, `--view log` every period, `--view freq` a histogram of
+/// their durations.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid periods --file my.periods --view log --order-by hierarchy TRACE
 
-  # who ran how long at a stretch, by thread
+  # how long each thread ran without a switch
   tracebraid periods --period 'run : sched_switch :
       sched_switch && cpu == $begin.cpu' \\
     --captures 'run : comm = next_comm, tid = next_tid' --group-by run.tid TRACE
@@ -48,27 +50,27 @@ pub(crate) struct PeriodsArgs {
     time: TimeArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Group by values: PERIOD.CAPTURE, or cpu
+    /// Group by captured values (PERIOD.CAPTURE), or by cpu
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     group_by: Vec<String>,
-    /// Tell of each of these periods what was within it: one row for each other period (adds the
-    /// view log; of statistics, keeps what is within it)
+    /// For each period of this name, summarize the other periods within it, one row for each name
+    /// (adds the view log)
     #[arg(long, value_name = "PERIOD")]
     aggregate_by: Option<String>,
-    /// How often each length occurred in each group, in the same steps for all groups of a period
-    /// (adds the view freq; needs --group-by)
+    /// Print a histogram for each group, with the same buckets for all groups of a period (adds the
+    /// view freq; needs --group-by)
     #[arg(long, visible_alias = "freq-uniform", requires = "group_by")]
     freq_series: bool,
-    /// Only these periods (others may still be around them)
+    /// Show only these periods; others can still contain them
     #[arg(long, value_name = "PERIOD", value_delimiter = ',')]
     select: Vec<String>,
-    /// The order of the log
+    /// Order of the log
     #[arg(long, value_enum, default_value_t)]
     order_by: OrderName,
-    /// Only events of these CPUs: numbers and ranges, as 0-3,7
+    /// Select events by CPU: numbers and ranges, such as 0-3,7
     #[arg(long, value_name = "CPU", value_delimiter = ',', value_parser = numbers::cpus)]
     cpu: Vec<Numbers<u64>>,
-    /// How many periods may be open at once
+    /// Maximum number of periods open at once
     #[arg(long, value_name = "N", default_value_t = MOST_OPEN)]
     max_open: usize,
     #[command(flatten)]
@@ -77,24 +79,23 @@ pub(crate) struct PeriodsArgs {
     show: ShowArgs,
 }
 
-/// An order.
+/// Orders of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum OrderName {
-    /// As they began
+    /// By beginning
     #[default]
     Time,
-    /// Each followed by those within it
+    /// Each period followed by the periods within it
     Hierarchy,
-    /// The longest first
+    /// By duration, longest first
     Duration,
 }
 
-/// Runs it.
 pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
     args.show.say_progress()?;
     args.views.check()?;
     let periods = args.definitions.periods()?;
-    let mut subject = Subject::open(&args.input, &args.time, args.show.clock_gmt)?;
+    let mut subject = Subject::open(&args.input, &args.time, args.show.zone)?;
     let mut asked = args.asked(&subject);
     let mut report = args.fold(&mut subject, &periods, &asked, true)?;
     if (args.views.counts_lengths() || args.freq_series) && !report.ranges.is_empty() {
@@ -163,8 +164,8 @@ impl PeriodsArgs {
     }
 }
 
-/// What LAMI is told of the tables: their columns do not depend on the definitions. Of any trace
-/// there may be something to tell.
+/// The LAMI interface. Columns do not depend on the definitions, and periods may occur in any
+/// trace.
 pub(super) fn lami() -> Analysis {
     Analysis {
         title: "Periods that users define",
@@ -173,7 +174,7 @@ pub(super) fn lami() -> Analysis {
     }
 }
 
-/// The report on no trace, with all tables.
+/// The report on an empty set of traces, with all tables.
 fn empty() -> Report {
     let definitions = ["outer : x == 1", "inner(outer) : x == 2"];
     let mut periods = Periods::default();

@@ -1,4 +1,4 @@
-//! `tracebraid print`: every event record as a line.
+//! `tracebraid print`: event records as lines.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,11 +15,11 @@ use tracebraid_symbols::Symbols;
 
 use crate::debug_info;
 use crate::failure::Failure;
-use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
-use crate::output::{self, ColourChoice, Output, PIECE, Written};
+use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange, ZoneArgs};
+use crate::output::{self, Output, PIECE, Written};
 use crate::print::buffer::Buffer;
 use crate::print::line::{LineOptions, Lines, Names, Properties};
-use crate::print::select::Selection;
+use crate::print::select::{Chosen, Selection};
 use crate::print::stamp::StampOptions;
 use crate::print::style::Palette;
 use crate::print::symbols;
@@ -27,56 +27,54 @@ use crate::progress::Progress;
 use crate::spare;
 use crate::warnings::Warnings;
 
-/// Prints every event record as a line: as babeltrace2 does, or as JSON.
+/// Print event records as text, like babeltrace2, or as JSON
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid print ~/lttng-traces/my-session
-  tracebraid print --from +1.5s --to +2s --cpu 0,1 TRACE
+  tracebraid print --from +1.5s --to +500ms --cpu 0,1 TRACE
   tracebraid print --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE
   tracebraid print --filter 'sched_switch && next_tid == 42' --format json TRACE | jq .payload
   tracebraid print --symbols --name 'lttng_ust_cyg_profile:*' TRACE
   tracebraid print --name 'net_*' --clock-date --no-delta --limit 20 TRACE
 
-The filter language is described in docs/filter.md, what equals babeltrace2 in docs/print.md.")]
+The filter language is described in docs/reference/filter.md, differences from babeltrace2 in docs/reference/print.md.")]
 pub(crate) struct PrintArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// What lines look like
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: PrintFormat,
     #[command(flatten)]
     time: TimeArgs,
     #[command(flatten)]
     select: SelectArgs,
-    /// Only events with such a name (a pattern with * and ?)
+    /// Select events by name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     name: Vec<String>,
-    /// Only event records for which this expression holds
+    /// Select event records for which this expression holds
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
-    /// Name the functions at addresses, behind each line, where the trace tells what was loaded
-    /// where
+    /// Append the names of functions at addresses, if the trace records the loaded modules
     #[arg(long)]
     symbols: bool,
-    /// More directories with debug information, which has .build-id below
+    /// Additional directory with debug information (below DIR/.build-id)
     #[arg(long, value_name = "DIR", requires = "symbols")]
     debug_dir: Vec<PathBuf>,
-    /// Stop after so many lines
+    /// Stop after N records
     #[arg(long, visible_alias = "head", value_name = "N")]
     limit: Option<u64>,
-    /// Show the clock's value instead of the time
+    /// Print the clock's value instead of the time
     #[arg(long, help_heading = "Text lines")]
     clock_cycles: bool,
-    /// Show the date too
+    /// Print the date too
     #[arg(long, help_heading = "Text lines")]
     clock_date: bool,
-    /// Show and read times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    clock_gmt: bool,
-    /// Show seconds from the origin instead of the time of day
+    #[command(flatten)]
+    zone: ZoneArgs,
+    /// Print seconds since the origin instead of the time of day
     #[arg(long, help_heading = "Text lines")]
     clock_seconds: bool,
-    /// Take all times to be so many seconds later
+    /// Add SEC seconds to all times
     #[arg(
         long,
         value_name = "SEC",
@@ -84,7 +82,7 @@ pub(crate) struct PrintArgs {
         allow_hyphen_values = true
     )]
     clock_offset: i64,
-    /// Take all times to be so many nanoseconds later
+    /// Add NS nanoseconds to all times
     #[arg(
         long,
         value_name = "NS",
@@ -92,10 +90,10 @@ pub(crate) struct PrintArgs {
         allow_hyphen_values = true
     )]
     clock_offset_ns: i64,
-    /// Leave out the time since the line before
+    /// Omit the time since the previous record
     #[arg(long, help_heading = "Text lines")]
     no_delta: bool,
-    /// Show these between time and name
+    /// Properties to print between time and event name
     #[arg(
         long,
         short = 'f',
@@ -105,7 +103,7 @@ pub(crate) struct PrintArgs {
         help_heading = "Text lines"
     )]
     fields: Vec<FieldChoice>,
-    /// Show the names of these
+    /// Names to print
     #[arg(
         long,
         short = 'n',
@@ -115,27 +113,18 @@ pub(crate) struct PrintArgs {
         help_heading = "Text lines"
     )]
     names: Vec<NameChoice>,
-    /// Use colours
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        value_name = "WHEN",
-        help_heading = "Text lines"
-    )]
-    color: ColourChoice,
-    /// Write to this file instead of standard output
+    /// Write to FILE instead of standard output
     #[arg(long, short = 'w', value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// What lines look like.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum PrintFormat {
     /// Lines of text, as babeltrace2 prints them
     #[default]
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -213,38 +202,6 @@ impl PrintArgs {
         }
     }
 
-    /// Warns why no line is printed, unless a warning on unknown names came before.
-    fn tell_nothing(
-        &self,
-        set: &TraceSet,
-        (range, offset): (TimeRange, i64),
-        zone: &TimeZone,
-        is_told: bool,
-        warnings: &mut Warnings,
-    ) {
-        let told = crate::hints::nothing_selected(set, &self.select, range, offset, zone, warnings);
-        let given = [
-            ("--name", !self.name.is_empty()),
-            ("--filter", self.filter.is_some()),
-        ];
-        let given: Vec<&str> = given
-            .iter()
-            .filter(|given| given.1)
-            .map(|given| given.0)
-            .collect();
-        if told || is_told {
-            return;
-        }
-        if given.is_empty() {
-            crate::hints::none_in_range(set, range, offset, zone, warnings);
-        } else {
-            let given = given.join(" and ");
-            warnings.note(&format!(
-                "no event record is selected: none matches {given}"
-            ));
-        }
-    }
-
     fn line_options(&self, zone: TimeZone, colours: bool) -> LineOptions {
         let json = self.format == PrintFormat::Json;
         let palette = if colours && !json {
@@ -272,7 +229,6 @@ impl PrintArgs {
     }
 }
 
-/// Runs it.
 pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let set = options::open(&args.input)?;
     if let Some(path) = &args.output {
@@ -281,20 +237,18 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     warnings.recorder(&set, &args.select);
-    let zone = options::zone(args.clock_gmt);
+    let zone = args.zone.zone();
     let offset = clock_offset(args, &set)?;
     let range = args.time.range(&set, &zone, offset)?;
     crate::hints::left_out_of(range, &set, &mut warnings);
     let extent = || options::extent_of(&set, offset);
     let shown_zone = zone.clone();
-    let selection = Selection::new(
-        &set,
-        &args.select,
-        &args.name,
-        args.filter.as_deref(),
-        extent,
-        &zone,
-    )?;
+    let chosen = Chosen {
+        select: &args.select,
+        names: &args.name,
+        expression: args.filter.as_deref(),
+    };
+    let selection = Selection::new(&set, &chosen, extent, &zone)?;
     let doubts = selection
         .as_ref()
         .map(Selection::doubts)
@@ -303,7 +257,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         .iter()
         .for_each(|doubt| warnings.note(&doubt.to_string()));
     let mut out = Output::open(args.output.as_deref())?;
-    let colours = out.colours(args.color);
+    let colours = out.has_colours();
     let names = options::trace_names(&set, &args.input.paths);
     let mut symbols = debug_info::open(&args.debug_dir);
     let addresses = addresses(args, &set, &mut symbols, &mut warnings)?;
@@ -320,12 +274,13 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     };
     let damage = job.run(&set, &mut out)?;
     job.progress.finish();
+    out.finish()?;
     warnings.reading(&damage);
     if job.found {
         crate::hints::unknown_cpus(&set, &args.select, &mut warnings);
     } else {
         let around = (range, offset);
-        args.tell_nothing(&set, around, &shown_zone, !doubts.is_empty(), &mut warnings);
+        chosen.report_nothing(&set, around, &shown_zone, !doubts.is_empty(), &mut warnings);
     }
     for loss in crate::loss::summary(&set) {
         warnings.note(&loss.to_string());
@@ -333,7 +288,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.input.strict))
 }
 
-/// Names of addresses, for `--symbols`.
+/// Names of addresses; `None` without `--symbols`.
 fn addresses<'s>(
     args: &PrintArgs,
     set: &TraceSet,
@@ -346,15 +301,15 @@ fn addresses<'s>(
     let how = (Options::default(), &Control::default());
     let addresses = Addresses::new(set, symbols, &[], how).map_err(Failure::from)?;
     if addresses.is_empty() {
-        warnings.note("--symbols: nothing in the trace tells what was loaded where; `tracebraid record` tells it with --stacks, and where --probes names lttng_ust_cyg_profile:*");
+        warnings.note("--symbols: the trace does not record loaded modules; `tracebraid record` does with --stacks, or if --probes contains lttng_ust_cyg_profile:*");
     }
     Ok(Some(addresses))
 }
 
-/// Nanoseconds of `--clock-offset` and `--clock-offset-ns`.
+/// The sum of `--clock-offset` and `--clock-offset-ns`, in nanoseconds.
 ///
 /// # Errors
-/// When a packet of the trace would begin or end out of the range of times.
+/// When a packet of the trace would begin or end outside the range of times.
 fn clock_offset(args: &PrintArgs, set: &TraceSet) -> Result<i64, Failure> {
     let offset = i128::from(args.clock_offset) * 1_000_000_000 + i128::from(args.clock_offset_ns);
     let offset = i64::try_from(offset).map_err(|_| offset_too_far())?;
@@ -379,7 +334,7 @@ fn clock_offset(args: &PrintArgs, set: &TraceSet) -> Result<i64, Failure> {
     Ok(offset)
 }
 
-/// The shown time. Event records of streams without a clock, which come first, have none.
+/// The time to show. Event records of streams without a clock come first and have no time.
 fn with_offset(time: Timestamp, offset: i64) -> Result<Timestamp, Failure> {
     if time.0 == i64::MIN {
         return Ok(time);
@@ -400,14 +355,14 @@ fn offset_too_far() -> Failure {
 
 struct Job<'t, 's> {
     range: TimeRange,
-    /// Nanoseconds that all times are later than the clocks say.
+    /// Nanoseconds that are added to all times.
     offset: i64,
     selection: Option<Selection<'t>>,
-    /// Names addresses, if that is wanted.
+    /// Names addresses, if `--symbols` is given.
     addresses: Option<Addresses<'s>>,
     json: bool,
     limit: u64,
-    /// Whether anything was printed, or asked for.
+    /// Whether a line was printed, or none was requested.
     found: bool,
     lines: Lines,
     progress: Progress,
@@ -458,12 +413,12 @@ impl<'t> Job<'t, '_> {
         Ok(damage)
     }
 
-    /// Puts a line; false if the event record cannot be decoded.
+    /// Puts a line; returns false if the event record cannot be decoded.
     #[inline]
     fn put(&mut self, buffer: &mut Buffer, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
         let is_put = self.lines.put(buffer, time, reader).is_ok();
         if let (true, Some(addresses)) = (is_put, &mut self.addresses) {
-            // Times in the trace are those without the offset that is asked for.
+            // Modules are looked up by the trace's own time, without the offset.
             let told = Timestamp(time.0.saturating_sub(self.offset));
             let trace = reader.trace();
             if let Some(mut event) = reader.event() {
@@ -483,7 +438,8 @@ impl<'t> Job<'t, '_> {
     }
 }
 
-/// A reader of packets that may have event records in the range, or that show the running thread.
+/// Reads the packets that may have event records in the range, or that determine the running
+/// thread.
 fn reader(set: &TraceSet, range: TimeRange, offset: i64, needs_past: bool) -> MergedReader<'_> {
     let time = |time: i64| Timestamp(time.saturating_sub(offset));
     let from = (range.from > i64::MIN && !needs_past).then(|| time(range.from));

@@ -13,21 +13,20 @@ use crate::output::Output;
 use crate::table::{self, Column};
 use crate::terminal_text;
 
-/// Shows the event classes of the probes of programs that are being recorded, and switches them
-/// while they run.
+/// List the probes of recorded programs; switch them on and off
 ///
-/// What is switched holds for programs that begin later in the same recording as well.
+/// A change also holds for programs that start later in the same recording.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid probes my-session
   tracebraid probes tracebraid-20261122-140528 --disable 'shop:*' --enable shop:order")]
 pub(crate) struct ProbesArgs {
-    /// A session in the background, or the directory of a recording
+    /// Name of a background session, or directory of a recording
     session: PathBuf,
-    /// Record events of these classes from now on (patterns with * and ?)
+    /// Start recording event classes that match (patterns with * and ?)
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     enable: Vec<String>,
-    /// Do not record those any more; --enable has the last word
+    /// Stop recording event classes that match; --enable takes precedence
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     disable: Vec<String>,
     /// Output format
@@ -35,10 +34,10 @@ pub(crate) struct ProbesArgs {
     format: Format,
 }
 
-/// Formats of lists of event classes.
+/// Output formats.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// For people
+    /// Table
     Table,
     /// JSON
     Json,
@@ -48,13 +47,12 @@ enum Format {
 #[derive(Debug, Serialize)]
 struct Row {
     pid: u32,
-    /// The directory of its trace.
+    /// Directory of the process's trace.
     trace: String,
     class: String,
     is_on: bool,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ProbesArgs) -> Result<ExitCode, Failure> {
     let directory = directory(&args.session)?;
     let failed =
@@ -65,7 +63,7 @@ pub(super) fn run(args: &ProbesArgs) -> Result<ExitCode, Failure> {
     }
     let mut rows = Vec::new();
     for trace in traces(&directory).map_err(failed)? {
-        // One that has ended meanwhile has none any more.
+        // A process that has ended in the meantime has no event classes.
         if let Ok(control) = Control::open(&trace)
             && control.is_running()
         {
@@ -80,7 +78,7 @@ pub(super) fn run(args: &ProbesArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where a recording goes: that of the session of such a name, or the directory itself.
+/// Directory of a recording: the path itself, or the directory of the session with this name.
 fn directory(session: &Path) -> Result<PathBuf, Failure> {
     if session.join("probe.conf").is_file() {
         return Ok(session.to_owned());
@@ -89,7 +87,7 @@ fn directory(session: &Path) -> Result<PathBuf, Failure> {
     match control::ask(&name, &Request::Status) {
         Ok(status) => Ok(status.directory),
         Err(error) => Err(Failure::nothing_readable(format!(
-            "{name} is no recording of programs with probes, and no session: {error}"
+            "{name} is neither a recording of programs with probes nor a session: {error}"
         ))),
     }
 }
@@ -108,7 +106,7 @@ fn classes(control: &Control) -> std::io::Result<Vec<Row>> {
 
 fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return terminal_text::paragraph("no program with probes runs in this recording");
+        return terminal_text::paragraph("no program with probes is running in this recording");
     }
     let columns = [
         Column::number("PID"),

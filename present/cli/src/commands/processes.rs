@@ -1,4 +1,4 @@
-//! `tracebraid processes`: the tree of processes, and what each used.
+//! `tracebraid processes`: process tree with CPU time, system calls and bytes.
 
 use std::process::ExitCode;
 
@@ -9,24 +9,25 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows the tree of processes of a kernel trace: who made whom, when they began and ended, and
-/// what each used of CPUs, system calls and bytes, alone and with all that it made; the longest
-/// lives from begin to end; who was made, which programs were executed and who ended, one after the
-/// other; how often each life time occurred.
+/// Show the process tree with CPU time, system calls and bytes
 ///
-/// Needs the events sched_process_fork, sched_process_exec, sched_process_exit and the state dump
-/// (lttng_statedump_process_state) for the tree, sched_switch for CPU time, and those of system
-/// calls (entry and exit). An id that is used again is another row.
+/// For each process: its parent, when it began and ended, and what it used, alone and together with
+/// its descendants. `--view top` lists the longest lives, `--view log` every fork, exec and exit,
+/// `--view freq` a histogram of life times.
+///
+/// The tree needs sched_process_fork, sched_process_exec, sched_process_exit and the state dump
+/// (lttng_statedump_process_state); CPU time needs sched_switch; calls need the entry and exit
+/// events of system calls. A reused id is another row.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),
-    mut_arg("min", |min| min.help("Only lives of at least that long (the tree shows all): 10us, 2.5ms, 1s")),
-    mut_arg("max", |max| max.help("Only lives of at most that long")),
+    mut_arg("min", |min| min.help("Show only processes that lived at least this long (the tree shows all): 10us, 2.5ms, 1s")),
+    mut_arg("max", |max| max.help("Show only processes that lived at most this long")),
     after_help = "Examples:
   tracebraid processes ~/lttng-traces/my-session
-  tracebraid processes --top 50 --from +1s --to +2s TRACE
+  tracebraid processes --top 50 --from +1s --to +1s TRACE
   tracebraid processes --procname 'nginx*' TRACE
-  tracebraid processes --view log --from +1s --to +2s TRACE
+  tracebraid processes --view log --from +1s --to +1s TRACE
   tracebraid processes --view top,freq --max 10ms TRACE
   tracebraid processes --format json TRACE | jq '.processes[] | select(.parent_pid == 284) | .name'"
 )]
@@ -37,7 +38,6 @@ pub(crate) struct ProcessesArgs {
     views: ViewArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ProcessesArgs) -> Result<ExitCode, Failure> {
     views::run::<ProcessAnalysis>(&args.report, &args.views, ProcessOptions::from)
 }

@@ -1,5 +1,6 @@
-//! What the commands that make reports do alike: open, choose, run, show, and tell what was lost.
+//! Common parts of the commands that print reports: opening traces, selection, running, output.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -15,17 +16,18 @@ use tracebraid_profile::{Met, Quality};
 use tracebraid_tables::Report;
 
 use crate::commands::stacks::Wanted;
+use crate::commands::tables;
 use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::indexes;
 use crate::numbers;
-use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
+use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange, ZoneArgs};
 use crate::output::{Output, say};
 use crate::terminal_text;
 use crate::warnings::Warnings;
 
-/// What all reports on kernel events can be asked for.
+/// Options of all reports on kernel events.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
@@ -40,43 +42,49 @@ pub(crate) struct ReportArgs {
     show: ShowArgs,
 }
 
-/// Single events that are shown at most: they are kept in memory meanwhile.
+/// Maximum number of single events in a report; they are kept in memory.
 const MOST: usize = 100_000;
 
-/// How to show a report.
+/// Options for the output of a report.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// Show only so many processes, threads and system calls, 0 for all (in tables for people 20 if
-    /// not given); other tables are always whole
+    /// Limit each table of processes, threads and system calls to N rows; 0 for all; default: 20 in
+    /// text, all in other formats
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Read times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    pub(super) clock_gmt: bool,
-    /// Say how far it is on standard output, as LAMI wants it
+    /// Print only these tables: keys of the JSON output, such as threads; one table is printed in
+    /// JSON as an array of rows
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    table: Vec<String>,
+    /// Write each table to a file of its own, DIR/NAME.csv or DIR/NAME.json
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) zone: ZoneArgs,
+    /// Print the progress on standard output, as LAMI requires
     #[arg(long, hide = true)]
     output_progress: bool,
 }
 
-/// The form of reports on kernel events.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Tables.
+pub(super) enum Format {
+    /// Text tables
     #[default]
     Table,
-    /// JSON.
+    /// JSON; times and durations in nanoseconds
     Json,
-    /// Comma-separated values.
+    /// Comma-separated values; times and durations in nanoseconds
     Csv,
-    /// LAMI 1.0, for Trace Compass.
+    /// LAMI 1.0, for Trace Compass
     Lami,
 }
 
 impl ShowArgs {
-    /// Rows of a table.
+    /// Maximum number of rows of a table.
     fn rows(&self) -> usize {
         self.rows_or(match self.format {
             Format::Table => ROWS,
@@ -84,7 +92,7 @@ impl ShowArgs {
         })
     }
 
-    /// Rows of a table, so many if the user does not say.
+    /// Maximum number of rows of a table; `usual` without `--top`.
     fn rows_or(&self, usual: usize) -> usize {
         match self.top {
             None => usual,
@@ -93,7 +101,8 @@ impl ShowArgs {
         }
     }
 
-    /// Says how far it is, if that is asked for: Trace Compass reads lines up to the results.
+    /// Prints the progress if `--output-progress` is given. Trace Compass reads such lines up to
+    /// the results.
     pub(super) fn say_progress(&self) -> Result<(), Failure> {
         if self.output_progress && !indexes::has_restarted() {
             Output::print("0 reading\n")?;
@@ -101,7 +110,7 @@ impl ShowArgs {
         Ok(())
     }
 
-    /// Rows of what is greatest.
+    /// Maximum number of rows of a table of largest values.
     pub(super) fn longest(&self) -> usize {
         match self.top {
             None => ROWS,
@@ -111,24 +120,23 @@ impl ShowArgs {
     }
 }
 
-/// How a report looks; JSON is what its fields are.
+/// Forms in which a report is printed. JSON is the report serialized.
 pub(crate) trait Show {
-    /// What stands above the tables.
+    /// Text above the tables.
     fn summary(&self) -> String;
 
-    /// Tables for people, with so many rows each at most where they may be long; times in that
-    /// zone.
+    /// Text tables with times in `zone`; tables that may be long have at most `rows` rows.
     fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String>;
 
-    /// Comma-separated values: the threads, and so on, up to that number.
+    /// Comma-separated values, with at most `rows` rows for each table.
     fn csv(&self, rows: usize) -> String;
 
-    /// The same as a list of tables.
-    fn sections(&self) -> Report;
+    /// The report as a list of tables.
+    fn sections(&mut self) -> &mut Report;
 }
 
 impl ReportArgs {
-    /// Makes the report of that part of the traces.
+    /// Runs an analysis of the selected part of the traces.
     ///
     /// # Errors
     /// When the user interrupts it.
@@ -152,7 +160,7 @@ impl ReportArgs {
         )
     }
 
-    /// Makes the report of an analysis that is made from several.
+    /// Runs an analysis that combines several.
     ///
     /// # Errors
     /// When the user interrupts it.
@@ -172,13 +180,17 @@ impl ReportArgs {
         )
     }
 
-    /// Rows of each list, so many if the user does not say.
+    /// Paths of the traces, as given.
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        &self.input.paths
+    }
+
+    /// Maximum number of rows of each list; `usual` without `--top`.
     pub(super) fn rows_or(&self, usual: usize) -> usize {
         self.show.rows_or(usual)
     }
 
-    /// How many call stacks of the selection are whole. Only traces with call stacks are read for
-    /// that.
+    /// Completeness of the selected call stacks. Reads only traces with call stacks.
     ///
     /// # Errors
     /// When the user interrupts it.
@@ -192,21 +204,21 @@ impl ReportArgs {
         quality.map_err(Failure::from)
     }
 
-    /// The traces.
+    /// Opens the traces.
     ///
     /// # Errors
-    /// When none can be read, or the range makes no sense.
+    /// When no trace can be read, or the time range is empty.
     pub(super) fn open(&self) -> Result<Subject, Failure> {
         self.show.say_progress()?;
-        let mut subject = Subject::open(&self.input, &self.time, self.show.clock_gmt)?;
+        let mut subject = Subject::open(&self.input, &self.time, self.show.zone)?;
         subject.warnings.recorder(&subject.set, &self.select);
         Ok(subject)
     }
 
-    /// Shows a report.
+    /// Prints a report.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the report has no such table, or the output cannot be written.
     pub(super) fn show(
         &self,
         subject: Subject,
@@ -221,15 +233,15 @@ impl ReportArgs {
         )
     }
 
-    /// Says that threads were chosen for nothing, and why.
+    /// Warns that a selection of threads has no effect, and why.
     pub(super) fn tell_threads_are_ignored(&self, why: &str) {
         let select = &self.select;
         if !(select.tid.is_empty() && select.pid.is_empty() && select.procname.is_empty()) {
-            say!("warning: {why}: --tid, --pid and --procname change nothing here");
+            say!("warning: {why}: --tid, --pid and --procname have no effect here");
         }
     }
 
-    /// What is shown of it.
+    /// The requested views, with their limits.
     pub(super) fn views(&self, views: &ViewArgs) -> Views {
         Views {
             views: views.views(),
@@ -239,7 +251,7 @@ impl ReportArgs {
         }
     }
 
-    /// What was chosen.
+    /// The requested selection.
     pub(super) fn selection(&self, subject: &Subject) -> Selection {
         Selection {
             window: window(subject.range),
@@ -250,10 +262,10 @@ impl ReportArgs {
     }
 }
 
-/// Shows a report on what was selected.
+/// Prints a report on a selection.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the report has no such table, or the output cannot be written.
 pub(super) fn show(
     args: &ShowArgs,
     strict: bool,
@@ -265,15 +277,24 @@ pub(super) fn show(
         subject.tell_selected(select, &report);
     }
     let rows = args.rows();
-    // In tables it is a line at the top; other formats go to programs and must not contain it.
+    tables::select(report.sections(), &args.table)?;
+    // Text tables begin with this note; other formats are read by programs and must not contain it.
     let missing = report.head().note();
     if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {
         subject.warnings.note(missing);
     }
+    if let Some(directory) = &args.output {
+        report.truncate(rows);
+        tables::write(directory, args.format, report.sections())?;
+        return Ok(subject.lost(strict));
+    }
     let text = match args.format {
         Format::Json => {
             report.truncate(rows);
-            return subject.finish_json(&report, strict);
+            return match (args.table.len(), report.sections().sections.as_slice()) {
+                (1, [table]) => subject.finish_json(table, strict),
+                _ => subject.finish_json(&report, strict),
+            };
         }
         Format::Table => {
             let tables = report.tables(rows, &subject.zone);
@@ -281,16 +302,19 @@ pub(super) fn show(
             let parts = missing.into_iter().chain([report.summary()]).chain(tables);
             parts.collect::<Vec<_>>().join("\n")
         }
-        Format::Csv => report.csv(rows),
+        Format::Csv => {
+            tables::note_several(report.sections());
+            report.csv(rows)
+        }
         Format::Lami => {
             report.truncate(rows);
-            crate::lami::results(&report.sections())
+            crate::lami::results(report.sections())
         }
     };
     subject.finish(&text, strict)
 }
 
-/// The traces that a report is about, and the range of time.
+/// The traces of a report, and its time range.
 pub(super) struct Subject {
     pub(super) set: TraceSet,
     pub(super) range: TimeRange,
@@ -302,13 +326,17 @@ impl Subject {
     /// Opens the traces.
     ///
     /// # Errors
-    /// When none can be read, or the range makes no sense.
-    pub(super) fn open(input: &InputArgs, time: &TimeArgs, gmt: bool) -> Result<Subject, Failure> {
+    /// When no trace can be read, or the time range is empty.
+    pub(super) fn open(
+        input: &InputArgs,
+        time: &TimeArgs,
+        zone: ZoneArgs,
+    ) -> Result<Subject, Failure> {
         let set = options::open(input)?;
         let mut warnings = Warnings::default();
         warnings.opening(&set);
         warnings.nothing_yet(&set);
-        let zone = options::zone(gmt);
+        let zone = zone.zone();
         Ok(Subject {
             range: time.range(&set, &zone, 0)?,
             set,
@@ -317,7 +345,7 @@ impl Subject {
         })
     }
 
-    /// Warns why the report is empty if the options are the reason; false if they are not.
+    /// Warns why the report is empty, if the options are the reason; otherwise returns false.
     pub(super) fn nothing_selected(&mut self, select: &SelectArgs) -> bool {
         crate::hints::nothing_selected(
             &self.set,
@@ -329,7 +357,7 @@ impl Subject {
         )
     }
 
-    /// Says which options chose nothing.
+    /// Warns of options that match nothing.
     fn tell_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
         match report.is_empty() {
             true => {
@@ -339,7 +367,7 @@ impl Subject {
         }
     }
 
-    /// Says which options chose nothing, though there is something to show for all of them.
+    /// Warns of options that match nothing although the report is not empty.
     fn some_not_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
         let lacks_threads = report.lacks_threads(&threads(select, &self.set));
         let around = (self.range, &self.zone);
@@ -352,19 +380,19 @@ impl Subject {
         );
     }
 
-    /// Shows the report and tells what the tracer lost.
+    /// Prints the report, and warns of losses of the tracer.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the output cannot be written.
     pub(super) fn finish(self, text: &str, strict: bool) -> Result<ExitCode, Failure> {
         Output::open(None)?.write(text.as_bytes())?;
         Ok(self.lost(strict))
     }
 
-    /// The same with a report as JSON, which is written as it is made.
+    /// As `finish`, with a report in JSON, which is written while it is serialized.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the output cannot be written.
     pub(super) fn finish_json(
         self,
         report: &impl Serialize,
@@ -374,7 +402,7 @@ impl Subject {
         Ok(self.lost(strict))
     }
 
-    /// Tells what the tracer lost.
+    /// Warns of losses of the tracer.
     fn lost(mut self, strict: bool) -> ExitCode {
         for loss in crate::loss::summary(&self.set) {
             self.warnings.note(&loss.to_string());
@@ -383,7 +411,7 @@ impl Subject {
     }
 }
 
-/// The range as reports take it: its end does not belong to it.
+/// The range with an exclusive end.
 pub(super) fn window(range: TimeRange) -> Window {
     Window {
         from: (range.from > i64::MIN).then_some(Timestamp(range.from)),
@@ -395,7 +423,7 @@ pub(super) fn window(range: TimeRange) -> Window {
     }
 }
 
-/// The threads that were chosen.
+/// The selected threads.
 fn threads(args: &SelectArgs, set: &TraceSet) -> ThreadFilter {
     ThreadFilter {
         tids: args.tid.clone(),
@@ -408,7 +436,7 @@ fn threads(args: &SelectArgs, set: &TraceSet) -> ThreadFilter {
     }
 }
 
-/// The CPUs that were chosen.
+/// The selected CPUs.
 pub(super) fn cpus(args: &SelectArgs) -> CpuSet {
     let numbers = numbers::all(&args.cpu);
     let numbers = numbers

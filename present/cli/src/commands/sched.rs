@@ -1,4 +1,4 @@
-//! `tracebraid sched`: how long threads wait for a CPU, and why they leave it.
+//! `tracebraid sched`: wake-up latency, run queues, switches and migrations.
 
 use std::process::ExitCode;
 
@@ -9,13 +9,16 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, PriorityArgs, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows what the scheduler does: how long threads take from being woken to running, and who woke
-/// them; why threads leave their CPUs; how many wait for each CPU, and how long; who goes from
-/// which CPU to which.
+/// Show wake-up latency, run queues, switches and migrations
 ///
-/// Needs sched_switch; sched_waking, sched_wakeup and sched_wakeup_new for all that has to do with
-/// waking; sched_migrate_task for migrations; the events of interrupts and softirqs to tell them
-/// from the threads that they interrupt. A latency counts where and when it ends.
+/// How long threads take from being woken to running and which threads woke them; why threads leave
+/// their CPUs; how many threads wait for each CPU and how long; migrations between CPUs. `--view
+/// top` lists the longest latencies, `--view log` every one, `--view freq` a histogram.
+///
+/// Needs sched_switch; latencies need sched_waking, sched_wakeup and sched_wakeup_new; migrations
+/// need sched_migrate_task. The events of interrupts and softirqs distinguish wake-ups by
+/// interrupts from those by threads. Each latency is charged to the CPU and the time at which it
+/// ends.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid sched ~/lttng-traces/my-session
@@ -31,7 +34,6 @@ pub(crate) struct SchedArgs {
     priorities: PriorityArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &SchedArgs) -> Result<ExitCode, Failure> {
     views::run::<SchedAnalysis>(&args.report, &args.views, |views| SchedOptions {
         priorities: args.priorities.numbers(),

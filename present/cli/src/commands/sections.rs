@@ -1,4 +1,4 @@
-//! How reports that are lists of tables look.
+//! Reports as text tables and CSV.
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
@@ -10,14 +10,15 @@ use tracebraid_tables::{
 use crate::commands::cells;
 use crate::commands::report::Show;
 use crate::commands::tree;
+use crate::glyphs::glyphs;
 use crate::info::tables::View as InfoView;
 use crate::table;
 use crate::terminal_text;
 use crate::units;
 
 impl Show for Report {
-    fn sections(&self) -> Report {
-        self.clone()
+    fn sections(&mut self) -> &mut Report {
+        self
     }
 
     fn summary(&self) -> String {
@@ -36,7 +37,7 @@ impl Show for Report {
                 total.title
             ),
         };
-        // What there is nothing of is not worth a word, but for what the report is about.
+        // Zero totals are omitted, except for the first, which is the subject of the report.
         let is_something = |value: &Value| !matches!(value, Value::Unsigned(0) | Value::None);
         let is_told = |(at, total): &(usize, &Total)| *at == 0 || is_something(&total.value);
         let totals = self.totals.iter().enumerate().filter(is_told);
@@ -56,14 +57,14 @@ impl Show for Report {
         let sections = sections.filter(|section| section.forms.contain(Forms::TEXT));
         sections
             .map(|section| match section.view {
-                // Those of several groups side by side have no bars.
+                // Histograms of several groups side by side have no bars.
                 View::Freq if section.columns.len() == 4 => histogram(&self.head, section),
                 _ => table_of(&self.head, section, rows, zone),
             })
             .collect()
     }
 
-    /// The sections one after the other, apart by an empty line, each with its columns.
+    /// The sections one after another, separated by an empty line, each with its column names.
     fn csv(&self, rows: usize) -> String {
         let sections = self.sections.iter();
         let sections = sections.filter(|section| section.forms.contain(Forms::CSV));
@@ -84,22 +85,35 @@ fn sentence(head: &Head, sentence: &Sentence) -> String {
 }
 
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {
-    // Of one machine, everything is.
-    let is_shown = |column: &Column| {
-        let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
-        is_of_several && column.forms.contain(Forms::TEXT)
-    };
-    let columns = section.columns.iter().filter(|column| is_shown(column));
-    let columns: Vec<table::Column<'static>> = columns.flat_map(columns_of).collect();
     let kept = section.kept(rows);
+    let is_empty = empty_columns(section, &kept);
+    // Columns for the host are hidden if there is only one host.
+    let is_shown = |at: usize, column: &Column| {
+        let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
+        let is_data = is_of_several && column.unit != Unit::Command && !is_empty[at];
+        is_data && column.forms.contain(Forms::TEXT)
+    };
+    let columns = section.columns.iter().enumerate();
+    let columns = columns.filter(|(at, column)| is_shown(*at, column));
+    let columns: Vec<table::Column<'static>> =
+        columns.flat_map(|(_, column)| columns_of(column)).collect();
     let branches = tree::branches(section, &kept);
-    let row = |(at, row): (usize, &&Vec<Value>)| {
-        let cells = section.columns.iter().zip(row.iter());
-        let cells = cells.filter(|(column, _)| is_shown(column));
+    let largest = largest(section, &kept);
+    let row = |(at, row): (usize, &&Vec<Value>)| -> Vec<table::Cell> {
+        let cells = section.columns.iter().zip(row.iter()).zip(&largest);
+        let cells = cells.enumerate();
         cells
-            .flat_map(|(column, value)| match value {
-                Value::Branch(branch) => cells_of_branch(head, branch, branches.get(at)).to_vec(),
-                value => cells_of(head, column, value, zone),
+            .filter(|(at, ((column, _), _))| is_shown(*at, column))
+            .flat_map(|(_, ((column, value), &largest))| {
+                let emphasis = emphasis(column, value, largest);
+                let texts = match value {
+                    Value::Branch(branch) => {
+                        cells_of_branch(head, branch, branches.get(at)).to_vec()
+                    }
+                    value => cells_of(head, column, value, zone),
+                };
+                let cell = move |text| table::Cell { text, emphasis };
+                texts.into_iter().map(cell)
             })
             .collect()
     };
@@ -123,10 +137,101 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     ]
     .into_iter()
     .chain(notes)
+    .chain([commands(section, &kept)])
     .collect()
 }
 
-/// Threads take several columns.
+/// Maximum length of a first cell that identifies the command of its row.
+const SHORT_NAME: usize = 12;
+
+/// The commands of the rows, below the table: in a column they would be too wide to be copied.
+/// Short first cells of the rows identify them.
+fn commands(section: &Section, rows: &[&Vec<Value>]) -> String {
+    let Some(at) = section
+        .columns
+        .iter()
+        .position(|of| of.unit == Unit::Command)
+    else {
+        return String::new();
+    };
+    let mut lines: Vec<(&str, &str)> = Vec::new();
+    for row in rows {
+        let name = match row.first() {
+            Some(Value::Text(name)) if name.len() <= SHORT_NAME => name,
+            _ => "",
+        };
+        match row.get(at) {
+            Some(Value::Text(command)) if !lines.contains(&(name, command)) => {
+                lines.push((name, command));
+            }
+            _ => {}
+        }
+    }
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let gap = if width > 0 { 3 } else { 0 };
+    let line = |(name, command): &(&str, &str)| {
+        format!(
+            "  {name:<width$}{:gap$}{}\n",
+            "",
+            terminal_text::printable(command)
+        )
+    };
+    match lines.is_empty() {
+        true => String::new(),
+        false => std::iter::once("  Look closer:\n".to_owned())
+            .chain(lines.iter().map(line))
+            .collect(),
+    }
+}
+
+/// For each column, whether it may be left out in narrow terminals and contains only zeros: such a
+/// column is never shown, because it would only take room.
+fn empty_columns(section: &Section, rows: &[&Vec<Value>]) -> Vec<bool> {
+    let is_empty = |(at, column): (usize, &Column)| {
+        let is_nothing = |row: &&Vec<Value>| {
+            let value = row.get(at).unwrap_or(&Value::None);
+            *value == Value::None || is_zero(column.unit, value)
+        };
+        column.left_out > 0 && !rows.is_empty() && rows.iter().all(is_nothing)
+    };
+    section.columns.iter().enumerate().map(is_empty).collect()
+}
+
+/// For each column of durations, sizes or shares, its largest value if there are several rows.
+fn largest(section: &Section, rows: &[&Vec<Value>]) -> Vec<Option<f64>> {
+    let of = |(at, column): (usize, &Column)| {
+        let is_measured = matches!(column.unit, Unit::Duration | Unit::Bytes | Unit::Share);
+        let values = rows.iter().filter_map(|row| row.get(at)?.number());
+        let largest = values.filter(|_| is_measured).reduce(f64::max);
+        largest.filter(|&largest| largest > 0.0 && rows.len() > 1)
+    };
+    section.columns.iter().enumerate().map(of).collect()
+}
+
+/// Words in the keys of columns that count failures.
+const TROUBLES: [&str; 7] = [
+    "error",
+    "lost",
+    "loss",
+    "drop",
+    "discarded",
+    "retrans",
+    "reset",
+];
+
+fn emphasis(column: &Column, value: &Value, largest: Option<f64>) -> table::Emphasis {
+    let number = value.number();
+    let is_trouble = column.unit == Unit::Count
+        && number.is_some_and(|number| number > 0.0)
+        && TROUBLES.iter().any(|word| column.key.contains(word));
+    match (is_trouble, largest) {
+        (true, _) => table::Emphasis::Trouble,
+        (false, Some(largest)) if number == Some(largest) => table::Emphasis::Largest,
+        _ => table::Emphasis::None,
+    }
+}
+
+/// Columns of the text table; a thread takes several.
 fn columns_of(column: &Column) -> Vec<table::Column<'static>> {
     let text = table::Column::text(column.heading);
     let number = |title| table::Column::number(title);
@@ -161,11 +266,21 @@ fn cells_of(head: &Head, column: &Column, value: &Value, zone: &TimeZone) -> Vec
         Value::None if column.unit != Unit::Priority => {
             vec!["-".to_owned(); columns_of(column).len()]
         }
+        value if is_zero(column.unit, value) => vec![String::new()],
         value => vec![cell(head, column.unit, value, Some(zone))],
     }
 }
 
-/// A process behind the lines that lead to it.
+/// True for an amount of 0, whose cell stays empty so that other amounts stand out.
+fn is_zero(unit: Unit, value: &Value) -> bool {
+    let is_amount = matches!(
+        unit,
+        Unit::Count | Unit::Bytes | Unit::Duration | Unit::Share
+    );
+    is_amount && value.number() == Some(0.0)
+}
+
+/// A process, after the lines of the tree that lead to it.
 fn cells_of_branch(head: &Head, branch: &Branch, lines: Option<&String>) -> [String; 2] {
     let thread = &branch.thread;
     let id = match (thread.pid, thread.tid) {
@@ -176,7 +291,7 @@ fn cells_of_branch(head: &Head, branch: &Branch, lines: Option<&String>) -> [Str
     [id, format!("{lines}{}", cells::name(head, thread))]
 }
 
-/// A value for people.
+/// A value in a text table.
 fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> String {
     match value {
         Value::None if unit == Unit::Priority => cells::id(None),
@@ -205,10 +320,11 @@ fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> Stri
             texts.collect::<Vec<_>>().join(" ")
         }
         Value::Rows(rows) => units::grouped(rows.len() as u64),
+        Value::Named(values) => Value::named_text(values),
     }
 }
 
-/// A time, without the date if that is the day on which the trace begins.
+/// A time, without the date if the trace begins on the same day.
 fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
     let Some(zone) = zone else {
         return time.0.to_string();
@@ -229,18 +345,19 @@ fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
     }
 }
 
-/// Columns of the longest bar, where there is room for it.
+/// Maximum length of a bar in columns.
 const BAR: usize = 40;
-/// Columns that the numbers beside bars take at most.
+/// Maximum width of the numbers beside the bars, in columns.
 const BESIDE: usize = 34;
 
-/// Columns of the longest bar.
+/// Length of the longest bar in columns, limited by the width of the terminal.
 fn longest_bar() -> usize {
     let room = terminal_text::terminal_width().map_or(BAR, |width| width.saturating_sub(BESIDE));
     room.clamp(1, BAR)
 }
 
-/// Each group's bars below its name. The longest bar is that of the most; what occurred is seen.
+/// The bars of each group below its name. The largest count of a group has the longest bar; every
+/// count above 0 has a visible bar.
 fn histogram(head: &Head, section: &Section) -> String {
     let numbers = section.columns.iter().skip(1);
     let numbers = numbers.map(|column| table::Column::number(column.title));
@@ -258,7 +375,7 @@ fn histogram(head: &Head, section: &Section) -> String {
             let mut cells: Vec<String> = (section.columns.iter().zip(row).skip(1))
                 .map(|(column, value)| cell(head, column.unit, value, None))
                 .collect();
-            cells.push("█".repeat(length as usize));
+            cells.push(glyphs().bar.to_string().repeat(length as usize));
             cells
         };
         let name = group
@@ -271,30 +388,68 @@ fn histogram(head: &Head, section: &Section) -> String {
     text
 }
 
-fn plain(head: &Head, section: &Section, rows: usize) -> String {
-    let columns: Vec<&Column> = (section.columns.iter())
-        .filter(|column| column.forms.contain(Forms::CSV))
+/// A table as comma-separated values, with at most `rows` rows.
+pub(super) fn plain(head: &Head, section: &Section, rows: usize) -> String {
+    let kept = section.kept(rows);
+    let columns = section.columns.iter().enumerate();
+    let columns: Vec<PlainColumn<'_>> = columns
+        .filter(|(_, column)| column.forms.contain(Forms::CSV))
+        .map(|(at, column)| PlainColumn {
+            at,
+            column,
+            names: names_in(&kept, at),
+        })
         .collect();
-    let names: Vec<String> = columns
-        .iter()
-        .flat_map(|column| plain_names(column))
-        .collect();
+    let names: Vec<String> = columns.iter().flat_map(PlainColumn::headings).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut table = crate::csv::Rows::new(&names);
-    for row in section.kept(rows) {
-        for row in plain_rows(head, section, row) {
+    for row in kept {
+        for row in plain_rows(head, &columns, row) {
             table.add(row);
         }
     }
     table.finish()
 }
 
-/// A row; of one with a table in it, one for each row of that.
-fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>> {
+/// A column of comma-separated values.
+struct PlainColumn<'s> {
+    /// Index in the rows.
+    at: usize,
+    column: &'s Column,
+    /// Names of the values in its cells, each of which becomes a column; empty for other columns.
+    names: Vec<&'s str>,
+}
+
+impl PlainColumn<'_> {
+    fn headings(&self) -> Vec<String> {
+        let key = self.column.key;
+        match self.names.as_slice() {
+            [] => plain_names(self.column),
+            names => names.iter().map(|name| format!("{key}.{name}")).collect(),
+        }
+    }
+}
+
+/// The names of all values in a column, in the order of their first occurrence.
+fn names_in<'s>(rows: &[&'s Vec<Value>], at: usize) -> Vec<&'s str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in rows {
+        if let Some(Value::Named(values)) = row.get(at) {
+            for (name, _) in values.iter() {
+                if !names.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+        }
+    }
+    names
+}
+
+/// A row in CSV. If a cell contains a table, there is one line for each row of that table.
+fn plain_rows(head: &Head, columns: &[PlainColumn<'_>], row: &[Value]) -> Vec<Vec<String>> {
     let mut rows = vec![Vec::new()];
-    let cells = section.columns.iter().zip(row);
-    for (column, value) in cells.filter(|(column, _)| column.forms.contain(Forms::CSV)) {
-        match value {
+    for PlainColumn { at, column, names } in columns {
+        match row.get(*at).unwrap_or(&Value::None) {
             Value::Rows(nested) => {
                 let nested = nested.iter().map(|row| plain_nested(head, column, row));
                 let nested: Vec<Vec<String>> = nested.collect();
@@ -304,6 +459,13 @@ fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>>
                     .iter()
                     .flat_map(|row| -> Vec<Vec<String>> { beside(row) })
                     .collect();
+            }
+            Value::Named(values) if !names.is_empty() => {
+                let of = |name: &&str| values.iter().find(|(own, _)| own == name);
+                let cell = |name| of(name).map_or_else(String::new, |(_, value)| plain_cell(value));
+                let cells: Vec<String> = names.iter().map(cell).collect();
+                rows.iter_mut()
+                    .for_each(|row| row.extend_from_slice(&cells));
             }
             value => {
                 let cells = plain_cells(head, column, value);
@@ -315,7 +477,7 @@ fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>>
     rows
 }
 
-/// A row of a table that is a value.
+/// A row of a nested table.
 fn plain_nested(head: &Head, column: &Column, row: &[Value]) -> Vec<String> {
     let cells = column.nested.iter().zip(row);
     let cells = cells.filter(|(column, _)| column.forms.contain(Forms::CSV));
@@ -330,7 +492,8 @@ fn is_thread(unit: Unit) -> bool {
     matches!(unit, Unit::Thread | Unit::ProcessThread | Unit::Process)
 }
 
-/// Threads take four columns; those whom a row is not about have their column's name before it.
+/// Names of the CSV columns. A thread takes four columns, which begin with the column's name unless
+/// the thread is the subject of the row.
 fn plain_names(column: &Column) -> Vec<String> {
     match column.key {
         _ if !column.nested.is_empty() => {
@@ -370,5 +533,6 @@ fn plain_cell(value: &Value) -> String {
             values.iter().map(plain_cell).collect::<Vec<_>>().join(" ")
         }
         Value::Rows(rows) => rows.len().to_string(),
+        Value::Named(values) => Value::named_text(values),
     }
 }

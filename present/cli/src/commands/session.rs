@@ -1,4 +1,4 @@
-//! `tracebraid start`, `stop`, `status`, `list` and `snapshot`: recordings in the background.
+//! `tracebraid start`, `stop`, `status`, `list`, `snapshot` and `rotate`: background recordings.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,9 @@ use crate::output::Output;
 use crate::table::{self, Column};
 use crate::units::{self, grouped};
 
-/// Starts a recording in the background. It goes on until `tracebraid stop`, or a limit.
+/// Start a recording in the background
+///
+/// The recording ends at `tracebraid stop` or at a limit.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid start night --system --syscalls none -o night.trace --max-size 4G
@@ -28,42 +30,41 @@ use crate::units::{self, grouped};
   tracebraid status night
   tracebraid stop night")]
 pub(crate) struct StartArgs {
-    /// The session's name
+    /// Name of the session
     name: String,
     #[command(flatten)]
     record: RecordArgs,
 }
 
-/// Ends a recording in the background: its trace is whole when this returns.
+/// Stop a background recording and complete its trace
 ///
-/// Given the directory of a recording whose recorder is gone (it was killed, or there was none), it
-/// does what that would have done in the end for programs with probes: rings are put in order, and
-/// nothing more is recorded there.
+/// DIR completes a recording whose recorder was killed or never started: the ring buffers of
+/// programs with probes become streams, and the programs stop recording there.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid stop night
   tracebraid stop night && tracebraid report night.trace
   tracebraid stop ./killed.trace")]
 pub(crate) struct StopArgs {
-    /// The session's name, or the directory of a recording without a recorder
+    /// Name of the session, or directory of a recording without a recorder
     #[arg(value_name = "SESSION|DIR")]
     name: String,
 }
 
-/// Shows how a recording in the background is, or all of them.
+/// Show the state of background recordings
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid status night
   tracebraid status night --format json | jq '.sessions[].lost'")]
 pub(crate) struct StatusArgs {
-    /// The session's name; all of them if not given
+    /// Name of the session; default: all sessions
     name: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
-/// Lists the recordings in the background.
+/// List background recordings
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid list
@@ -74,24 +75,26 @@ pub(crate) struct ListArgs {
     format: Format,
 }
 
-/// Writes what a recording keeps in memory (see `start --snapshot`) as a trace; the recording goes
-/// on.
+/// Write the events that a recording holds in memory as a trace
+///
+/// For recordings made with `tracebraid start --snapshot`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid start black-box --system --snapshot --max-size 256M
   tracebraid snapshot black-box -o what-just-happened
   tracebraid report what-just-happened")]
 pub(crate) struct SnapshotArgs {
-    /// The session's name
+    /// Name of the session
     name: String,
-    /// The trace's directory; NAME-DATE-TIME if not given
+    /// Directory of the trace; default: NAME-DATE-TIME
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
-/// Ends the chunk of a recording in the background (see `start --rotate`), and begins the next one.
+/// End the current chunk of a background recording
 ///
-/// When this returns, the chunk that has ended is complete. Its directory is printed.
+/// For recordings made with `tracebraid start --rotate`. Prints the directory of the chunk that
+/// ended, which is complete when the command returns.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid start night --system --rotate 100M --keep 5
@@ -99,30 +102,30 @@ pub(crate) struct SnapshotArgs {
   tracebraid start tests --system --rotate manual
   tracebraid report \"$(tracebraid rotate tests)\"")]
 pub(crate) struct RotateArgs {
-    /// The session's name; may be left out if there is only one session
+    /// Name of the session; may be omitted if there is only one
     name: Option<String>,
 }
 
-/// Formats of lists of sessions.
+/// Output formats.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// For people
+    /// Table
     Table,
     /// JSON
     Json,
 }
 
-/// How long a recording may take to begin.
+/// Time within which a recording must begin.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn failed(error: SessionError) -> Failure {
     match error {
         SessionError::Name(_) | SessionError::Exists(_) => Failure::usage(error.to_string()),
         SessionError::NoSession(ref name) => Failure::nothing_readable(match last_words(name) {
-            Some(said) => format!("{error}; the last one of that name said: {said}"),
+            Some(said) => format!("{error}; the last session of this name reported: {said}"),
             None if has_log(name) => format!(
-                "{error}; if its recorder was killed, `tracebraid stop DIR` with the directory of the recording ends what its \
-                 programs record"
+                "{error}; if its recorder was killed, `tracebraid stop DIR` with the directory of the recording completes the \
+                 traces of its programs"
             ),
             None => error.to_string(),
         }),
@@ -130,19 +133,20 @@ fn failed(error: SessionError) -> Failure {
     }
 }
 
-/// Whether the last session of that name has left an empty log, which it removes when it ends.
+/// Whether the last session of this name has left an empty log; a session removes its log when it
+/// ends.
 fn has_log(name: &str) -> bool {
     logs::path(name).is_ok_and(|path| std::fs::metadata(path).is_ok_and(|about| about.len() == 0))
 }
 
-/// What a session said before it ended, if it said anything.
+/// The last error that a session reported before it ended.
 fn last_words(name: &str) -> Option<String> {
     let said = std::fs::read_to_string(logs::path(name).ok()?).ok()?;
     let last = said.lines().rfind(|line| line.starts_with("error: "))?;
     Some(last.trim_start_matches("error: ").to_owned())
 }
 
-/// Runs `start`: once as it was called, and once more as what stays.
+/// Runs `start`: first in the foreground, and then again in the background process.
 pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
     if is_in_background() {
         let server = Server::new(&args.name).map_err(failed)?;
@@ -164,11 +168,11 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
     background.args(std::env::args_os().skip(1));
     background.stdin(Stdio::null()).stdout(Stdio::null());
     background.stderr(File::create(&log).map_err(cannot)?);
-    // Not what Ctrl-C at this terminal ends.
+    // Ctrl-C at this terminal must not end the recording.
     let mut child = put_in_background(&mut background).spawn().map_err(cannot)?;
     let Some(status) = begun(&args.name, &mut child)? else {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
-        // It is said here.
+        // The message is reported by this process.
         let _ = std::fs::remove_file(&log);
         let said = said.trim();
         let said = said.strip_prefix("error: ").unwrap_or(said);
@@ -184,7 +188,7 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
         ));
     };
     Output::print(&format!(
-        "Recording into {} (process {})\nEnd it by: tracebraid stop {}\n",
+        "Recording into {} (process {})\nStop it with: tracebraid stop {}\n",
         status.directory.display(),
         status.pid,
         args.name
@@ -192,12 +196,12 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits until the session in the background records; `None` if it has ended instead.
+/// Waits until the background session is recording; `None` if it has ended instead.
 fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
     let asked = Instant::now();
     while asked.elapsed() < PATIENCE {
         let status = control::ask(name, &Request::Status).ok();
-        // Somebody else may have taken the name just now.
+        // Another session may have taken the name in the meantime.
         if status
             .as_ref()
             .is_some_and(|status| status.pid == child.id())
@@ -215,7 +219,6 @@ fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
     Ok(None)
 }
 
-/// Runs `stop`.
 pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
     let status = match control::ask(&args.name, &Request::Stop) {
         Ok(status) => status,
@@ -230,19 +233,19 @@ pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether programs with probes have recorded into that directory.
+/// Whether programs with probes have recorded into the directory.
 fn is_of_probes(directory: &Path) -> bool {
     directory.join("ust").join("pid").is_dir()
 }
 
-/// Ends the recording of programs with probes in a directory that no session records into.
+/// Completes the recording of programs with probes in a directory without a session.
 fn finish(directory: &Path) -> Result<ExitCode, Failure> {
     let same =
         |status: &Status| status.directory.canonicalize().ok() == directory.canonicalize().ok();
     if let Some(status) = all().unwrap_or_default().into_iter().find(same) {
         let name = status.name;
         return Err(Failure::usage(format!(
-            "the session `{name}` records there: tracebraid stop {name}"
+            "the session `{name}` is recording there: stop it with tracebraid stop {name}"
         )));
     }
     let finished = tracebraid_session::finish_probes(directory).map_err(failed)?;
@@ -255,7 +258,6 @@ fn finish(directory: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(code))
 }
 
-/// Runs `snapshot`.
 pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
     let directory = match &args.output {
         Some(directory) => directory.clone(),
@@ -264,7 +266,7 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     let asked = control::ask(&args.name, &Request::Snapshot(directory.clone()));
     if asked.is_err() && args.output.is_none() {
-        // It is empty, or stays.
+        // Removes the directory only if it is empty.
         let _ = std::fs::remove_dir(&directory);
     }
     asked.map_err(failed)?;
@@ -273,7 +275,6 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `rotate`.
 pub(super) fn rotate(args: &RotateArgs) -> Result<ExitCode, Failure> {
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -284,22 +285,22 @@ pub(super) fn rotate(args: &RotateArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name of the session, if there is only one.
+/// The name of the only session.
 fn only_session() -> Result<String, Failure> {
     let names = control::names().map_err(failed)?;
     match names.as_slice() {
         [name] => Ok(name.clone()),
         [] => Err(Failure::nothing_readable(
-            "no recording is going on in the background",
+            "no background recording is running",
         )),
         names => Err(Failure::usage(format!(
-            "there are several sessions, give the name of one: {}",
+            "there are several sessions; give the name of one: {}",
             names.join(", ")
         ))),
     }
 }
 
-/// What was recorded, with what probes wrote.
+/// Prints the summary of a recording, including the events of probes.
 fn say_stopped(status: &Status) -> Result<(), Failure> {
     let probes = Written::below(&status.directory.join("ust")).unwrap_or_default();
     let written = Written {
@@ -320,7 +321,6 @@ fn say(what: &str, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs `status`.
 pub(super) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let sessions = match &args.name {
         Some(name) => vec![control::ask(name, &Request::Status).map_err(failed)?],
@@ -329,7 +329,6 @@ pub(super) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     show(&sessions, args.format)
 }
 
-/// Runs `list`.
 pub(super) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     show(&all()?, args.format)
 }
@@ -343,14 +342,14 @@ fn all() -> Result<Vec<Status>, Failure> {
     Ok(asked.flatten().collect())
 }
 
-/// A session, and what probes have written up to now: what is kept in rings is not known before it
-/// is written.
+/// A session with the events that probes have written so far. Events in rings are unknown until
+/// they are written.
 #[derive(Serialize)]
 struct Going<'s> {
     #[serde(flatten)]
     status: &'s Status,
     probes: Option<Written>,
-    /// Directories of chunks that are there, oldest first.
+    /// Directories of the existing chunks, oldest first.
     kept_chunks: Vec<PathBuf>,
 }
 
@@ -369,9 +368,7 @@ fn show(sessions: &[Status], format: Format) -> Result<ExitCode, Failure> {
     let sessions: Vec<Going<'_>> = sessions.iter().map(going).collect();
     let text = match format {
         Format::Json => format!("{:#}\n", json!({ "sessions": sessions })),
-        Format::Table if sessions.is_empty() => {
-            "No recording is going on in the background.\n".to_owned()
-        }
+        Format::Table if sessions.is_empty() => "No background recording is running.\n".to_owned(),
         Format::Table => rows(&sessions),
     };
     Output::print(&text)?;

@@ -1,4 +1,4 @@
-//! `tracebraid syscalls`: how many system calls, how long, what they gave.
+//! `tracebraid syscalls`: counts, durations and errors of system calls.
 
 use std::process::ExitCode;
 
@@ -9,11 +9,13 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows the system calls of a kernel trace: how many, how long they took, what errors they gave,
-/// by call and by thread; the longest ones; each one; how often each length occurred.
+/// Show counts, durations and errors of system calls
 ///
-/// Needs the events of system calls (entry and exit), and sched_switch or the tid context to tell
-/// threads apart. A call counts where and when it ends.
+/// By call and by thread. `--view top` lists the longest calls, `--view log` every call, `--view
+/// freq` a histogram of their durations.
+///
+/// Needs the entry and exit events of system calls, and sched_switch or the tid context to assign
+/// them to threads. Each call is charged to the CPU and the time at which it ends.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid syscalls ~/lttng-traces/my-session
@@ -29,7 +31,6 @@ pub(crate) struct SyscallsArgs {
     calls: CallArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &SyscallsArgs) -> Result<ExitCode, Failure> {
     views::run::<SyscallAnalysis>(&args.report, &args.views, |views| SyscallOptions {
         calls: args.calls.names(),

@@ -1,62 +1,62 @@
-//! `tracebraid view`: executions in a web page.
+//! `tracebraid view`: a web page that compares executions.
 
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use tracebraid_server::{Export, ExportError, Options, export, is_built, serve};
+use tracebraid_server::{Export, ExportError, Options, Watch, export, is_built, serve};
 
 use crate::commands::executions::{kind_with_executions, open};
 use crate::failure::Failure;
 use crate::output::{self, Output};
+use crate::progress::Progress;
 use crate::spare;
 
-/// Shows executions in a web page: two groups beside each other, with histograms, a differential
-/// flame graph, and the critical path of each execution.
+/// Compare executions in the browser, with a flame graph
 ///
-/// Serves the page to this machine only, and only to who has the address with its token, until
-/// Ctrl-C; or writes it as one file that needs no server, to be mailed or attached (--export).
+/// Serves the page to this machine, and only to holders of the address with its token, until
+/// Ctrl-C; --export writes it as one file that needs no server.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid view requests.db
   tracebraid view requests.db --listen 127.0.0.1:8080
   tracebraid view requests.db --export requests.html")]
 pub(crate) struct ViewArgs {
-    /// The database, as `executions build` writes it
+    /// The database, written by `tracebraid executions build`
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// Listen on this address (port 0: any free port). Other machines can connect unless it is a
+    /// Address to listen on (port 0: any free port). Other machines can connect unless it is a
     /// loopback address
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: String,
-    /// Require this token (at least 16 characters, 8 of them different; default: a random one)
+    /// Token to require (at least 16 characters, 8 of them different); default: a random one
     #[arg(long, value_name = "TEXT", conflicts_with = "no_token", value_parser = token)]
     token: Option<String>,
-    /// Answer without a token; other machines only with --public
+    /// Answer without a token; other machines are answered only with --public
     #[arg(long)]
     no_token: bool,
     /// With --no-token: let every machine that reaches the address read the executions
     #[arg(long, requires = "no_token")]
     public: bool,
-    /// Answer requests for this host name too, besides addresses and `localhost`; others are
-    /// refused (DNS rebinding)
+    /// Accept requests for this host name, besides addresses and `localhost`; others are refused
+    /// (DNS rebinding)
     #[arg(long, value_name = "NAME", value_parser = host)]
     host: Vec<String>,
-    /// Write the page with all data in it to this file, and end
+    /// Write the page with all its data to FILE and exit
     #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "token", "no_token", "host"])]
     export: Option<PathBuf>,
-    /// Of this kind, where there are several (of exported pages)
+    /// With --export: the kind of executions, where there are several
     #[arg(long, value_name = "KIND", requires = "export")]
     kind: Option<String>,
-    /// An exported page tells the critical paths of so many executions, the longest ones
+    /// With --export: include the critical paths of the N longest executions
     #[arg(long, value_name = "N", default_value_t = 1000)]
     paths: usize,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     if !is_built() {
         return Err(Failure::nothing_readable(
@@ -74,7 +74,7 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
     spare::check_read(file, std::slice::from_ref(&args.file))?;
     let database = open(&args.file)?;
     let kind = kind_with_executions(&database, args.kind.as_deref())?;
-    // Data that exceeds memory goes next to the page.
+    // Data that exceeds memory is written beside the page.
     let directory = match file.parent() {
         _ if is_special(file) => std::env::temp_dir(),
         Some(directory) if !directory.as_os_str().is_empty() => directory.to_owned(),
@@ -85,6 +85,7 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
         kind,
         paths: args.paths,
         directory: &directory,
+        watch: &*progress(),
     };
     output::replace_with(file, |out| {
         export(&wanted, out).map_err(|error| match error {
@@ -93,6 +94,20 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
             }
             ExportError::Output(error) => output::cannot_be_written(file, &error),
         })
+    })
+}
+
+/// Shows the progress of reading executions.
+fn progress() -> Arc<Watch> {
+    let shown: Mutex<Option<Progress>> = Mutex::new(None);
+    Arc::new(move |done, total| {
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = shown.get_or_insert_with(|| Progress::of_items(total, "executions"));
+        progress.at(|| done);
+        if done >= total {
+            progress.finish();
+            *shown = None;
+        }
     })
 }
 
@@ -137,13 +152,14 @@ fn answer(args: &ViewArgs) -> Result<(), Failure> {
             ),
             (false, _) => {}
         }
-        output::say!("Ctrl-C ends it");
+        output::say!("Press Ctrl-C to stop");
     };
     let options = Options {
         token: token.clone(),
         hosts: args.host.clone(),
         paths: args.paths,
         directory: std::env::temp_dir(),
+        watch: Some(progress()),
     };
     let stop = move || interrupted.load(std::sync::atomic::Ordering::Relaxed);
     serve(database, options, &listen, ready, stop)
@@ -176,7 +192,7 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     if name.is_empty() {
         return Err(wrong("the address is missing"));
     }
-    // Resolvers take a number for an address of four bytes.
+    // Resolvers interpret a number as an IPv4 address.
     if name.bytes().all(|digit| digit.is_ascii_digit()) {
         return Err(wrong("the address is missing"));
     }
@@ -188,7 +204,7 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     }
 }
 
-/// Minimum number of characters of a token, and of different ones.
+/// Minimum number of characters of a token, and of different characters.
 const LEAST: usize = 16;
 const DIFFERENT: usize = 8;
 
@@ -204,17 +220,19 @@ fn token(text: &str) -> Result<String, String> {
     // The token is sent in an HTTP header.
     match text.chars().all(|letter| letter.is_ascii_graphic()) {
         true => Ok(text.to_owned()),
-        false => Err("a token has letters, digits and punctuation of ASCII only".to_owned()),
+        false => {
+            Err("a token may contain only letters, digits and punctuation of ASCII".to_owned())
+        }
     }
 }
 
-/// Checks that a host is a name alone.
+/// Checks that a host is a name without scheme, port and path.
 fn host(text: &str) -> Result<String, String> {
     let is_of_names =
         |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
     match !text.is_empty() && text.chars().all(is_of_names) {
         true => Ok(text.to_owned()),
-        false => Err("a name of a host is expected, without `http://`, port and path".to_owned()),
+        false => Err("expected a host name, without `http://`, port and path".to_owned()),
     }
 }
 
@@ -232,7 +250,7 @@ fn random() -> Result<String, Failure> {
     }))
 }
 
-/// A token as addresses take it.
+/// A token, escaped for a URL.
 fn escaped(token: &str) -> String {
     let escape = |byte: u8| match byte {
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | b'.' | b'~' => {

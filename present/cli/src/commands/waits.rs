@@ -1,4 +1,4 @@
-//! `tracebraid waits`: what system calls waited for.
+//! `tracebraid waits`: reasons for waits in system calls.
 
 use std::process::ExitCode;
 
@@ -9,14 +9,18 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows what the system calls of a kernel trace waited for: their time divided, to the nanosecond,
-/// into running, waiting for a CPU, and waiting for a disk, the network, a timer, a futex, another
-/// thread and the like, by call, thread and process; who waits at which futex and who wakes them;
-/// how long sockets take by peer; the longest waits and what ended them; each wait.
+/// Show what system calls waited for: disk, network, lock, CPU
+///
+/// The time of each call is divided, to the nanosecond, into running, waiting for a CPU, and
+/// waiting for a disk, the network, a timer, a futex, another thread and so on; by call, thread and
+/// process. Further tables show which threads wait at each futex and which wake them, and socket
+/// times by peer. `--view top` lists the longest waits with their causes, `--view log` every
+/// wait.
 ///
 /// Needs the events of system calls, sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
-/// timer_hrtimer_expire_* and block_rq_* to tell what woke a thread. What was not recorded is
-/// unknown. A call counts where and when it ends, with all its waits.
+/// timer_hrtimer_expire_* and block_rq_* identify what woke a thread. Reasons that were not
+/// recorded are shown as unknown. Each call, with all its waits, is charged to the CPU and the time
+/// at which it ends.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid waits ~/lttng-traces/my-session
@@ -32,7 +36,6 @@ pub(crate) struct WaitsArgs {
     calls: CallArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
     views::run::<WaitAnalysis>(&args.report, &args.views, |views| WaitOptions {
         views,

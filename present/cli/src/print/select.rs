@@ -1,4 +1,4 @@
-//! Which event records are shown: the options and the filter expression together.
+//! Selects event records by options and the filter expression together.
 
 use std::cell::OnceCell;
 
@@ -15,11 +15,13 @@ use tracebraid_language::tasks::{Running, Tasks};
 use tracebraid_language::{Cpus, Filter, Subject};
 
 use crate::failure::Failure;
-use crate::options::{self, SelectArgs};
+use crate::hints;
+use crate::options::{self, SelectArgs, TimeRange};
 use crate::output::say;
 use crate::time::TimeSpec;
+use crate::warnings::Warnings;
 
-/// What is known of a stream's packet.
+/// The current packet of a stream.
 #[derive(Debug, Default)]
 struct StreamPacket {
     packet: u64,
@@ -28,32 +30,77 @@ struct StreamPacket {
     values: Vec<(NodeId, u64)>,
 }
 
-/// Chooses event records.
+/// Options that select event records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen<'a> {
+    pub(crate) select: &'a SelectArgs,
+    /// Patterns of `--name`.
+    pub(crate) names: &'a [String],
+    /// `--filter`.
+    pub(crate) expression: Option<&'a str>,
+}
+
+impl Chosen<'_> {
+    /// Warns why no event record is selected in the time range; `offset` is added to the times of
+    /// the traces. No warning is needed if unknown names were reported before (`is_doubted`).
+    pub(crate) fn report_nothing(
+        &self,
+        set: &TraceSet,
+        (range, offset): (TimeRange, i64),
+        zone: &TimeZone,
+        is_doubted: bool,
+        warnings: &mut Warnings,
+    ) {
+        if hints::nothing_selected(set, self.select, range, offset, zone, warnings) || is_doubted {
+            return;
+        }
+        let given = [
+            ("--name", !self.names.is_empty()),
+            ("--filter", self.expression.is_some()),
+        ];
+        let given: Vec<&str> = given
+            .iter()
+            .filter(|given| given.1)
+            .map(|given| given.0)
+            .collect();
+        if given.is_empty() {
+            hints::none_in_range(set, range, offset, zone, warnings);
+        } else {
+            let given = given.join(" and ");
+            warnings.note(&format!("no event record matches {given}"));
+        }
+    }
+}
+
+/// Selects event records.
 #[derive(Debug)]
 pub(crate) struct Selection<'t> {
     set: &'t TraceSet,
     filter: Filter<'t>,
-    /// By trace.
+    /// Indexed by trace.
     tasks: Vec<Tasks>,
-    /// By trace: location of the CPU of its event records.
+    /// Location of the CPU in event records, indexed by trace.
     cpus: Vec<Cpus>,
-    /// By the readers' ranks.
+    /// Indexed by the reader's rank.
     lanes: Vec<StreamPacket>,
 }
 
 impl<'t> Selection<'t> {
-    /// From the options; `None` if they choose all.
+    /// Makes a selection from the options; `None` if they select all event records.
     ///
     /// # Errors
-    /// When the expression cannot be understood.
+    /// When the filter expression is wrong.
     pub(crate) fn new(
         set: &'t TraceSet,
-        select: &SelectArgs,
-        names: &[String],
-        expression: Option<&str>,
+        chosen: &Chosen<'_>,
         extent: impl Fn() -> Option<(i64, i64)>,
         zone: &TimeZone,
     ) -> Result<Option<Self>, Failure> {
+        let Chosen {
+            select,
+            names,
+            expression,
+        } = chosen;
         let mut parts = of_options(set, select);
         let known = OnceCell::new();
         let time_of = |text: &str| {
@@ -93,17 +140,18 @@ impl<'t> Selection<'t> {
         }))
     }
 
-    /// Probable mistakes in the options and the expression.
+    /// Probable mistakes in the options and the filter expression.
     pub(crate) fn doubts(&self) -> Vec<Doubt> {
         self.filter.doubts(Alternatives::Each)
     }
 
-    /// Whether the event records before a time range matter for those in it.
+    /// Whether event records before the time range affect the selection in it.
     pub(crate) fn needs_past(&self) -> bool {
         self.filter.needs_tasks()
     }
 
-    /// Whether the reader's next event record is wanted. Must be asked of every one, in order.
+    /// Whether the reader's next event record is selected. Must be called for all event records, in
+    /// order.
     pub(crate) fn wants(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
         let rank = reader.rank();
         if self
@@ -162,7 +210,7 @@ impl<'t> Selection<'t> {
     }
 }
 
-/// Conditions of the options, of which all must hold.
+/// Conditions of the options, all of which must hold.
 fn of_options(set: &TraceSet, select: &SelectArgs) -> Vec<Expr> {
     let mut parts = Vec::new();
     if !select.cpu.is_empty() {
@@ -197,7 +245,7 @@ fn of_options(set: &TraceSet, select: &SelectArgs) -> Vec<Expr> {
         Vec::new()
     };
     for (_, pid) in recorders {
-        // The same number on another machine is another process.
+        // On another host, the same process id belongs to another process.
         let named = Field::Environment(options::RECORDER.to_owned());
         let recorder = Expr::And(vec![
             equals(Field::Pid, pid.into()),

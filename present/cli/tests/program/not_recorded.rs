@@ -6,7 +6,7 @@ use tracebraid_testkit::partial::PartialTrace;
 
 use crate::support::{recorded_trace, run, succeeds, text};
 
-/// The trace with the channel file of the first of four CPUs only, and its path.
+/// The trace with only the channel file of the first of four CPUs, and its path.
 fn first_cpu(index: bool) -> (PartialTrace, String) {
     let part = PartialTrace::of(&[0], index);
     let path = part.path().display().to_string();
@@ -170,7 +170,7 @@ fn histories_and_sql_know_what_they_do_not_know() {
         "{states:?}"
     );
     // No preemption without a preemptor.
-    let question = "SELECT count(*) AS n FROM intervals WHERE detail = 'by nobody'";
+    let question = "SELECT count(*) AS n FROM intervals WHERE detail = 'by the idle task'";
     let (rows, _) = ask(question);
     assert_eq!(rows[0]["n"], 0);
 }

@@ -4,25 +4,25 @@ use crate::field::{Body, IntField, TextField};
 use crate::finder::Finder;
 use crate::rwbs::RwbsField;
 
-/// Number of a block device as the kernel keeps it: 12 bits of major, 20 of minor.
+/// Number of a block device as in the kernel: 12 bits of major, 20 of minor.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct Device(pub u32);
 
 impl Device {
-    /// Its driver.
+    /// Major number, which identifies the driver.
     pub fn major(self) -> u32 {
         self.0 >> 20
     }
 
-    /// Which of its driver's.
+    /// Minor number, which identifies the device of a driver.
     pub fn minor(self) -> u32 {
         self.0 & 0xf_ffff
     }
 
-    /// The name of a device: the recorded one, or else the one that the kernel assigns to the
-    /// number, or `MAJOR:MINOR` where the number is assigned at run time.
+    /// Name of a device: the recorded name, or else the name that the kernel assigns to the number,
+    /// or `MAJOR:MINOR` if the number is assigned at run time.
     pub fn name(self, recorded: Option<&str>) -> String {
         if let Some(name) = recorded {
             return name.to_owned();
@@ -31,13 +31,13 @@ impl Device {
         self.assigned_name().unwrap_or_else(numbers)
     }
 
-    /// The name of a number that the kernel's list of static assignments gives
+    /// The name of a number in the kernel's list of static assignments
     /// (Documentation/admin-guide/devices.txt). Majors whose minors depend on a module's parameters
     /// (nbd, mmc) or that are dynamic (virtio, device mapper, nvme) have none.
     fn assigned_name(self) -> Option<String> {
         let minor = self.minor();
-        // Blocks of 16 SCSI disks with 16 minors each; greater minors belong to the disks from 256
-        // on.
+        // Blocks of 16 SCSI disks with 16 minors each; greater minors belong to disks 256 and
+        // above.
         let scsi =
             |block: u32| (minor < 256).then(|| scsi_name(block * 16 + minor / 16, minor % 16));
         match self.major() {
@@ -53,7 +53,7 @@ impl Device {
     }
 }
 
-/// `sda` to `sdz`, `sdaa` and so on, with the number of the partition, 0 for the whole disk.
+/// `sda` to `sdz`, `sdaa` and so on, with the number of the partition; 0 for the whole disk.
 fn scsi_name(disk: u32, partition: u32) -> String {
     let letter = |of: u32| char::from(b'a' + (of % 26) as u8);
     let mut name = "sd".to_owned();
@@ -67,45 +67,45 @@ fn scsi_name(disk: u32, partition: u32) -> String {
     name
 }
 
-/// What happens to a request.
+/// Step of a block request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestStep {
-    /// A request structure is taken.
+    /// A request structure is allocated.
     Get,
-    /// It enters the queue.
+    /// The request enters the queue.
     Insert,
-    /// The driver has it.
+    /// The request is issued to the driver.
     Issue,
-    /// It, or a part of it, is done.
+    /// The request, or a part of it, is completed.
     Complete,
-    /// The driver gives it back to the queue.
+    /// The driver returns the request to the queue.
     Requeue,
-    /// It is merged with another one in the queue.
+    /// The request is merged with another request in the queue.
     Merge,
-    /// It goes to another device.
+    /// The request is remapped to another device.
     Remap,
 }
 
-/// What happens to a bio, of which requests are made.
+/// Step of a bio. Requests are made of bios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BioStep {
-    /// It is handed in.
+    /// The bio is submitted.
     Queue,
-    /// It becomes a part of a request, at its end.
+    /// The bio is appended to a request.
     BackMerge,
-    /// The same, at its beginning.
+    /// The bio is prepended to a request.
     FrontMerge,
-    /// Its data is copied to where the device reaches it.
+    /// The data is copied to memory that the device can reach.
     Bounce,
-    /// It is cut in two.
+    /// The bio is split in two.
     Split,
-    /// It goes to another device.
+    /// The bio is remapped to another device.
     Remap,
-    /// It is done.
+    /// The bio is completed.
     Complete,
 }
 
-/// Which of the two.
+/// Step of a request or bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BlockStep {
     /// A request.
@@ -117,25 +117,25 @@ pub enum BlockStep {
 /// A block request or bio.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// What happens to it.
+    /// Step of the request or bio.
     pub step: BlockStep,
     dev: IntField,
-    /// First sector, of 512 bytes.
+    /// First sector, in units of 512 bytes.
     pub sector: IntField,
     /// Number of sectors; 0 for flushes.
     pub sectors: Option<IntField>,
-    /// Number of bytes, for those that are no whole sectors.
+    /// Number of bytes, for sizes that are not whole sectors.
     pub bytes: Option<IntField>,
-    /// What it does.
+    /// Operation of the request.
     pub rwbs: Option<RwbsField>,
-    /// 0 or an error, negative.
+    /// 0, or a negative error number.
     pub error: Option<IntField>,
-    /// Thread that does it: often not the one who wanted it.
+    /// Thread that performs the step, often not the thread that requested the I/O.
     pub tid: Option<IntField>,
-    /// Its name.
+    /// Name of that thread.
     pub name: Option<TextField>,
     old_dev: Option<IntField>,
-    /// First sector before it went to another device.
+    /// First sector on the old device of a remap.
     pub old_sector: Option<IntField>,
 }
 
@@ -160,13 +160,13 @@ impl Block {
         }))
     }
 
-    /// Device.
+    /// Number of the device.
     #[inline]
     pub fn device(&self, body: &mut Body<'_, '_>) -> Option<Device> {
         self.dev.get(body).map(|dev| Device(dev as u32))
     }
 
-    /// Device before it went to another one.
+    /// Number of the old device of a remap.
     pub fn old_device(&self, body: &mut Body<'_, '_>) -> Option<Device> {
         self.old_dev
             .as_ref()?
@@ -175,12 +175,12 @@ impl Block {
     }
 }
 
-/// A thread holds its requests back, or lets them go.
+/// A thread begins to hold back its requests, or submits them.
 #[derive(Clone, Debug)]
 pub struct Plug {
-    /// Number of requests that it lets go; `None` when it begins to hold back.
+    /// Number of requests that are submitted; `None` when the thread begins to hold them back.
     pub requests: Option<IntField>,
-    /// Thread.
+    /// Id of the thread.
     pub tid: Option<IntField>,
 }
 
@@ -216,7 +216,7 @@ mod tests {
             (71, 240, "sddx"),
             (128, 0, "sddy"),
             (135, 255, "sdiv15"),
-            // Disks from 256 on, and numbers that are assigned at run time.
+            // Disks 256 and above, and numbers that are assigned at run time.
             (8, 256, "8:256"),
             (254, 16, "254:16"),
             (259, 1, "259:1"),

@@ -5,43 +5,43 @@ use crate::numbers::Numbers;
 use crate::peer::{Peer, PeerField};
 use crate::syscall::Syscall;
 
-/// A system call begins.
+/// The entry of a system call.
 #[derive(Clone, Debug)]
 pub struct SyscallEntry {
     pub(crate) which: Which,
     pub(crate) arguments: [Option<IntField>; 3],
-    /// What few classes tell besides.
+    /// Fields that only few classes have.
     pub(crate) more: Option<Box<More>>,
     /// True if exits do not name the call: then each entry matters to the next exit.
     pub(crate) exit_is_anonymous: bool,
-    /// True for calls that the tracer has no name for.
+    /// True for calls whose names the tracer does not know.
     pub(crate) is_fallback: bool,
 }
 
-/// What is recorded of few calls, out of the way of all others.
+/// Fields that only few calls have, kept apart from the common ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct More {
-    /// All arguments in the order of the call, where the event class does not tell them apart.
+    /// All arguments in the order of the call, if the event class does not distinguish calls.
     pub(crate) raw: Vec<IntField>,
-    /// Name of what it opens.
+    /// Path that the call opens.
     pub(crate) path: Option<TextField>,
-    /// Whom it connects to.
+    /// Address that the call connects to.
     pub(crate) peer: Option<PeerField>,
 }
 
-/// A system call ends.
+/// The exit of a system call.
 #[derive(Clone, Debug)]
 pub struct SyscallExit {
     pub(crate) which: Option<Which>,
-    /// What it gives.
+    /// Result; negative for an error.
     pub result: IntField,
-    /// The descriptors that `pipe` and `socketpair` make.
+    /// The descriptors that `pipe` and `socketpair` create.
     pub pair: Option<Box<PairField>>,
-    /// The peer that `accept` gives.
+    /// The peer that `accept` returns.
     pub peer: Option<Box<PeerField>>,
-    /// Its address family.
+    /// Address family of the peer.
     pub family: Option<IntField>,
-    /// True for calls that the tracer has no name for.
+    /// True for calls whose names the tracer does not know.
     pub(crate) is_fallback: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct SyscallExit {
 #[derive(Clone, Debug)]
 pub struct PairField(pub IntField, pub IntField);
 
-/// Which system call an event class is about.
+/// The system call of an event class.
 #[derive(Clone, Debug)]
 pub(crate) enum Which {
     Fixed(Syscall),
@@ -67,27 +67,27 @@ impl Which {
 }
 
 impl SyscallEntry {
-    /// True for the event of calls that the tracer has no name for (`syscall_entry_unknown`).
+    /// True for the event of calls whose names the tracer does not know (`syscall_entry_unknown`).
     pub fn is_fallback(&self) -> bool {
         self.is_fallback
     }
 
-    /// The call.
+    /// The system call.
     #[inline(always)]
     pub fn call(&self, body: &mut Body<'_, '_>) -> Syscall {
         self.which.get(body)
     }
 
-    /// The argument in that place of [`crate::Action`]'s description, from 0 to `u32::MAX`. Those
-    /// of calls that do something to files are integers of 32 bits to the kernel; tracers that give
-    /// whole registers give whatever the caller left in the rest.
+    /// The argument at index `place` of [`crate::Action`]'s description, from 0 to `u32::MAX`. To
+    /// the kernel, these arguments are 32-bit integers; in traces with whole registers, the upper
+    /// half contains whatever the caller left there.
     #[inline(always)]
     pub fn argument(&self, call: Syscall, place: usize, body: &mut Body<'_, '_>) -> Option<i64> {
         let argument = self.wide_argument(call, place, body);
         argument.map(|argument| i64::from(argument as u32))
     }
 
-    /// The same of 64 bits: an address.
+    /// Like [`SyscallEntry::argument`], with all 64 bits: for an address.
     #[inline(always)]
     pub fn wide_argument(
         &self,
@@ -105,17 +105,17 @@ impl SyscallEntry {
         }
     }
 
-    /// The name of what it opens, as the program gives it: relative ones are not completed.
+    /// The path that the call opens, as the program passes it: relative paths are not resolved.
     pub fn path<'a>(&self, body: &mut Body<'a, '_>) -> Option<&'a [u8]> {
         self.more.as_ref()?.path.as_ref()?.bytes(body)
     }
 
-    /// Whom `connect` connects to.
+    /// The address that `connect` connects to.
     pub fn peer(&self, body: &mut Body<'_, '_>) -> Option<Peer> {
         self.more.as_ref()?.peer.as_ref()?.get(body)
     }
 
-    /// The call, if it is always the same.
+    /// The system call, if it is the same for the whole class.
     pub fn fixed(&self) -> Option<Syscall> {
         match self.which {
             Which::Fixed(call) => Some(call),
@@ -125,23 +125,23 @@ impl SyscallEntry {
 }
 
 impl SyscallExit {
-    /// True for the event of calls that the tracer has no name for (`syscall_exit_unknown`).
+    /// True for the event of calls whose names the tracer does not know (`syscall_exit_unknown`).
     pub fn is_fallback(&self) -> bool {
         self.is_fallback
     }
 
-    /// The call; `None` for whatever call is open.
+    /// The system call; `None` if the event does not name it and the open call ends.
     #[inline(always)]
     pub fn call(&self, body: &mut Body<'_, '_>) -> Option<Syscall> {
         self.which.as_ref().map(|which| which.get(body))
     }
 
-    /// True if it tells which call ends; else it ends whatever call is open.
+    /// True if the exit names its call; otherwise it ends the open call.
     pub fn names_call(&self) -> bool {
         self.which.is_some()
     }
 
-    /// The call, if it is always the same.
+    /// The system call, if it is the same for the whole class.
     pub fn fixed(&self) -> Option<Syscall> {
         match self.which {
             Some(Which::Fixed(call)) => Some(call),

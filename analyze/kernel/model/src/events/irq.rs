@@ -1,4 +1,4 @@
-//! Interrupts: hard, soft, tasklets, vectors of x86, between processors.
+//! Interrupts: hard interrupts, softirqs, tasklets, x86 vectors, and interrupts between processors.
 
 use crate::events::Edge;
 use crate::field::{IntField, TextField};
@@ -18,7 +18,7 @@ pub struct IrqEntry {
 pub struct IrqExit {
     /// Number of the interrupt.
     pub irq: IntField,
-    /// 0: it was not for this handler.
+    /// 0 if the interrupt was not for this handler.
     pub result: Option<IntField>,
 }
 
@@ -40,23 +40,23 @@ impl IrqExit {
     }
 }
 
-/// What happens to a softirq.
+/// Step of a softirq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SoftirqStep {
-    /// It is asked for.
+    /// The softirq is raised.
     Raise,
-    /// It begins.
+    /// The handler begins.
     Entry,
-    /// It ends.
+    /// The handler ends.
     Exit,
 }
 
 /// A softirq.
 #[derive(Clone, Debug)]
 pub struct Softirq {
-    /// What happens to it.
+    /// Step of the softirq.
     pub step: SoftirqStep,
-    /// Its vector; see [`crate::softirq_name`].
+    /// Vector of the softirq; see [`crate::softirq_name`].
     pub vector: IntField,
 }
 
@@ -74,7 +74,7 @@ pub struct Tasklet {
     pub edge: Edge,
     /// Address of the function.
     pub function: Option<IntField>,
-    /// Address of the tasklet. Not with older kernels.
+    /// Address of the tasklet. Absent on older kernels.
     pub tasklet: Option<IntField>,
 }
 
@@ -88,35 +88,35 @@ impl Tasklet {
     }
 }
 
-/// Interrupts that x86 gives vectors of their own.
+/// Interrupts with their own x86 vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Vector {
-    /// The processor's timer.
+    /// The timer of the processor.
     LocalTimer,
-    /// Another processor wants this one to schedule.
+    /// Another processor requests scheduling.
     Reschedule,
-    /// Another processor has this one call a function.
+    /// Another processor requests calls of functions.
     CallFunction,
-    /// The same, of one function for one processor.
+    /// Another processor requests a call of a single function on this processor only.
     CallFunctionSingle,
-    /// Work that could not be done where it was asked for.
+    /// Work that could not be done in its original context.
     IrqWork,
-    /// From another processor, for the hypervisor or platform.
+    /// An interrupt from another processor, for the hypervisor or platform.
     PlatformIpi,
-    /// Errors of the interrupt controller.
+    /// An error of the interrupt controller.
     ErrorApic,
-    /// Spurious.
+    /// A spurious interrupt.
     SpuriousApic,
-    /// The processor is hot.
+    /// The processor is too hot.
     ThermalApic,
-    /// A threshold of machine checks.
+    /// A threshold of machine checks is reached.
     ThresholdApic,
     /// A deferred machine check.
     DeferredErrorApic,
 }
 
 impl Vector {
-    /// Its name as in the events.
+    /// Name as in event names.
     pub fn name(self) -> &'static str {
         match self {
             Vector::LocalTimer => "local_timer",
@@ -134,14 +134,14 @@ impl Vector {
     }
 }
 
-/// The handler of a vector of x86 runs.
+/// The handler of an x86 vector.
 #[derive(Clone, Debug)]
 pub struct VectorIrq {
-    /// Which.
+    /// The interrupt.
     pub vector: Vector,
     /// Beginning or end.
     pub edge: Edge,
-    /// Its number.
+    /// Number of the vector.
     pub number: Option<IntField>,
 }
 
@@ -156,25 +156,26 @@ impl VectorIrq {
     }
 }
 
-/// What happens to an interrupt from one processor to another.
+/// Step of an interrupt between processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IpiStep {
-    /// It is sent.
+    /// The interrupt is sent.
     Raise,
-    /// Its handler begins.
+    /// The handler begins.
     Entry,
-    /// Its handler ends.
+    /// The handler ends.
     Exit,
 }
 
-/// An interrupt from one processor to another (ARM, and all since Linux 6.4 for sending).
+/// An interrupt between processors. Recorded on ARM, and for sending on all machines since Linux
+/// 6.4.
 #[derive(Clone, Debug)]
 pub struct Ipi {
-    /// What happens to it.
+    /// Step of the interrupt.
     pub step: IpiStep,
-    /// What for.
+    /// Purpose of the interrupt.
     pub reason: Option<TextField>,
-    /// The processor that it goes to, if it is one.
+    /// Target processor, if there is a single one.
     pub cpu: Option<IntField>,
 }
 

@@ -1,28 +1,28 @@
-//! Memory: pages, objects, faults, the page cache, writing back, reclaiming.
+//! Memory: pages, kernel objects, faults, the page cache, writeback, reclaim.
 
 use crate::events::Edge;
 use crate::field::{IntField, TextField};
 use crate::finder::Finder;
 
-/// What happens to pages.
+/// Step of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageStep {
-    /// They are taken.
+    /// The pages are allocated.
     Alloc,
-    /// They are given back.
+    /// The pages are freed.
     Free,
-    /// They are given back with others; always one.
+    /// A single page is freed in a batch.
     FreeBatched,
 }
 
-/// Pages are taken or given back.
+/// Pages are allocated or freed.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Which of these.
+    /// Step of the pages.
     pub step: PageStep,
     /// Number of the first page frame, or the address of its structure.
     pub page: Option<IntField>,
-    /// Their number is two to the power of this; one page if there is no such field.
+    /// The number of pages is two to the power of this; one page if there is no such field.
     pub order: Option<IntField>,
 }
 
@@ -36,18 +36,18 @@ impl Page {
     }
 }
 
-/// An object of the kernel is taken or given back.
+/// A kernel object is allocated or freed.
 #[derive(Clone, Debug)]
 pub struct Slab {
-    /// Taken (begin) or given back (end).
+    /// Allocated (begin) or freed (end).
     pub edge: Edge,
-    /// True if from a cache of equal objects.
+    /// True if the object is from a cache of objects of one size.
     pub is_cache: bool,
-    /// Its address.
+    /// Address of the object.
     pub pointer: IntField,
-    /// Bytes that were asked for.
+    /// Requested size in bytes.
     pub requested: Option<IntField>,
-    /// Bytes that were taken.
+    /// Allocated size in bytes.
     pub allocated: Option<IntField>,
 }
 
@@ -63,18 +63,18 @@ impl Slab {
     }
 }
 
-/// A page that is not there, or not for this.
+/// A page fault: the page is absent, or the access is not permitted.
 #[derive(Clone, Debug)]
 pub struct PageFault {
-    /// True if a program ran, false if the kernel did; `None` if the tracer does not say.
+    /// True in user space, false in the kernel; `None` if the tracer does not record it.
     pub user: Option<bool>,
-    /// Beginning; end with older lttng-modules only.
+    /// Begin; end only with older lttng-modules.
     pub edge: Edge,
-    /// What was to be reached.
+    /// Address of the access.
     pub address: Option<IntField>,
-    /// The instruction.
+    /// Address of the instruction.
     pub instruction: Option<IntField>,
-    /// The processor's bits: 1 protection, 2 write, 4 user, 16 fetch of an instruction.
+    /// Error code of the processor: 1 protection, 2 write, 4 user, 16 instruction fetch.
     pub error: Option<IntField>,
 }
 
@@ -99,11 +99,11 @@ impl PageFault {
 pub struct PageCache {
     /// Enters (begin) or leaves (end).
     pub edge: Edge,
-    /// Device of the file.
+    /// Device number of the file.
     pub device: Option<IntField>,
-    /// The file.
+    /// Inode number of the file.
     pub inode: Option<IntField>,
-    /// Which of its pages, or its place in bytes.
+    /// Index of the page in the file, or its offset in bytes.
     pub index: Option<IntField>,
 }
 
@@ -118,39 +118,39 @@ impl PageCache {
     }
 }
 
-/// What happens in writing back.
+/// Step of writeback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WritebackStep {
     /// A page becomes dirty.
     DirtyPage,
     /// A file becomes dirty.
     DirtyInode,
-    /// Work is asked for.
+    /// Work is queued.
     Queue,
     /// Work begins.
     Start,
-    /// Work goes on.
+    /// Work continues.
     Written,
-    /// A file's pages are being written.
+    /// The pages of a file are being written.
     SingleInode,
-    /// A thread that makes pages dirty is slowed down.
+    /// A thread that dirties pages is throttled.
     BalanceDirtyPages,
-    /// Waits for a congested device.
+    /// A wait for a congested device.
     Wait,
 }
 
 /// Dirty pages are written back.
 #[derive(Clone, Debug)]
 pub struct Writeback {
-    /// What happens.
+    /// Step of writeback.
     pub step: WritebackStep,
     /// Name of the device.
     pub device: Option<TextField>,
-    /// The file.
+    /// Inode number of the file.
     pub inode: Option<IntField>,
     /// Number of pages.
     pub pages: Option<IntField>,
-    /// How long the thread sleeps, in milliseconds.
+    /// Time for which the thread is throttled, in milliseconds.
     pub pause: Option<IntField>,
 }
 
@@ -166,29 +166,29 @@ impl Writeback {
     }
 }
 
-/// What happens in reclaiming.
+/// Step of memory reclaim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReclaimStep {
-    /// A thread that wants memory begins to reclaim some itself, or has done so.
+    /// A thread that allocates memory begins or ends reclaiming memory itself.
     Direct(Edge),
-    /// The thread for it wakes, or sleeps.
+    /// The reclaim thread (kswapd) wakes or sleeps.
     Kswapd(Edge),
-    /// Pages are moved together, begin and end.
+    /// Memory compaction begins or ends.
     Compaction(Edge),
-    /// A process is killed for its memory.
+    /// A process is killed to free its memory.
     Kill,
 }
 
 /// Memory is reclaimed.
 #[derive(Clone, Debug)]
 pub struct Reclaim {
-    /// What happens.
+    /// Step of reclaim.
     pub step: ReclaimStep,
-    /// Two to the power of this is the number of pages that are wanted.
+    /// The number of requested pages is two to the power of this.
     pub order: Option<IntField>,
-    /// Number of pages that were reclaimed.
+    /// Number of reclaimed pages.
     pub reclaimed: Option<IntField>,
-    /// Process that is killed.
+    /// Id of the killed process.
     pub pid: Option<IntField>,
 }
 

@@ -1,5 +1,5 @@
-//! What events tell, by the part of the kernel that they are about: each a struct of the fields
-//! that tracers give it, found once. Fields that some tracer or version lacks are optional.
+//! Typed events by part of the kernel. Each event is a struct of its fields, which are found once,
+//! whatever names the tracer uses. Fields that some tracer or version lacks are optional.
 
 pub mod block;
 pub mod call;
@@ -15,11 +15,11 @@ pub mod timer;
 pub mod uring;
 pub mod work;
 
-/// Beginning or end of what takes time.
+/// Beginning or end of an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Edge {
-    /// It begins.
+    /// The activity begins.
     Begin,
-    /// It ends.
+    /// The activity ends.
     End,
 }

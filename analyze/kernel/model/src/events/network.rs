@@ -5,37 +5,37 @@ use crate::field::{IntField, TextField};
 use crate::finder::Finder;
 use crate::headers::HeadersField;
 
-/// Where a packet is.
+/// Step of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PacketStep {
-    /// It is handed to a device for sending.
+    /// The packet is queued at a device for sending.
     Queue,
-    /// The driver begins to send it.
+    /// The driver begins to send the packet.
     StartXmit,
-    /// The driver took it, or not.
+    /// The driver has accepted the packet, or not.
     Xmit,
-    /// It has come in and goes up the stack.
+    /// The received packet goes up the network stack.
     Receive,
-    /// It has come in and is put into a queue.
+    /// The received packet is put into a queue.
     Rx,
-    /// It comes in by a way whose events only name the buffer or device.
+    /// The packet is received on a path whose events contain only the buffer or device.
     ReceiveEntry,
 }
 
 /// A packet at a device.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Where it is.
+    /// Step of the packet.
     pub step: PacketStep,
-    /// Address of its buffer.
+    /// Address of the packet's buffer.
     pub buffer: IntField,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: Option<IntField>,
     /// Name of the device.
     pub device: Option<TextField>,
-    /// What the driver says: 0 for taken.
+    /// Result of the driver; 0 if it accepted the packet.
     pub result: Option<IntField>,
-    /// Its headers (lttng-modules since 2.8).
+    /// Headers of the packet (lttng-modules since 2.8).
     pub headers: Option<HeadersField>,
 }
 
@@ -52,16 +52,16 @@ impl Packet {
     }
 }
 
-/// The end of a packet's buffer.
+/// A packet's buffer is freed.
 #[derive(Clone, Debug)]
 pub struct PacketFree {
-    /// True if the packet was dropped, false if it was used up.
+    /// True if the packet was dropped, false if it was consumed.
     pub dropped: bool,
-    /// Address of its buffer.
+    /// Address of the packet's buffer.
     pub buffer: IntField,
-    /// Address of the code that frees it.
+    /// Address of the code that frees the buffer.
     pub location: Option<IntField>,
-    /// Why it was dropped. Not with kernels before 5.17.
+    /// Reason of a drop. Absent on kernels before 5.17.
     pub reason: Option<DropReason>,
 }
 
@@ -76,12 +76,12 @@ impl PacketFree {
     }
 }
 
-/// A device is asked for what has come in.
+/// A device is polled for received packets.
 #[derive(Clone, Debug)]
 pub struct Napi {
     /// Name of the device.
     pub device: Option<TextField>,
-    /// Packets that were taken. Not with older kernels.
+    /// Number of processed packets. Absent on older kernels.
     pub work: Option<IntField>,
 }
 
@@ -94,43 +94,43 @@ impl Napi {
     }
 }
 
-/// What happens to a TCP connection.
+/// Step of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TcpStep {
-    /// A segment is sent again.
+    /// A segment is retransmitted.
     Retransmit,
-    /// An answer to a new connection is sent again.
+    /// A SYN-ACK is retransmitted.
     RetransmitSynAck,
     /// A reset is sent.
     SendReset,
-    /// A reset has come in.
+    /// A reset is received.
     ReceiveReset,
-    /// The socket ends.
+    /// The socket is destroyed.
     Destroy,
-    /// A segment has come in: the state of the connection.
+    /// A segment is received; the event contains the state of the connection.
     Probe,
-    /// The buffer for what comes in grows.
+    /// The receive buffer grows.
     ReceiveSpace,
-    /// A segment came with a wrong checksum.
+    /// A segment with a wrong checksum is received.
     BadChecksum,
-    /// The way of controlling congestion changes its state.
+    /// The state of congestion control changes.
     CongestionState,
 }
 
-/// Something happens to a TCP connection.
+/// A step of a TCP connection.
 #[derive(Clone, Debug)]
 pub struct Tcp {
-    /// What.
+    /// Step of the connection.
     pub step: TcpStep,
     /// Address of the socket.
     pub socket: Option<IntField>,
-    /// Port on this side.
+    /// Local port.
     pub source_port: Option<IntField>,
-    /// Port on the other side.
+    /// Remote port.
     pub destination_port: Option<IntField>,
     /// State of the connection; see [`crate::tcp_state_name`].
     pub state: Option<IntField>,
-    /// Smoothed time of a round trip, in microseconds.
+    /// Smoothed round-trip time in microseconds.
     pub round_trip: Option<IntField>,
     /// Congestion window, in segments.
     pub congestion_window: Option<IntField>,
@@ -155,57 +155,57 @@ impl Tcp {
     }
 }
 
-/// What happens to a socket.
+/// Step of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SocketStep {
-    /// Its state changes.
+    /// The state of the socket changes.
     State,
-    /// A segment goes into it (from the network).
+    /// A segment is received from the network.
     In,
-    /// A segment goes out of it.
+    /// A segment is sent.
     Out,
-    /// It is connected.
+    /// The socket is connected.
     Connect,
-    /// It takes a connection.
+    /// The socket accepts a connection.
     Accept,
-    /// It is made.
+    /// The socket is created.
     Create,
-    /// It is made for a connection that is taken.
+    /// The socket is created for an accepted connection.
     Clone,
-    /// It ends.
+    /// The socket is deleted.
     Delete,
-    /// Its buffer for what comes in is full: a packet is dropped.
+    /// The receive buffer is full: a packet is dropped.
     ReceiveFull,
-    /// It would take more memory than it may.
+    /// The socket would exceed its memory limit.
     ExceedsMemory,
 }
 
 /// A socket of the Internet families.
 #[derive(Clone, Debug)]
 pub struct Socket {
-    /// What happens to it.
+    /// Step of the socket.
     pub step: SocketStep,
-    /// Its address.
+    /// Address of the socket.
     pub socket: Option<IntField>,
     /// Address of the packet's buffer.
     pub buffer: Option<IntField>,
-    /// Its family.
+    /// Address family.
     pub family: Option<IntField>,
-    /// Its protocol: 6 for TCP.
+    /// Protocol; 6 for TCP.
     pub protocol: Option<IntField>,
-    /// Port on this side.
+    /// Local port.
     pub source_port: Option<IntField>,
-    /// Port on the other side.
+    /// Remote port.
     pub destination_port: Option<IntField>,
-    /// State before; see [`crate::tcp_state_name`].
+    /// Old state; see [`crate::tcp_state_name`].
     pub old_state: Option<IntField>,
-    /// State after.
+    /// New state.
     pub new_state: Option<IntField>,
-    /// Number of the segment's first byte.
+    /// Sequence number of the segment's first byte.
     pub sequence: Option<IntField>,
-    /// Number of the byte that the other side is to send next.
+    /// Sequence number of the byte expected from the other side next.
     pub acknowledged: Option<IntField>,
-    /// The segment's flags.
+    /// Flags of the segment.
     pub flags: Option<IntField>,
 }
 

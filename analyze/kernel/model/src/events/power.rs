@@ -1,23 +1,23 @@
-//! Frequencies and sleep of CPUs.
+//! Frequencies and idle states of CPUs.
 
 use crate::field::IntField;
 use crate::finder::Finder;
 
-/// A CPU runs at another frequency.
+/// The frequency of a CPU changes.
 #[derive(Clone, Debug)]
 pub struct Frequency {
-    /// CPU.
+    /// Number of the CPU.
     pub cpu: IntField,
-    /// In kHz.
+    /// Frequency in kHz.
     pub frequency: IntField,
 }
 
-/// A CPU sleeps or wakes.
+/// A CPU enters or leaves an idle state.
 #[derive(Clone, Debug)]
 pub struct CpuIdle {
-    /// CPU.
+    /// Number of the CPU.
     pub cpu: IntField,
-    /// How deep; 4294967295 (-1) when it wakes.
+    /// Depth of the idle state; 4294967295 (-1) when the CPU leaves it.
     pub state: IntField,
 }
 

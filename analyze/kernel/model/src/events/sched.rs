@@ -7,18 +7,18 @@ use crate::finder::Finder;
 use crate::state_numbers::StateNumbers;
 use crate::task_state::{StateField, TaskState};
 
-/// A CPU goes from one thread to another.
+/// A CPU switches from one thread to another.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// Thread before.
+    /// Id of the previous thread.
     pub prev_tid: IntField,
-    /// Thread after.
+    /// Id of the next thread.
     pub next_tid: IntField,
-    /// Its name.
+    /// Name of the previous thread.
     pub prev_name: Option<TextField>,
-    /// Its name.
+    /// Name of the next thread.
     pub next_name: Option<TextField>,
-    /// Out of the way of those who only ask who runs.
+    /// Boxed, since most lookups need only the threads.
     detail: Box<SwitchDetail>,
 }
 
@@ -47,37 +47,37 @@ impl Switch {
         })
     }
 
-    /// Why the thread before leaves the CPU.
+    /// State in which the previous thread leaves the CPU.
     #[inline]
     pub fn prev_state(&self, body: &mut Body<'_, '_>) -> Option<TaskState> {
         self.detail.prev_state.as_ref()?.get(body)
     }
 
-    /// Priority of the thread before.
+    /// Priority of the previous thread.
     #[inline]
     pub fn prev_priority(&self, body: &mut Body<'_, '_>) -> Option<Priority> {
         self.detail.prev_priority.as_ref()?.get(body)
     }
 
-    /// Priority of the thread after.
+    /// Priority of the next thread.
     #[inline]
     pub fn next_priority(&self, body: &mut Body<'_, '_>) -> Option<Priority> {
         self.detail.next_priority.as_ref()?.get(body)
     }
 }
 
-/// A priority in the kernel's scale: -1 deadline, 0 (highest) to 99 real time, 100 to 139 the rest
+/// A priority on the kernel's scale: -1 deadline, 0 (highest) to 99 real time, 100 to 139 the rest
 /// (120 plus the nice value).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(pub i32);
 
-/// How many priorities of real time there are, and others.
+/// Numbers of real-time priorities and of other priorities.
 const REAL_TIME: i32 = 100;
 const OTHERS: i32 = 40;
 
 impl Priority {
-    /// From the number in a trace. Some events of early lttng-modules count as the kernel does: no
-    /// other way to count has numbers that large.
+    /// Converts the number in a trace. Some events of early lttng-modules use the kernel's scale:
+    /// on LTTng's own scale, no number is that large.
     fn new(priority: i32, is_lttng: bool) -> Priority {
         Priority(match is_lttng && priority < OTHERS {
             true => priority.saturating_add(REAL_TIME),
@@ -85,7 +85,8 @@ impl Priority {
         })
     }
 
-    /// As lttng-modules and lttng-analyses give it: 100 less, 20 for a nice value of 0.
+    /// The priority on the scale of lttng-modules and lttng-analyses: 100 less, 20 for a nice value
+    /// of 0.
     pub fn in_lttng(self) -> i32 {
         self.0.saturating_sub(REAL_TIME)
     }
@@ -100,13 +101,13 @@ impl Priority {
 #[derive(Clone, Debug)]
 pub struct PriorityField {
     field: IntField,
-    /// True if it counts from the first that is not of real time.
+    /// True if the number counts from the first priority below real time.
     is_lttng: bool,
 }
 
 impl PriorityField {
     fn find(finder: &Finder<'_>, name: &str) -> Option<PriorityField> {
-        // Who calls threads so also counts priorities so.
+        // A tracer that names threads `tid` also uses this scale for priorities.
         let is_lttng = ["tid", "prev_tid"]
             .iter()
             .any(|name| finder.has(Scope::Payload, name));
@@ -121,36 +122,37 @@ impl PriorityField {
     }
 }
 
-/// What is known of a thread that wakes.
+/// Step of waking a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WakeStep {
-    /// The waker, whoever runs where the event is, begins to wake it.
+    /// The running thread begins to wake the other thread.
     Waking,
-    /// It can run, on the CPU that is to run it.
+    /// The thread can run, on its target CPU.
     Wakeup,
-    /// It can run for the first time.
+    /// The thread can run for the first time.
     WakeupNew,
 }
 
-/// A thread wakes.
+/// A thread is woken.
 #[derive(Clone, Debug)]
 pub struct Wakeup {
-    /// How far.
+    /// Step of the wake-up.
     pub step: WakeStep,
-    /// Thread.
+    /// Id of the woken thread.
     pub tid: IntField,
-    /// Its name.
+    /// Name of the woken thread.
     pub name: Option<TextField>,
-    /// Its priority.
+    /// Priority of the woken thread.
     pub priority: Option<PriorityField>,
-    /// CPU that is to run it.
+    /// Target CPU.
     pub cpu: Option<IntField>,
-    /// 0 if it was awake already. Not with newer kernels.
+    /// 0 if the thread was already awake. Absent on newer kernels.
     pub success: Option<IntField>,
 }
 
 impl Wakeup {
-    /// `in_kernel_scale`: if priorities count as in the kernel, whatever the tracer does otherwise.
+    /// `in_kernel_scale`: priorities are on the kernel's scale, whatever scale the tracer uses
+    /// otherwise.
     pub(crate) fn find(
         finder: &Finder<'_>,
         step: WakeStep,
@@ -171,19 +173,19 @@ impl Wakeup {
     }
 }
 
-/// LTTng's name and that of perf and ftrace.
+/// Names in LTTng, and in perf and ftrace.
 const TID: &[&str] = &["tid", "pid"];
 
-/// A thread goes to another CPU.
+/// A thread migrates to another CPU.
 #[derive(Clone, Debug)]
 pub struct Migrate {
-    /// Thread.
+    /// Id of the thread.
     pub tid: IntField,
-    /// Its priority.
+    /// Priority of the thread.
     pub priority: Option<PriorityField>,
-    /// CPU before.
+    /// Old CPU.
     pub from: IntField,
-    /// CPU after.
+    /// New CPU.
     pub to: IntField,
 }
 
@@ -198,14 +200,14 @@ impl Migrate {
     }
 }
 
-/// A thread takes another priority, by inheritance from one who waits for it.
+/// A thread inherits the priority of a thread that waits for it.
 #[derive(Clone, Debug)]
 pub struct Inherit {
-    /// Thread.
+    /// Id of the thread.
     pub tid: IntField,
-    /// Priority before.
+    /// Old priority.
     pub old: PriorityField,
-    /// Priority after.
+    /// New priority.
     pub new: PriorityField,
 }
 
@@ -219,29 +221,29 @@ impl Inherit {
     }
 }
 
-/// What the scheduler adds up.
+/// Kind of time that the scheduler accounts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StatKind {
-    /// Time that it could have run and did not.
+    /// Time in which the thread was runnable but did not run.
     Wait,
-    /// Time that it slept.
+    /// Time in which the thread slept.
     Sleep,
-    /// Time that it waited for I/O.
+    /// Time in which the thread waited for I/O.
     IoWait,
-    /// Time that it was blocked.
+    /// Time in which the thread was blocked.
     Blocked,
-    /// Time that it ran.
+    /// Time in which the thread ran.
     Runtime,
 }
 
-/// The scheduler adds to a thread's times.
+/// The scheduler updates a thread's times.
 #[derive(Clone, Debug)]
 pub struct SchedStat {
-    /// To which.
+    /// Kind of time.
     pub kind: StatKind,
-    /// Thread.
+    /// Id of the thread.
     pub tid: IntField,
-    /// How much, in nanoseconds.
+    /// Additional time in nanoseconds.
     pub time: IntField,
 }
 
@@ -255,23 +257,23 @@ impl SchedStat {
     }
 }
 
-/// Something of a thread's end.
+/// Step in the end of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndStep {
-    /// What was left of it is freed: its number can be used again.
+    /// The thread's structure is freed: its id can be used again.
     Free,
-    /// A process waits for a child, or any (tid 0).
+    /// A process waits for a child, or for any child (id 0).
     Wait,
-    /// Somebody waits until the thread is off its CPU.
+    /// A thread waits until this thread is off its CPU.
     WaitTask,
 }
 
-/// A thread's remains.
+/// A late step in the end of a thread.
 #[derive(Clone, Debug)]
 pub struct ThreadEnd {
-    /// What of it.
+    /// Step of the end.
     pub step: EndStep,
-    /// Thread.
+    /// Id of the thread.
     pub tid: IntField,
 }
 

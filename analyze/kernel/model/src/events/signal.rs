@@ -6,15 +6,15 @@ use crate::finder::Finder;
 /// A signal is sent.
 #[derive(Clone, Debug)]
 pub struct SignalSend {
-    /// Its number; see [`crate::signal_name`].
+    /// Number of the signal; see [`crate::signal_name`].
     pub signal: IntField,
-    /// Thread, or process, that it is sent to.
+    /// Id of the target thread or process.
     pub tid: IntField,
-    /// Its name.
+    /// Name of the target.
     pub name: Option<TextField>,
-    /// Who sends it: 0 a process, 128 the kernel.
+    /// Origin of the signal: 0 for a process, 128 for the kernel.
     pub code: Option<IntField>,
-    /// 0 if it is delivered later, 1 if it is ignored.
+    /// 0 if the signal will be delivered, 1 if it is ignored.
     pub result: Option<IntField>,
 }
 
@@ -30,12 +30,12 @@ impl SignalSend {
     }
 }
 
-/// A signal reaches the thread that runs.
+/// A signal is delivered to the running thread.
 #[derive(Clone, Debug)]
 pub struct SignalDeliver {
-    /// Its number.
+    /// Number of the signal.
     pub signal: IntField,
-    /// Address of the handler; 0: as the kernel does, 1: ignored.
+    /// Address of the handler; 0 for the default action, 1 if the signal is ignored.
     pub handler: Option<IntField>,
 }
 

@@ -1,4 +1,4 @@
-//! The state dump: what is there when tracing begins.
+//! The state dump: the state of the machine when tracing begins.
 
 use crate::events::block::Device;
 use crate::field::{Body, IntField, TextField};
@@ -8,7 +8,7 @@ use crate::finder::Finder;
 #[derive(Clone, Debug)]
 pub struct StateDevice {
     dev: IntField,
-    /// Its name.
+    /// Name of the device.
     pub name: TextField,
 }
 
@@ -20,7 +20,7 @@ impl StateDevice {
         })
     }
 
-    /// Its number.
+    /// Number of the device.
     pub fn device(&self, body: &mut Body<'_, '_>) -> Option<Device> {
         self.dev.get(body).map(|dev| Device(dev as u32))
     }
@@ -29,9 +29,9 @@ impl StateDevice {
 /// A network interface.
 #[derive(Clone, Debug)]
 pub struct StateInterface {
-    /// Its name.
+    /// Name of the interface.
     pub name: TextField,
-    /// Its first address; 0 if it has none.
+    /// First IPv4 address; 0 without an address.
     pub ipv4: Option<IntField>,
 }
 
@@ -47,13 +47,13 @@ impl StateInterface {
 /// An interrupt.
 #[derive(Clone, Debug)]
 pub struct StateInterrupt {
-    /// Its number.
+    /// Number of the interrupt.
     pub irq: IntField,
     /// Name of the controller.
     pub controller: Option<TextField>,
     /// Name of the handler.
     pub handler: Option<TextField>,
-    /// Thread of the handler, if it has one.
+    /// Thread of the handler, if it has a thread.
     pub tid: Option<IntField>,
 }
 
@@ -71,15 +71,15 @@ impl StateInterrupt {
 /// A CPU.
 #[derive(Clone, Debug)]
 pub struct StateCpu {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: IntField,
-    /// Its socket.
+    /// Physical package (socket) of the CPU.
     pub package: Option<IntField>,
-    /// Its core in the socket: those of one core share it.
+    /// Core in the package; CPUs of the same core share it.
     pub core: Option<IntField>,
-    /// Cores in the socket.
+    /// Number of cores in the package.
     pub cores: Option<IntField>,
-    /// What it is.
+    /// Model name of the CPU.
     pub model: Option<TextField>,
 }
 
@@ -95,6 +95,6 @@ impl StateCpu {
     }
 }
 
-/// The dump begins or ends.
+/// The state dump begins or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateDump(pub crate::events::Edge);

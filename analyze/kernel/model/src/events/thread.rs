@@ -1,59 +1,60 @@
-//! Threads and processes: their beginnings, ends, names, and the state dump of them.
+//! Threads and processes: creation, end, names, and their state dump.
 
 use crate::field::{IntField, TextField};
 
-/// A thread is made.
+/// A thread is created.
 #[derive(Clone, Debug)]
 pub struct Fork {
-    /// Thread that makes it.
+    /// Id of the creating thread.
     pub parent_tid: Option<IntField>,
-    /// Its process.
+    /// Process of the creating thread.
     pub parent_pid: Option<IntField>,
-    /// The new thread.
+    /// Id of the new thread.
     pub child_tid: IntField,
-    /// Its process: its own tid for a new process. Not with every tracer.
+    /// Process of the new thread: its own id for a new process. Absent with some tracers.
     pub child_pid: Option<IntField>,
-    /// Its name.
+    /// Name of the new thread.
     pub child_name: Option<TextField>,
 }
 
 /// A process executes a program.
 #[derive(Clone, Debug)]
 pub struct Exec {
-    /// The program's path.
+    /// Path of the program.
     pub path: Option<TextField>,
-    /// Thread: the process's first from now on.
+    /// Id of the thread, the process's first thread from now on.
     pub tid: Option<IntField>,
-    /// Thread that called; another one than `tid` if it was not the process's first.
+    /// Id of the thread that made the call; differs from `tid` if it was not the process's first
+    /// thread.
     pub old_tid: Option<IntField>,
 }
 
-/// A thread that is there.
+/// An existing thread.
 #[derive(Clone, Debug)]
 pub struct ProcessState {
-    /// Thread.
+    /// Id of the thread.
     pub tid: IntField,
-    /// Its process.
+    /// Process of the thread.
     pub pid: IntField,
-    /// Its name.
+    /// Name of the thread.
     pub name: Option<TextField>,
-    /// Process that it is a child of; 0 is the kernel.
+    /// Id of the parent process; 0 is the kernel.
     pub ppid: Option<IntField>,
-    /// Address of its table of descriptors, which [`StateFd`]s then name.
+    /// Address of the table of descriptors, as in [`StateFd`].
     pub table: Option<IntField>,
 }
 
-/// A descriptor that is open.
+/// An open descriptor.
 #[derive(Clone, Debug)]
 pub struct StateFd {
-    /// Process, with tracers that give it.
+    /// Id of the process, if the tracer records it.
     pub pid: Option<IntField>,
-    /// Else the address of the table.
+    /// Address of the table, if the tracer records that instead.
     pub table: Option<IntField>,
-    /// The descriptor.
+    /// Number of the descriptor.
     pub fd: IntField,
-    /// Flags as of `open`.
+    /// Flags as for `open`.
     pub flags: Option<IntField>,
-    /// Path or kind.
+    /// Path or kind of the file.
     pub path: Option<TextField>,
 }

@@ -1,25 +1,25 @@
-//! Timers of the kernel, and those of processes.
+//! Timers of the kernel and of processes.
 
 use crate::field::IntField;
 use crate::finder::Finder;
 
-/// What happens to a timer.
+/// Step of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TimerStep {
-    /// It is made.
+    /// The timer is initialized.
     Init,
-    /// It is set.
+    /// The timer is started.
     Start,
-    /// It is no longer set.
+    /// The timer is cancelled.
     Cancel,
-    /// Its function begins.
+    /// The timer function begins.
     ExpireEntry,
-    /// Its function ends.
+    /// The timer function ends.
     ExpireExit,
 }
 
 impl TimerStep {
-    /// Whether its function begins or ends, if it does either.
+    /// True if the timer function begins, false if it ends; `None` for other steps.
     #[inline]
     pub fn expires(self) -> Option<bool> {
         match self {
@@ -30,20 +30,20 @@ impl TimerStep {
     }
 }
 
-/// A timer of high resolution. Times are nanoseconds of the timer's clock.
+/// A high-resolution timer. Times are in nanoseconds of the timer's clock.
 #[derive(Clone, Debug)]
 pub struct Hrtimer {
-    /// What happens to it.
+    /// Step of the timer.
     pub step: TimerStep,
-    /// Its address.
+    /// Address of the timer.
     pub timer: IntField,
-    /// Address of its function.
+    /// Address of the timer function.
     pub function: Option<IntField>,
-    /// When it must expire.
+    /// Latest time of expiry.
     pub expires: Option<IntField>,
-    /// When it may expire.
+    /// Earliest time of expiry.
     pub soft_expires: Option<IntField>,
-    /// Time of its clock.
+    /// Current time of the clock.
     pub now: Option<IntField>,
 }
 
@@ -60,18 +60,18 @@ impl Hrtimer {
     }
 }
 
-/// A timer of the timer wheel. Times are ticks (jiffies).
+/// A timer of the timer wheel. Times are in ticks (jiffies).
 #[derive(Clone, Debug)]
 pub struct Timer {
-    /// What happens to it.
+    /// Step of the timer.
     pub step: TimerStep,
-    /// Its address.
+    /// Address of the timer.
     pub timer: IntField,
-    /// Address of its function.
+    /// Address of the timer function.
     pub function: Option<IntField>,
-    /// When it is to expire.
+    /// Time of expiry.
     pub expires: Option<IntField>,
-    /// Ticks now.
+    /// Current time.
     pub now: Option<IntField>,
 }
 
@@ -87,25 +87,25 @@ impl Timer {
     }
 }
 
-/// What happens to an interval timer.
+/// Step of an interval timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ItimerStep {
-    /// It is set or stopped.
+    /// The timer is set or stopped.
     State,
-    /// It expires.
+    /// The timer expires.
     Expire,
 }
 
 /// An interval timer of a process (`setitimer`).
 #[derive(Clone, Debug)]
 pub struct Itimer {
-    /// What happens to it.
+    /// Step of the timer.
     pub step: ItimerStep,
     /// ITIMER_REAL 0, ITIMER_VIRTUAL 1, ITIMER_PROF 2.
     pub which: IntField,
     /// Process whose timer expires.
     pub pid: Option<IntField>,
-    /// When it is to expire, in nanoseconds of its clock.
+    /// Time of expiry, in nanoseconds of the timer's clock.
     pub expires: Option<IntField>,
 }
 

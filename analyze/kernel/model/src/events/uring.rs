@@ -3,41 +3,41 @@
 use crate::field::IntField;
 use crate::finder::Finder;
 
-/// What happens to a request.
+/// Step of an io_uring request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UringStep {
-    /// A ring is made; its descriptor is in `fd`.
+    /// A ring is created; its descriptor is in `fd`.
     Create,
-    /// It is handed in.
+    /// The request is submitted.
     Submit,
-    /// It goes to a worker thread.
+    /// The request is passed to a worker thread.
     QueueAsync,
-    /// It waits for a descriptor to be ready.
+    /// The request waits until a descriptor is ready.
     PollArm,
-    /// It waits for another one.
+    /// The request waits for another request.
     Defer,
-    /// It has failed.
+    /// The request has failed.
     Fail,
-    /// It is done.
+    /// The request is completed.
     Complete,
-    /// Somebody waits for requests to be done.
+    /// A thread waits for completions.
     CqWait,
 }
 
-/// A request of io_uring.
+/// A request to an io_uring.
 #[derive(Clone, Debug)]
 pub struct Uring {
-    /// What happens to it.
+    /// Step of the request.
     pub step: UringStep,
     /// Address of the ring.
     pub ring: Option<IntField>,
     /// Address of the request.
     pub request: Option<IntField>,
-    /// What the program calls it.
+    /// Identifier that the program gave to the request.
     pub user_data: Option<IntField>,
-    /// What it does.
+    /// Operation code.
     pub opcode: Option<IntField>,
-    /// What it gave.
+    /// Result of the request.
     pub result: Option<IntField>,
     /// Descriptor of a new ring.
     pub fd: Option<IntField>,

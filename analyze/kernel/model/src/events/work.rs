@@ -1,34 +1,34 @@
-//! Work that the kernel does later, and locks that it waits for.
+//! Deferred work of the kernel, and waits for its locks.
 
 use crate::events::Edge;
 use crate::field::{IntField, TextField};
 use crate::finder::Finder;
 
-/// What happens to work.
+/// Step of a work item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkStep {
-    /// It is queued.
+    /// The item is queued.
     Queue,
-    /// A worker may take it.
+    /// The item is ready for a worker.
     Activate,
-    /// A worker begins.
+    /// A worker begins the item.
     Start,
-    /// The worker has done it.
+    /// The worker has finished the item.
     End,
 }
 
 /// Work for a kernel worker.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// What happens to it.
+    /// Step of the item.
     pub step: WorkStep,
-    /// Its address.
+    /// Address of the item.
     pub work: IntField,
-    /// Address of its function.
+    /// Address of the item's function.
     pub function: Option<IntField>,
-    /// Name of the queue. Not with older kernels.
+    /// Name of the queue. Absent on older kernels.
     pub queue: Option<TextField>,
-    /// CPU that was asked for.
+    /// Requested CPU.
     pub cpu: Option<IntField>,
 }
 
@@ -44,14 +44,14 @@ impl Work {
     }
 }
 
-/// Somebody waits for a lock of the kernel.
+/// A wait for a lock of the kernel.
 #[derive(Clone, Debug)]
 pub struct Contention {
     /// The wait begins or ends.
     pub edge: Edge,
     /// Address of the lock.
     pub lock: IntField,
-    /// Kind of the lock (begin), or 0 or an error (end).
+    /// Kind of the lock (begin), or 0 or an error number (end).
     pub detail: Option<IntField>,
 }
 

@@ -1,4 +1,4 @@
-//! What is said of gates.
+//! Outcomes of gates as text.
 
 use tracebraid_executions::gate::{About, Decision, Outcome, Reason};
 
@@ -7,7 +7,7 @@ use crate::commands::executions::amount;
 use crate::terminal_text::safe;
 use crate::units::number_of;
 
-/// What was found, in words, if it is worth saying.
+/// The reason for an outcome; `None` if the gate simply passed.
 pub(super) fn why(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
     let found = match &decision.reason {
         Reason::Excess => return excess(decision, compared),
@@ -27,14 +27,7 @@ pub(super) fn why(decision: &Decision, compared: &Compared<'_>) -> Option<String
 }
 
 fn excess(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
-    let more = amount(decision.more?, &decision.unit);
-    let what = match &decision.about {
-        About::Figure(name) => format!("{name} has {more} more"),
-        About::Context(context) => {
-            let context = compared.database.union.words((*context)?).join(" > ");
-            format!("{more} more in {}", safe(&context))
-        }
-    };
+    let what = difference(decision, compared)?;
     match decision.outcome {
         Outcome::Passed | Outcome::Undecidable => None,
         Outcome::Failed => Some(what),
@@ -47,8 +40,30 @@ fn excess(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
     }
 }
 
-/// What is said on standard error.
-pub(super) fn says(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
-    let why = why(decision, compared)?;
-    Some(format!("--fail-if {}: {why}", decision.condition))
+/// By how much B exceeds A, and in which metric or context.
+fn difference(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
+    let more = amount(decision.more?, &decision.unit);
+    Some(match &decision.about {
+        About::Figure(name) => format!("B exceeds A by {more} in {name}"),
+        About::Context(context) => {
+            let context = compared.database.union.words((*context)?).join(" > ");
+            format!("B exceeds A by {more} in {}", safe(&context))
+        }
+    })
+}
+
+/// The line on standard error: the outcome of a gate and its reason.
+pub(super) fn line(decision: &Decision, compared: &Compared<'_>) -> String {
+    let found = why(decision, compared).unwrap_or_else(|| match decision.more {
+        Some(more) if more > 0.0 => match difference(decision, compared) {
+            Some(what) => format!("passed: {what}"),
+            None => "passed".to_owned(),
+        },
+        _ => "passed: B does not exceed A".to_owned(),
+    });
+    let outcome = match decision.outcome {
+        Outcome::Failed => "failed: ",
+        Outcome::Passed | Outcome::Undecided | Outcome::Undecidable => "",
+    };
+    format!("--fail-if {}: {outcome}{found}", decision.condition)
 }

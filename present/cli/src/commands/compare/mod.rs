@@ -1,4 +1,4 @@
-//! `tracebraid compare`: what makes some executions slow.
+//! `tracebraid compare`: differences between two groups of executions.
 
 mod gate;
 mod show;
@@ -18,14 +18,13 @@ use crate::commands::executions::{Format, open, rows, table};
 use crate::failure::{Failure, REGRESSION, USAGE};
 use crate::output::{Output, say};
 
-/// Compares two groups of executions: in which calling contexts they differ, and which figures and
-/// texts tell them apart.
+/// Compare two groups of executions: contexts and metrics that differ
 ///
-/// Without groups, the slowest hundredth (B) is compared with the half around the median (A). A
-/// difference is significant if p, the probability that random groups of the same sizes differ as
-/// much, is below 1 %; p is corrected for the number of contexts, figures or texts. Rows that are
-/// not significant have a ~ before p. Intervals are 95 %; the effect is Hedges' g (the difference
-/// divided by the common standard deviation), for texts (threads, hosts, labels, captured texts)
+/// Without groups, the slowest 1 % (B) is compared with the middle half (A). A difference is
+/// significant if p, the probability that random groups of the same sizes differ as much, is below
+/// 1 %; p is corrected for the number of contexts, metrics or texts. Rows that are not significant
+/// have a ~ before p. Intervals are 95 %. The effect size is Hedges' g (the difference divided by
+/// the pooled standard deviation); for texts (threads, hosts, labels, captured texts) it is
 /// Cramér's V. Conditions are those of `executions list`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -36,23 +35,22 @@ use crate::output::{Output, say};
 Exit codes: 4 if a gate of --fail-if fails; else 2 if a gate is undecidable (a group has fewer than two executions);
 otherwise as for all commands. An excess that is not significant does not fail; a line on standard error reports it.")]
 pub(crate) struct CompareArgs {
-    /// The database
+    /// The database, written by `tracebraid executions build`
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// The first group, with which the other one is compared: executions of which this holds;
-    /// without --b all others
+    /// Condition for the first group, the baseline; default: all executions outside B
     #[arg(long, value_name = "CONDITION")]
     a: Option<String>,
-    /// The second group; without --a all others are the first
+    /// Condition for the second group; default: all executions outside A
     #[arg(long, value_name = "CONDITION")]
     b: Option<String>,
-    /// Of this kind, where there are several
+    /// Kind of executions, where there are several
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Rank contexts with all within them, not by their own time
+    /// Rank contexts by total time, not by own time
     #[arg(long)]
     whole: bool,
-    /// Rows of each table at most; 0 for all
+    /// Limit each table to N rows; 0 for all
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
     /// End with exit code 4 if B significantly exceeds A by more than AMOUNT: a percentage of A's
@@ -60,16 +58,16 @@ pub(crate) struct CompareArgs {
     /// AMOUNT` tests the time in frames of a name, `context > AMOUNT` any calling context
     #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = Gate::parse)]
     fail_if: Vec<Gate>,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// What is compared, and what came of it.
+/// A comparison with its results.
 struct Compared<'t> {
     database: &'t Database,
     kind: &'t str,
-    /// What the groups are, in words.
+    /// Conditions or descriptions of the groups.
     names: [String; 2],
     groups: [Group; 2],
     differences: Vec<Difference>,
@@ -78,7 +76,6 @@ struct Compared<'t> {
     apart: Apart<'t>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let (kind, table) = table(&database, args.kind.as_deref())?;
@@ -130,9 +127,9 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     };
     let failed = |of: &&Decision| of.outcome == Outcome::Failed;
     let (failed, other): (Vec<_>, Vec<_>) = decisions.iter().partition(failed);
-    let said = other.iter().chain(&failed);
-    let said = said.filter_map(|of| gate::says(of, &compared));
-    said.for_each(|said| say!("{said}"));
+    for decision in other.iter().chain(&failed) {
+        say!("{}", gate::line(decision, &compared));
+    }
     Ok(ExitCode::from(match Outcome::of_all(&decisions) {
         Outcome::Failed => REGRESSION,
         Outcome::Undecidable => USAGE,
@@ -157,7 +154,7 @@ fn groups(
     let groups = match (&args.a, &args.b) {
         (None, None) => {
             let groups = typical_and_slow(table).ok_or_else(|| {
-                Failure::usage("the database has no durations: say which groups (--a, --b)")
+                Failure::usage("the database has no durations: define the groups with --a and --b")
             })?;
             return Ok((
                 [

@@ -1,4 +1,4 @@
-//! `tracebraid executions build`: from traces to a database.
+//! `tracebraid executions build`: builds a database of executions from traces.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -23,7 +23,7 @@ use crate::debug_info;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::hints;
-use crate::options::{self, InputArgs, TimeArgs, TimeRange};
+use crate::options::{self, InputArgs, TimeArgs, TimeRange, ZoneArgs};
 use crate::output::Output;
 use crate::spare;
 use crate::stack_quality;
@@ -31,9 +31,10 @@ use crate::timings;
 use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
-/// Builds a database of executions from traces, or adds those of further traces to one.
+/// Build a database of executions from traces, or add to one
 ///
-/// The file is complete when it has its name: an interrupted build leaves what was there before.
+/// The file gets its name only when it is complete; an interrupted build leaves the previous file
+/// unchanged.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions build TRACE -o requests.db --file requests.periods
@@ -44,41 +45,39 @@ use crate::warnings::Warnings;
 pub(super) struct BuildArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// The database to write
+    /// Database to write
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
-    /// Keep what is in the database, and add to it
+    /// Add to the database instead of replacing it; writes a new one where none exists
     #[arg(long)]
     append: bool,
-    /// What to call these traces: a version of the program, for instance; their directory's name if
-    /// not given
+    /// Label of these traces, such as the version of a program; default: the name of their
+    /// directory
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     #[command(flatten)]
     definitions: ExecutionArgs,
-    /// Take a function for that of another name, as it was renamed between versions: OLD=NEW
+    /// Treat function OLD as NEW, as it was renamed between versions
     #[arg(long, value_name = "OLD=NEW", value_parser = renames::one)]
     rename: Vec<Renamed>,
-    /// A file with such renames, one a line
+    /// Read renames from FILE, one on each line
     #[arg(long, value_name = "FILE")]
     rename_file: Vec<PathBuf>,
     #[command(flatten)]
     time: TimeArgs,
-    /// More directories with debug information, which has .build-id below
+    /// Additional directory with debug information (below DIR/.build-id)
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// More directories with maps of just-in-time compilers (perf-PID.map), which a recording keeps
-    /// otherwise
+    /// Additional directory with maps of just-in-time compilers (perf-PID.map); a recording
+    /// contains those of the programs that it recorded
     #[arg(long, value_name = "DIR")]
     perf_map_dir: Vec<PathBuf>,
-    /// Read times in UTC, not in the local time zone
-    #[arg(long, alias = "gmt")]
-    clock_gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
     #[command(flatten)]
     fold: FoldArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let (definitions, text) = args.definitions.definitions()?;
     let renames = renames::all(&args.rename, &args.rename_file)?;
@@ -87,16 +86,14 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let read: Vec<PathBuf> = args.input.read().into_iter().chain(files).collect();
     spare::check(&args.output, &set, &read)?;
     let mut warnings = Warnings::default();
-    // What cannot be added to is told before anything is read.
+    // Fails before the traces are read if the database cannot be appended to.
+    let appends = args.appends();
     let before = before(args)?;
     renames::check(&renames, before.as_ref())?;
     let otherwise = before.map_or_else(Vec::new, |before| {
         other_definitions(&before, &definitions, &mut warnings)
     });
     warnings.opening(&set);
-    if let Some(message) = options::several_clocks(&set) {
-        warnings.note(&message);
-    }
     let mut about = About {
         renames: renames.into_iter().map(|of| (of.old, of.new)).collect(),
         sync: args.input.sync.as_deref().map(sync),
@@ -105,9 +102,9 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     for (place, kind) in about.kinds.iter_mut().enumerate() {
         kind.is_otherwise = otherwise.contains(&place);
     }
-    let zone = options::zone(args.clock_gmt);
+    let zone = args.zone.zone();
     let range = args.time.range(&set, &zone, 0)?;
-    let (mut counting, union) = open(args, &about)?;
+    let (mut counting, union) = open(args, &about, appends)?;
     let built = make(
         args,
         &set,
@@ -119,13 +116,13 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let packets = options::total_bytes(&set);
     if packets == 0 {
         warnings.note(
-            "the traces have no packets: nothing was recorded, or nothing is written yet (that of `tracebraid start` is by \
-             `tracebraid stop` or `snapshot`)",
+            "the traces have no packets: nothing was recorded, or nothing has been written yet (a recording of `tracebraid start` \
+             is written by `tracebraid stop` or `tracebraid snapshot`)",
         );
     }
     let is_outside =
         counting.executions == 0 && hints::told_outside(&set, (range, &zone), &mut warnings);
-    // Of nothing there is nothing else to tell.
+    // An empty trace needs no further explanation.
     if !is_outside && packets > 0 {
         tell(&mut warnings, &set, &definitions, &built, &counting);
         without_effect(&mut warnings, &about.renames, &built.union);
@@ -136,21 +133,23 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let contexts = built.union.contexts.count() as u64 - 1;
     let size = timings::serially("database", || writer.finish_timed(&built))
         .map_err(|error| Failure::output(error.to_string()))?;
-    let text = summary(args, executions, contexts, (size, packets));
+    let text = summary(args, appends, executions, contexts, (size, packets));
     Output::open(None)?.write(text.as_bytes())?;
     Ok(warnings.finish(args.input.strict))
 }
 
-/// The summary line. `size`: bytes of the database; `packets`: bytes of all packets of the traces.
+/// The summary line. `size` is that of the database, `packets` that of all packets of the traces,
+/// in bytes.
 fn summary(
     args: &BuildArgs,
+    appends: bool,
     executions: u64,
     contexts: u64,
     (size, packets): (u64, u64),
 ) -> String {
-    let added = if args.append { " added" } else { "" };
-    let of_packets = match args.append || packets == 0 {
-        // What was there before is of other packets.
+    let added = if appends { " added" } else { "" };
+    let of_packets = match appends || packets == 0 {
+        // The previous contents come from other packets.
         true => String::new(),
         false => {
             let share = size as f64 * 100.0 / packets as f64;
@@ -162,14 +161,14 @@ fn summary(
         args.output.display(),
         number_of(executions, "execution", "executions"),
         number_of(contexts, "calling context", "calling contexts"),
-        if args.append { " in all" } else { "" },
+        if appends { " in all" } else { "" },
         bytes(size),
         grouped(size),
     )
 }
 
-/// Tells which kinds are delimited otherwise than those of that name that are in the database:
-/// compared with each other, they differ by that. Gives their places.
+/// Warns of kinds whose definition differs from that of the same kind in the database: comparing
+/// them would show the difference of the definitions. Returns the indices of these kinds.
 fn other_definitions(
     before: &Database,
     definitions: &Definitions,
@@ -184,8 +183,8 @@ fn other_definitions(
         let mut other = Definitions::default();
         if other.file(&known.definition).is_ok() && !delimits_alike(definitions, kind, &other) {
             warnings.note(&format!(
-                "{name}: the executions of that name in {} begin or end otherwise: `executions info` shows both definitions; \
-                 give these another name",
+                "{name}: executions of this name in {} have a different definition: `executions info` shows both definitions; \
+                 choose another name for the new ones",
                 before.path().display()
             ));
             otherwise.push(kind);
@@ -194,20 +193,16 @@ fn other_definitions(
     otherwise
 }
 
-/// What is to be added to.
+/// The database to append to; `None` to write a new one. `--append` also writes a new one if none
+/// exists, so that scripts need no special case for their first run.
 fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
     let file = args.output.display();
-    if args.append && !args.output.exists() {
-        return Err(Failure::nothing_readable(format!(
-            "{file}: there is no database to add to: leave out --append"
-        )));
-    }
-    if !args.append && is_something_else(&args.output) {
+    if !args.appends() && is_something_else(&args.output) {
         return Err(Failure::usage(format!(
-            "{file}: is no database of executions, and is not written over: give the output another name"
+            "{file}: refusing to overwrite a file that is not a database of executions: choose another name"
         )));
     }
-    match args.append {
+    match args.appends() {
         true => Ok(Some(
             Database::open(&args.output).map_err(|error| super::unreadable(&error))?,
         )),
@@ -215,8 +210,15 @@ fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
     }
 }
 
-/// Whether a file holds something that is no database of executions: one of SQLite is told by its
-/// head, in which the application stands whose it is.
+impl BuildArgs {
+    /// Whether the executions are added to an existing database.
+    fn appends(&self) -> bool {
+        self.append && self.output.exists()
+    }
+}
+
+/// Whether a file is not a database of executions. The header of an SQLite database contains the id
+/// of its application.
 fn is_something_else(path: &Path) -> bool {
     const SQLITE: &[u8] = b"SQLite format 3\0";
     const APPLICATION_AT: usize = 68;
@@ -231,8 +233,8 @@ fn is_something_else(path: &Path) -> bool {
             || !head.ends_with(&APPLICATION.to_be_bytes()))
 }
 
-fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
-    let opened = match args.append {
+fn open(args: &BuildArgs, about: &About, appends: bool) -> Result<(Counting, Union), Failure> {
+    let opened = match appends {
         true => Writer::append(&args.output, about),
         false => Writer::create(&args.output, about).map(|writer| (writer, Union::default())),
     };
@@ -248,7 +250,7 @@ fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
     ))
 }
 
-/// Makes the executions.
+/// Builds the executions.
 fn make(
     args: &BuildArgs,
     set: &TraceSet,
@@ -294,7 +296,7 @@ fn make(
     Ok(built)
 }
 
-/// What could not be made, and what makes what was made worth less.
+/// Warns of executions that are missing, and of facts that make the result less useful.
 fn tell(
     warnings: &mut Warnings,
     set: &TraceSet,
@@ -323,20 +325,20 @@ fn tell(
     if built.refused > 0 {
         let refused = number_of(built.refused, "execution was", "executions were");
         warnings.note(&format!(
-            "{refused} not begun, since too many were going on"
+            "{refused} not begun because too many were in progress"
         ));
     }
     if built.given_up > 0 {
         let given_up = number_of(built.given_up, "execution", "executions");
         warnings.note(&format!(
-            "{given_up} left out, since more happened in them than is kept"
+            "{given_up} left out because they contain more than can be kept"
         ));
     }
     if counting.of_nobody > 0 {
         let of_nobody = number_of(counting.of_nobody, "execution", "executions");
         warnings.note(&format!(
-            "where the time went is not known of {of_nobody} of {}: that takes a kernel trace of the same machine which \
-             tells who ran (sched_switch), and the thread or the CPU of the event records",
+            "the calling contexts of {of_nobody} of {} are unknown: they require a kernel trace of the same host with \
+             sched_switch, and event records that contain a thread or a CPU",
             grouped(counting.executions)
         ));
     }
@@ -354,48 +356,48 @@ fn without_effect(warnings: &mut Warnings, renames: &[(String, String)], union: 
             continue;
         }
         let why = match is_called(old, FrameKind::Thread) {
-            true => format!("{old} is a thread; only functions can be renamed"),
-            false => format!("no function of these executions is called {old}"),
+            true => format!("{old} is a thread, and only functions can be renamed"),
+            false => format!("no function of these executions is named {old}"),
         };
         warnings.note(&format!("--rename {old}={new} has no effect: {why}"));
     }
 }
 
-/// Why there are no executions of a kind, and what helps.
+/// Why there are no executions of a kind, with a remedy.
 fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
     let streams = set.traces.iter().flat_map(|trace| &trace.layout.streams);
     let mut events = streams.flat_map(|stream| &stream.events);
     let has_spans = events.any(|event| event.name == "tracebraid:span_begin");
     match delimiter {
         Delimiter::Period(_) => {
-            "there are none in the traces: `tracebraid count` shows which events there are, and `tracebraid print` what is in them"
+            "the traces contain none: `tracebraid count` lists the events, and `tracebraid print` shows their fields"
         }
         Delimiter::Call(_) => {
-            "there are none in the traces: `tracebraid syscalls` shows which system calls there are"
+            "the traces contain none: `tracebraid syscalls` lists the system calls"
         }
         Delimiter::Function(_) => {
-            "no function is called so (without its symbols one is called [program+0x...]: see --debug-dir)"
+            "no function has this name (functions without symbols are named [program+0x...]: see --debug-dir)"
         }
         Delimiter::Span(_) if has_spans => {
-            "no span is called so: `tracebraid print --filter 'tracebraid:span_begin'` shows what spans are called"
+            "no span has this name: `tracebraid print --filter 'tracebraid:span_begin'` shows the names of spans"
         }
         Delimiter::Span(_) => {
-            "there are none in the traces: programs tell of them by tb_span_begin and tb_span_end (docs/probe.md)"
+            "the traces contain none: programs record spans with tb_span_begin and tb_span_end (docs/reference/probe.md)"
         }
         Delimiter::Process(_) => {
-            "none ends in the traces that is known to be called so: `tracebraid processes` shows which there are, which takes \
-             sched_process_fork, sched_process_exec and sched_process_exit in the trace of the kernel"
+            "no process that is known by this name ends in the traces: `tracebraid processes` lists processes; this requires \
+             sched_process_fork, sched_process_exec and sched_process_exit in the kernel trace"
         }
     }
 }
 
-/// Counts what is written.
+/// Counts the executions that are written.
 struct Counting {
     writer: Writer,
     executions: u64,
-    /// By place among the definitions.
+    /// Number of executions by index of the definition.
     of_kinds: Vec<u64>,
-    /// Of which nobody knows in which thread they were.
+    /// Number of executions whose threads are unknown.
     of_nobody: u64,
 }
 
@@ -426,7 +428,7 @@ impl Sink for Counting {
     }
 }
 
-/// Work of the writer as work of whoever counts beside it.
+/// A job of the writer as a job of this sink.
 fn of_writer(job: SinkJob<Writer>) -> SinkJob<Counting> {
     SinkJob::new(
         || job.run(),
@@ -437,8 +439,7 @@ fn of_writer(job: SinkJob<Writer>) -> SinkJob<Counting> {
     )
 }
 
-/// What the recording is called that a trace is of: that directory of those that were given in
-/// which it is.
+/// Label of a trace: the one given, or the name of the given directory that contains the trace.
 fn label(args: &BuildArgs, trace: &Trace) -> String {
     let is_of = |path: &&PathBuf| trace.paths.iter().any(|of| of.starts_with(path));
     let mut paths = args.input.paths.iter();
@@ -447,7 +448,7 @@ fn label(args: &BuildArgs, trace: &Trace) -> String {
     args.label.clone().or_else(name).unwrap_or_default()
 }
 
-/// What relates clocks, wherever it is asked for again.
+/// The argument of `--sync` in a form that is valid in any working directory.
 fn sync(from: &Path) -> String {
     let place = match from.as_os_str() == "auto" {
         true => from.to_owned(),

@@ -1,4 +1,4 @@
-//! `tracebraid executions export`: executions for other tools.
+//! `tracebraid executions export`: executions as files for other tools.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::output::{self, Output};
 use crate::spare;
 use crate::terminal_text::safe;
 
-/// Writes executions for other tools: folded stacks for flame graphs, or JSON with all times.
+/// Write executions as folded stacks for flame graphs, or as JSON
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions export requests.db --where 'duration > 50ms' | flamegraph.pl --countname ns > slow.svg
@@ -26,31 +26,30 @@ pub(super) struct ExportArgs {
     /// The database
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// Of this kind, where there are several
+    /// Kind of executions, where there are several
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only those of which this holds, as for `executions list`
+    /// Select executions by a condition, as in `executions list`
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
-    /// The form
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Write to this file
+    /// Write to FILE instead of standard output
     #[arg(long, short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// Forms.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A line for each calling context, and nanoseconds of an average execution
+    /// Folded stacks: nanoseconds of an average execution in each calling context
     #[default]
     Folded,
-    /// Contexts, and the times of each execution in them
+    /// JSON: calling contexts, and the times of each execution in them
     Json,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     if let Some(file) = &args.output {
@@ -81,7 +80,7 @@ fn folded(database: &Database, table: &Table, chosen: &[usize]) -> String {
     let count = chosen.len().max(1) as u128;
     let line = |(context, sum): (ContextId, u128)| {
         let frames = database.union.words(context).into_iter();
-        // What separates frames, and the number, is no part of them.
+        // Names of frames must not contain the characters that separate frames and lines.
         let mut stack: Vec<String> = frames
             .map(|frame| safe(&frame.replace(';', ":").replace(['\n', '\r'], " ")).into_owned())
             .collect();

@@ -1,4 +1,4 @@
-//! `tracebraid executions list`: executions one by one.
+//! `tracebraid executions list`: executions as a table.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,13 +12,13 @@ use tracebraid_executions::{Named, Values, named};
 use super::{Format, open, rows, table};
 use crate::csv;
 use crate::failure::Failure;
-use crate::options;
+use crate::options::ZoneArgs;
 use crate::output::Output;
 use crate::table::{self as tables, Column};
 use crate::time;
 use crate::units::{self, duration, grouped};
 
-/// Lists executions, the longest first.
+/// List executions, the longest first
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions list requests.db
@@ -30,33 +30,31 @@ pub(super) struct ListArgs {
     /// The database
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// Of this kind, where there are several
+    /// Kind of executions, where there are several
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only those of which this holds: figures, values, label, host, thread, and ctx.FRAME, the
-    /// time in frames of that name
+    /// Select executions by metrics, captured values, label, host, thread, and ctx.FRAME, the time
+    /// in frames of a name
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
-    /// By this figure, the greatest first, or by this text (what was captured, thread, label,
-    /// host), in the order of the alphabet; `begin` for the order of time
+    /// Sort by a metric, descending, or by a text (captured text, thread, label, host), ascending;
+    /// `begin` sorts by time
     #[arg(long, value_name = "NAME", default_value = "duration")]
     sort: String,
-    /// Rows at most; 0 for all
+    /// Limit the table to N rows; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
-    /// These figures and texts (what was captured, thread, tid, label, host, trace), and ctx.FRAME,
-    /// in this order (in JSON and CSV all figures and what was captured, if not given)
+    /// Columns, in order: metrics, texts (captured texts, thread, tid, label, host, trace) and
+    /// ctx.FRAME; default in JSON and CSV: all metrics and captured values
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     columns: Vec<String>,
-    /// How to show them
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Times are shown in UTC, not in local time
-    #[arg(long, alias = "clock-gmt")]
-    gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let (_, table) = table(&database, args.kind.as_deref())?;
@@ -71,7 +69,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         table: &table,
         columns: columns(args, &database, &table)?,
         is_asked: !args.columns.is_empty(),
-        zone: options::zone(args.gmt),
+        zone: args.zone.zone(),
     };
     let mut output = Output::open(None)?;
     match args.format {
@@ -111,7 +109,7 @@ fn sort(by: &str, database: &Database, table: &Table, chosen: &mut [usize]) -> R
     Ok(())
 }
 
-/// What is shown besides what an execution is.
+/// Columns in addition to those that identify an execution.
 fn columns<'t>(
     args: &ListArgs,
     database: &'t Database,
@@ -122,7 +120,7 @@ fn columns<'t>(
         let mut asked = asked
             .map(|name| column("--columns", name, database, table))
             .collect::<Result<Vec<_>, _>>()?;
-        // Those are there in any case.
+        // These are always shown.
         asked.retain(|of| !matches!(of.name.as_str(), "id" | "begin_ns"));
         return Ok(asked);
     }
@@ -133,7 +131,7 @@ fn columns<'t>(
     let texts = || table.texts.iter().map(|of| &of.column);
     let figures = table.figures.iter().map(|of| &of.column);
     let figures = figures.filter(|of| is_shown(of));
-    // What is a text of some executions is shown among the texts.
+    // A value that is a text in some executions is shown as a text.
     let figures = figures.filter(|of| !texts().any(|text| text.name == of.name));
     let all = figures.chain(texts());
     let all = all.filter_map(|of| {
@@ -145,25 +143,25 @@ fn columns<'t>(
     Ok(all.collect())
 }
 
-/// What executions have in JSON and CSV, whatever is asked for.
+/// Fields of all executions in JSON and CSV.
 const FIXED: [&str; 6] = ["id", "begin_ns", "label", "host", "thread", "tid"];
 
 struct Shown<'d> {
     database: &'d Database,
     table: &'d Table,
     columns: Vec<Named<'d>>,
-    /// The user said which columns.
+    /// Whether the user chose the columns.
     is_asked: bool,
     zone: TimeZone,
 }
 
 impl Shown<'_> {
-    /// Whether that is a column which is asked for.
+    /// Whether the user chose this column.
     fn asks(&self, name: &str) -> bool {
         self.is_asked && self.columns.iter().any(|of| of.name == name)
     }
 
-    /// The columns besides those that are there in any case, for programs.
+    /// The columns that are not in [`FIXED`].
     fn others(&self) -> impl Iterator<Item = &Named<'_>> {
         self.columns
             .iter()
@@ -273,12 +271,12 @@ impl Shown<'_> {
     }
 }
 
-/// The name of a figure without its unit, which its values have.
+/// The name of a metric without its unit, which is shown with its values.
 pub(in crate::commands) fn title(name: &str) -> String {
     name.strip_suffix("_ns").unwrap_or(name).replace('_', " ")
 }
 
-/// What an execution has there as it is read by programs; nothing, if it is not known.
+/// A value in CSV; empty if it is unknown.
 fn plain(of: &Named<'_>, row: usize) -> String {
     match value(of, row) {
         Value::Null => String::new(),
@@ -287,18 +285,18 @@ fn plain(of: &Named<'_>, row: usize) -> String {
     }
 }
 
-/// The same as it is read by people.
+/// A value in a table.
 fn cell(of: &Named<'_>, row: usize) -> String {
     match (of.values.text(row), of.values.number(row)) {
         (Some(text), _) => text.to_owned(),
-        // The id of a thread is a name.
+        // A thread id is an identifier and gets no separators.
         (None, Some(tid)) if of.name == "tid" => tid.to_string(),
         (None, Some(number)) => amount(number, of.values.unit()),
         (None, None) => String::new(),
     }
 }
 
-/// The same as a value of JSON.
+/// A value in JSON.
 fn value(of: &Named<'_>, row: usize) -> Value {
     match (of.values.text(row), of.values.number(row)) {
         (Some(text), _) => json!(text),
@@ -322,7 +320,8 @@ pub(in crate::commands) fn amount(value: f64, unit: &str) -> String {
     }
 }
 
-/// A whole number as one; what is infinite has no form in JSON but a text.
+/// A number in JSON: whole numbers as integers, and infinity as a string, which JSON lacks as a
+/// number.
 pub(super) fn number(value: f64) -> Value {
     match value {
         value if value.is_nan() => Value::Null,

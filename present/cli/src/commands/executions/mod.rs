@@ -1,4 +1,4 @@
-//! `tracebraid executions`: a database of executions of tasks.
+//! `tracebraid executions`: databases of executions.
 
 mod build;
 mod export;
@@ -6,7 +6,6 @@ mod info;
 mod list;
 mod renames;
 mod show;
-mod sql;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,15 +18,14 @@ use crate::failure::Failure;
 
 pub(super) use list::{amount, title};
 
-/// Keeps executions of tasks (requests, frames, jobs) with where the time of each went, and tells
-/// of them.
+/// Build and query databases of executions (requests, jobs)
 ///
-/// An execution goes from an event that one condition chooses to one that another chooses, as
-/// periods do; or it is a system call, a function, a span, the life of a process. `build` follows
-/// its critical path across threads, and writes one SQLite file: for each execution the time in
-/// each calling context (functions, system calls, reasons to wait, threads that it waited for),
-/// figures, and captured values. `compare` tells what makes slow executions slow; `view` shows that
-/// in a web page. See docs/executions.md.
+/// An execution begins and ends at event records that conditions choose, as periods do; or it is a
+/// system call, a function, a span, or the life of a process. `build` follows its critical path
+/// across threads, and writes one SQLite file: for each execution the time in each calling context
+/// (functions, system calls, wait reasons, threads that it waited for), metrics, and captured
+/// values. `tracebraid compare` explains what makes slow executions slow; `tracebraid view` shows
+/// that in the browser.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions build TRACE -o requests.db --period 'request : srv:begin :
@@ -36,7 +34,7 @@ pub(super) use list::{amount, title};
   tracebraid executions list requests.db --where 'duration > 50ms' --top 10
   tracebraid executions show requests.db 17
   tracebraid executions export requests.db --format folded | flamegraph.pl --countname ns > all.svg
-  tracebraid executions sql requests.db 'SELECT avg(duration_ns) / 1e6 AS ms FROM executions'
+  tracebraid sql requests.db 'SELECT avg(duration_ns) / 1e6 AS ms FROM executions'
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid view requests.db")]
 pub(crate) struct ExecutionsArgs {
@@ -51,10 +49,11 @@ enum ExecutionsCommand {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Export(export::ExportArgs),
-    Sql(sql::SqlArgs),
+    /// Now `tracebraid sql`
+    #[command(hide = true)]
+    Sql(super::SqlArgs),
 }
 
-/// Runs it.
 pub(super) fn run(args: &ExecutionsArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         ExecutionsCommand::Build(args) => build::run(args),
@@ -62,14 +61,14 @@ pub(super) fn run(args: &ExecutionsArgs) -> Result<ExitCode, Failure> {
         ExecutionsCommand::List(args) => list::run(args),
         ExecutionsCommand::Show(args) => show::run(args),
         ExecutionsCommand::Export(args) => export::run(args),
-        ExecutionsCommand::Sql(args) => sql::run(args),
+        ExecutionsCommand::Sql(args) => super::sql::run(args),
     }
 }
 
-/// Formats of answers.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people
+    /// Tables
     #[default]
     Table,
     /// JSON; times in nanoseconds
@@ -86,7 +85,7 @@ pub(super) fn open(path: &Path) -> Result<Database, Failure> {
     Database::open(path).map_err(|error| unreadable(&error))
 }
 
-/// A database that cannot be read.
+/// Failure for a database that cannot be read.
 pub(super) fn unreadable(error: &DatabaseError) -> Failure {
     Failure::nothing_readable(error.to_string())
 }
@@ -94,7 +93,7 @@ pub(super) fn unreadable(error: &DatabaseError) -> Failure {
 /// The executions of a kind.
 ///
 /// # Errors
-/// When they cannot be read, or there is no such kind.
+/// When the executions cannot be read, or the kind does not exist or has none.
 pub(super) fn table<'d>(
     database: &'d Database,
     kind: Option<&str>,
@@ -107,7 +106,7 @@ pub(super) fn table<'d>(
     }
 }
 
-/// The kind of that name, or the only one; it has executions.
+/// The kind with this name, or the only kind. It has at least one execution.
 ///
 /// # Errors
 /// When the kind does not exist or has no executions.
@@ -132,10 +131,10 @@ fn nothing_of(database: &Database, kind: &ExecutionKind) -> Failure {
     ))
 }
 
-/// Places of the executions that a condition chooses; without one, all.
+/// Indices of the executions that satisfy a condition; all without one.
 ///
 /// # Errors
-/// When it is no condition on what executions have.
+/// When the condition is wrong.
 pub(super) fn rows(
     option: &str,
     condition: Option<&str>,

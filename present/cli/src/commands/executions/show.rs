@@ -1,4 +1,4 @@
-//! `tracebraid executions show`: one execution, from its beginning to its end.
+//! `tracebraid executions show`: one execution with its critical path.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,15 +10,14 @@ use tracebraid_executions::database::{Database, PathStep, Recorded};
 use super::{Format, open, unreadable};
 use crate::csv;
 use crate::failure::Failure;
-use crate::options;
+use crate::options::ZoneArgs;
 use crate::output::Output;
 use crate::table::{self, Column};
 use crate::terminal_text;
 use crate::time;
 use crate::units::{duration, grouped};
 
-/// Shows one execution: where it is in the trace, and what came one behind the other on its
-/// critical path.
+/// Show one execution: its position in the trace and its critical path
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions show requests.db 17
@@ -27,21 +26,19 @@ pub(super) struct ShowArgs {
     /// The database
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// The execution's id, as `executions list` tells it
+    /// Id of the execution, as `executions list` prints it
     #[arg(value_name = "ID")]
     id: u32,
-    /// Steps at most, the longest ones; 0 for all
+    /// Show only the N longest steps, in the order of time; 0 for all
     #[arg(long, value_name = "N", default_value_t = 30)]
     top: usize,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Times are shown in UTC, not in local time
-    #[arg(long, alias = "clock-gmt")]
-    gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let found = database
@@ -63,7 +60,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Steps with the time from the beginning of the execution at which each begins.
+/// Steps with their offsets from the beginning of the execution, in nanoseconds.
 fn placed(found: &Recorded) -> Vec<(u64, PathStep)> {
     let mut at = 0u64;
     let place = |step: &PathStep| {
@@ -85,7 +82,7 @@ fn thread(database: &Database, step: &PathStep) -> String {
 }
 
 fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
-    let zone = options::zone(args.gmt);
+    let zone = args.zone.zone();
     let mut text = terminal_text::paragraph(&format!(
         "execution {}: {} long, from {} to {}",
         args.id,
@@ -93,7 +90,7 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         time::date(found.begin, &zone),
         time::date(found.end(), &zone),
     ));
-    // To be typed as it stands there: it is not broken.
+    // The command must stay on one line, so that it can be copied.
     match found.command(database) {
         Some(command) => text.push_str(&format!("show it in the trace: {}\n\n", terminal_text::safe(&command))),
         None => text.push_str(&terminal_text::paragraph(
@@ -129,7 +126,7 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
     text
 }
 
-/// Where there are fewer columns, contexts stand below the numbers: beside them there is no room
+/// In terminals with fewer columns, contexts are printed below the numbers: beside them is no room
 /// for frames.
 const NARROW: usize = 80;
 
@@ -143,7 +140,7 @@ fn frames(database: &Database, step: &PathStep) -> Vec<String> {
     }
 }
 
-/// Steps, each on a line.
+/// Steps, one per line.
 fn beside(database: &Database, steps: &[(u64, PathStep)]) -> String {
     let columns = [
         Column::number("from"),
@@ -183,7 +180,7 @@ fn below(database: &Database, steps: &[(u64, PathStep)]) -> String {
     for (place, line) in numbers.lines().enumerate() {
         text.push_str(line);
         text.push('\n');
-        // Behind the line of titles and the one below it.
+        // After the headings and the line below them.
         if let Some((_, step)) = (place > 1).then(|| steps.next()).flatten() {
             text.push_str(&terminal_text::way(&frames(database, step), width));
         }

@@ -1,4 +1,4 @@
-//! `tracebraid history info`: what a history is of, and whether it is whole.
+//! `tracebraid history info`: range, size and integrity of a history.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,11 +9,11 @@ use tracebraid_history::History;
 
 use super::unreadable;
 use crate::failure::Failure;
-use crate::options;
+use crate::options::ZoneArgs;
 use crate::output::Output;
 use crate::units::{bytes, duration, grouped};
 
-/// Shows what a history is of; with --verify also reads all of it.
+/// Show what a history covers; with --verify, check all of it
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history info TRACE.history
@@ -22,27 +22,25 @@ pub(crate) struct InfoArgs {
     /// The history
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Read all of it, and look at all check sums
+    /// Read the whole file and verify all checksums
     #[arg(long)]
     verify: bool,
-    /// Times are shown in UTC, not in local time
-    #[arg(long, alias = "clock-gmt")]
-    gmt: bool,
+    #[command(flatten)]
+    zone: ZoneArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
-/// Formats.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Text
     Table,
     /// JSON
     Json,
 }
 
-/// Runs it.
 pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     let history = History::open(&args.file).map_err(|error| unreadable(&error))?;
     if args.verify {
@@ -76,7 +74,7 @@ fn value(history: &History) -> serde_json::Value {
 
 fn text(args: &InfoArgs, history: &History) -> String {
     let meta = history.meta();
-    let zone = options::zone(args.gmt);
+    let zone = args.zone.zone();
     let (fine, coarse) = history.blocks();
     let mut text = String::new();
     let mut line = |title: &str, value: String| text.push_str(&format!("{title:<12}{value}\n"));

@@ -1,4 +1,4 @@
-//! `tracebraid history`: what every attribute of a machine is at any time.
+//! `tracebraid history`: the state of CPUs, threads and disks at any time.
 
 mod append;
 mod build;
@@ -16,18 +16,18 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-/// Keeps and tells what each CPU, thread and disk was doing at any time.
+/// Build and query the state of CPUs, threads and disks over time
 ///
-/// `build` reads a kernel trace once and writes a history, some per cent of the trace's size;
-/// `query` answers from it at once, however long the trace; `append` brings it up to date with a
-/// trace that is still being recorded. Analyses of your own (`build --analysis`) say what else is
-/// kept: see docs/history.md and docs/user-analyses.md.
+/// `build` reads a kernel trace once and writes a history, a few percent of the size of the trace;
+/// `query` answers from it at once, however long the trace is; `append` updates it with a trace
+/// that is still being recorded. User-defined analyses (`build --analysis`) add further attributes:
+/// see docs/reference/user-analyses.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history
   tracebraid history append TRACE.history
   tracebraid history query TRACE.history --at +1.5s
-  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +1.1s
+  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +100ms
   tracebraid history query TRACE.history cpu/0/state --first '== irq'
   tracebraid history report TRACE.history 'cpu/*/state'
   tracebraid history build TRACE --analysis requests.toml -o TRACE.history")]
@@ -45,7 +45,6 @@ enum HistoryCommand {
     Info(info::InfoArgs),
 }
 
-/// Runs it.
 pub(super) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         HistoryCommand::Build(args) => build::run(args),
@@ -56,7 +55,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A history that cannot be read.
+/// Failure for a history that cannot be read.
 fn unreadable(error: &tracebraid_history::HistoryError) -> Failure {
     Failure::nothing_readable(error.to_string())
 }

@@ -1,17 +1,17 @@
-//! The range that questions to a history are about.
+//! Time ranges of queries to a history.
 
 use clap::Args;
 use tracebraid_history::History;
 
 use crate::failure::Failure;
-use crate::options;
+use crate::options::{self, TimeRange, ZoneArgs};
 use crate::time::TimeSpec;
 use crate::units::duration;
 
-/// A range of time.
+/// Options for the time range.
 #[derive(Args, Debug)]
 pub(super) struct RangeArgs {
-    /// Beginning of the range; that of the trace if not given
+    /// Start of the time range; default: the beginning of the trace
     #[arg(
         long,
         short = 'b',
@@ -20,7 +20,8 @@ pub(super) struct RangeArgs {
         allow_hyphen_values = true
     )]
     from: Option<TimeSpec>,
-    /// End of the range; that of the trace if not given
+    /// End of the time range; default: the end of the trace; +500ms counts from --from where that
+    /// is given
     #[arg(
         long,
         short = 'e',
@@ -29,19 +30,22 @@ pub(super) struct RangeArgs {
         allow_hyphen_values = true
     )]
     to: Option<TimeSpec>,
-    /// Times are given and shown in UTC, not in local time
-    #[arg(long, alias = "clock-gmt")]
-    pub(super) gmt: bool,
+    #[command(flatten)]
+    pub(super) zone: ZoneArgs,
 }
 
 impl RangeArgs {
-    /// The time that something means.
+    /// Resolves a time, in nanoseconds since the origin.
+    ///
+    /// # Errors
+    /// When it cannot be resolved, or is after the end of the trace.
     pub(super) fn time(&self, history: &History, spec: TimeSpec) -> Result<i64, Failure> {
         let time = self.resolve(history, spec)?;
         let (begin, end) = (history.meta().begin, history.meta().end);
         match time > end {
             true => Err(Failure::usage(format!(
-                "nothing is known of what comes behind the trace's end, which is {} after its beginning",
+                "the time is after the end of the trace, which {}, {}",
+                options::lasts(begin, end, &self.zone.zone()),
                 duration(begin.abs_diff(end))
             ))),
             false => Ok(time),
@@ -51,25 +55,27 @@ impl RangeArgs {
     fn resolve(&self, history: &History, spec: TimeSpec) -> Result<i64, Failure> {
         let time = spec.resolve(
             Some((history.meta().begin, history.meta().end)),
-            &options::zone(self.gmt),
+            &self.zone.zone(),
         );
         time.map_err(Failure::usage)
     }
 
-    /// From its beginning until before its end, in nanoseconds from the origin.
+    /// The range in nanoseconds since the origin, without its end.
+    ///
+    /// # Errors
+    /// When it is empty, or begins after the end of the trace.
     pub(super) fn of(&self, history: &History) -> Result<(i64, i64), Failure> {
         let (begin, end) = (history.meta().begin, history.meta().end);
         let from = self
             .from
             .map_or(Ok(begin), |spec| self.time(history, spec))?;
-        let to = self
-            .to
-            .map_or(Ok(end), |spec| self.resolve(history, spec))?;
-        // The end belongs to the range; what is behind that of the trace is not asked for.
-        let to = to.min(end).saturating_add(1);
-        match from < to {
-            true => Ok((from, to)),
-            false => Err(Failure::usage("the time range ends before it begins")),
-        }
+        let zone = self.zone.zone();
+        let to = self.to.map_or(Ok(end), |spec| {
+            let to = spec.resolve_end(self.from.map(|_| from), Some((begin, end)), &zone);
+            to.map_err(Failure::usage)
+        })?;
+        TimeRange { from, to }.check(Some((begin, end)), &zone)?;
+        // `--to` is part of the range, but the range does not go beyond the end of the trace.
+        Ok((from, to.min(end).saturating_add(1)))
     }
 }
