@@ -130,6 +130,7 @@ test('served: the token leaves the address, kinds are switched, the page is expo
   await page.locator('.list.side-b [data-execution]').first().click();
   await expect(page.locator('dialog.timeline .legend')).toContainText('block-device');
   await page.keyboard.press('Escape');
+  await expect(page.locator('dialog.timeline')).toBeHidden();
   await page.selectOption('header.top select', { index: 1 });
   await expect(page.locator('[data-size=A]')).toHaveText('50');
   await page.goBack();
@@ -169,7 +170,7 @@ test('served: a dialog that closes late changes the address of its own kind only
     kinds.dispatchEvent(new Event('change', { bubbles: true }));
   });
   await expect(page.locator('[data-size=A]')).toHaveText('50');
-  expect(new URL(page.url()).hash).toContain('k=1');
+  await expect.poll(() => hash(page)).toContain('k=1');
   await page.goBack();
   await expect(page.locator('[data-size=B]')).toHaveText('30');
 });

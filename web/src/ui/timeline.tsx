@@ -1,6 +1,6 @@
 /** A dialog with an execution: its trace and time, its critical path as a timeline, its metrics. */
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Path } from '../data/source';
 import { clean, quantity } from '../format';
 import type { Model } from '../model';
@@ -15,20 +15,29 @@ export function Timeline() {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = model.shown.execution;
   const row = useMemo(() => (id === null ? -1 : model.pack.id.indexOf(id)), [id, model]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = dialog.current;
     if (element === null) return;
     if (id !== null && !element.open) element.showModal();
     if (id === null && element.open) element.close();
   }, [id]);
+  const close = () => {
+    if (model.shown.execution !== null) model.look({ execution: null });
+  };
   return (
     <dialog
       ref={dialog}
       class="timeline"
       aria-label={`Execution ${id ?? ''}`}
-      onClose={() => {
-        if (model.shown.execution !== null) model.look({ execution: null });
+      // The event of closing comes later: what follows Escape would still find the execution in the
+      // address.
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape') return;
+        event.preventDefault();
+        event.stopPropagation();
+        close();
       }}
+      onClose={close}
     >
       {id === null ? null : <Content key={id} model={model} id={id} row={row} />}
     </dialog>
@@ -68,7 +77,7 @@ function Content({ model, id, row }: { model: Model; id: number; row: number }) 
           type="button"
           class="close"
           aria-label="Close"
-          onClick={(event) => event.currentTarget.closest('dialog')?.close()}
+          onClick={() => model.look({ execution: null })}
         >
           ×
         </button>
