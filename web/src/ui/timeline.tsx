@@ -29,7 +29,7 @@ export function Timeline() {
       ref={dialog}
       class="timeline"
       aria-label={`Execution ${id ?? ''}`}
-      // The event of closing comes later: what follows Escape would still find the execution in the
+      // The close event is a later task: the next action would still find the execution in the
       // address.
       onKeyDown={(event) => {
         if (event.key !== 'Escape') return;
