@@ -76,7 +76,7 @@ fn all_kinds_of_archives_give_what_their_traces_give() {
         let output = output.expect("the binary runs");
         assert_eq!(succeeds(&output), expected, "{}", archive.display());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("12 files unpacked"), "{said}");
+        assert!(said.contains(" files unpacked, 6."), "{said}");
         let left = fs::read_dir(temporary.path()).expect("a directory").count();
         assert_eq!(left, 0, "{}", archive.display());
     }
@@ -110,7 +110,10 @@ fn archives_without_a_trace_and_damaged_ones_are_errors() {
     )
     .expect("written");
     let (code, said) = failure(&["count", &path("text.zst")]);
-    assert!(code == 3 && said.contains("contains one file"), "{said}");
+    assert!(
+        code == 3 && said.contains("contains a single file"),
+        "{said}"
+    );
     let mut empty = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(5);

@@ -40,7 +40,7 @@ fn wrong_usage_is_2() {
         assert!(message.contains("no value satisfies both"), "{message}");
     }
     for options in [
-        ["--from", "+2s", "--to", "2026-01-01"],
+        ["--from", "+2s", "--to", "0"],
         ["--filter", "(", "--limit", "1"],
         ["--timerange", "1", "--limit", "1"],
     ] {
@@ -260,12 +260,12 @@ fn what_is_neither_file_nor_directory_is_refused_at_once() {
         &["history", "query", "--at", "+1s"],
     ];
     let pipes = [
-        (at("fifo"), "this is a pipe"),
-        ("/dev/stdin".to_owned(), "this is a pipe"),
+        (at("fifo"), "is a pipe"),
+        ("/dev/stdin".to_owned(), "is a pipe"),
     ];
     let others = [
-        (at("socket"), "this is a socket"),
-        ("/dev/null".to_owned(), "this is a character device"),
+        (at("socket"), "is a socket"),
+        ("/dev/null".to_owned(), "is a character device"),
     ];
     for (path, what) in pipes.iter().chain(&others) {
         for command in commands {
@@ -456,7 +456,7 @@ fn few_files_may_be_open() {
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         // The two recordings are of different boots.
-        let is_other = |line: &&str| !line.contains("the traces are of several hosts");
+        let is_other = |line: &&str| !line.contains("several hosts");
         assert!(
             output.status.success() && said.lines().filter(is_other).count() == 0,
             "{command:?}: {said}"

@@ -168,7 +168,7 @@ fn failures_name_what_to_do() {
             "> idle",
         ],
         2,
-        "for numbers",
+        "compare numbers",
     );
     is(
         &["history", "query", &path("nothing"), "--at", "+1s"],
@@ -423,7 +423,7 @@ fn questions_that_make_no_sense_are_refused() {
         (
             "cpu/0/thread",
             "foo",
-            "a condition is ==, !=, <, <=, > or >= and a value",
+            "a condition is an operator (==, !=, <, <=, > or >=) and a value",
         ),
         ("cpu/0/thread", "4", "a condition is"),
         ("cpu/0/thread", "=> 4", "a condition is"),

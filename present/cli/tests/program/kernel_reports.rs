@@ -235,7 +235,7 @@ fn traces_that_tell_nothing_of_it() {
     let path = user_space.to_str().expect("UTF-8");
     for (command, words) in [
         ("cpu", "enable sched_switch"),
-        ("io", "enable them"),
+        ("io", "enable system calls"),
         ("syscalls", "no system calls were recorded: enable them"),
         ("irq", "enable irq_handler_entry"),
         ("waits", "no system calls were recorded: enable them"),

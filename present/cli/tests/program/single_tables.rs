@@ -51,7 +51,7 @@ fn tables_that_csv_leaves_out_have_their_numbers_when_they_are_chosen() {
         let arguments = [command, "--table", table, "--format", "csv", &trace];
         let lines = text(&arguments);
         let head = lines.lines().next().unwrap_or_default();
-        assert!(lines.starts_with(expected), "{command} {table}: {lines}");
+        assert!(head.contains(expected), "{command} {table}: {lines}");
         let json = text(&[command, "--table", table, "--format", "json", &trace]);
         let rows: Value = serde_json::from_str(&json).expect("JSON");
         let rows = rows.as_array().expect("rows");

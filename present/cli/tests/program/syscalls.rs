@@ -152,7 +152,7 @@ fn what_is_chosen() {
     }
     let (code, message) = failure(&["syscalls", "--min", "soon", &trace()]);
     assert_eq!(code, 2);
-    assert!(message.contains("not a duration"), "{message}");
+    assert!(message.contains("expected a duration"), "{message}");
 }
 
 #[test]

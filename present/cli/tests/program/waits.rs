@@ -158,7 +158,7 @@ fn what_is_chosen() {
     assert_eq!(rows(&top, "longest")[0]["duration_ns"].as_u64(), longest);
     let (code, message) = failure(&["waits", "--min", "soon", &trace()]);
     assert_eq!(code, 2);
-    assert!(message.contains("not a duration"), "{message}");
+    assert!(message.contains("expected a duration"), "{message}");
 }
 
 #[test]

@@ -63,10 +63,10 @@ fn warned(arguments: &[&str]) -> String {
     unnamed(&text, arguments)
 }
 
-/// Output without the path of the trace, the last argument: the summary's commands name it.
+/// Output without the path of the trace, which the summary's commands contain.
 fn unnamed(text: &str, arguments: &[&str]) -> String {
-    let trace = arguments.last().expect("a trace");
-    text.replace(trace, "TRACE")
+    let trace = arguments.iter().find(|one| Path::new(one).is_dir());
+    text.replace(trace.expect("a trace"), "TRACE")
 }
 
 fn with<'a>(command: &[&'a str], more: &[&'a str], trace: &'a str) -> Vec<&'a str> {
