@@ -18,7 +18,8 @@ mod value;
 
 pub use column::{Column, Forms, Unit};
 pub use columns::{
-    distribution_columns, distribution_values, frequencies, lengths, nothing_to_list,
+    DISTRIBUTION, distribution_columns, distribution_values, frequencies, histogram, lengths,
+    nothing_to_list,
 };
 pub use report::{Report, Total};
 pub use section::{Row, Section};

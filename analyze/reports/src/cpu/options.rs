@@ -1,6 +1,12 @@
 //! What can be asked of the report.
 
-use tracebraid_follow::Views;
+use tracebraid_follow::{By, Groupings, Views};
+
+/// Groupings of stretches.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Cpu, By::Process, By::Thread],
+    usual: &[By::All, By::Thread],
+};
 
 /// What is asked for of the use of CPUs.
 #[derive(Clone, Debug, Default)]

@@ -22,7 +22,7 @@ mod unmerged;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-pub use options::FilesOptions;
+pub use options::{FilesOptions, GROUPINGS};
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Ahead, Dictionaries, SliceActs, SlicePart, Texts, ThreadAct};
 use tracebraid_files::{

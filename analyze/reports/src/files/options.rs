@@ -1,7 +1,13 @@
 //! Options of the report.
 
-use tracebraid_follow::{CallNames, Limits, Views};
+use tracebraid_follow::{By, CallNames, Groupings, Limits, Views};
 use tracebraid_language::glob::Glob;
+
+/// Groupings of durations of calls.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Operation, By::Process, By::Thread],
+    usual: &[By::Operation],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]

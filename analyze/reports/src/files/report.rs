@@ -9,10 +9,11 @@ use tracebraid_language::glob::Glob;
 use crate::files::rows::{self, Names};
 use crate::files::stats::{ClassStats, Told, Use};
 use crate::files::tally::Tally;
-use crate::files::{FilesPartial, FilesRules, Played};
+use crate::files::{FilesPartial, FilesRules, GROUPINGS, Played};
+use crate::groups::{self, OfThreads};
 use tracebraid_files::{Class, File, FileId, Files, Seen, is_unfinished};
-use tracebraid_follow::{Input, People, Process, Table, Thread, ThreadKey};
-use tracebraid_statistics::{Bins, Ranges};
+use tracebraid_follow::{By, Head, Input, People, Process, Table, Thread, ThreadKey};
+use tracebraid_statistics::{Bins, Powers, Ranges};
 use tracebraid_tables::{Report, Section, Total};
 
 /// A thread's calls of each class.
@@ -73,9 +74,20 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
         (told.end(), thread, call)
     });
     sections.push(rows::log(&names, &threads, &log));
+    let head = input.head();
+    let groups = |by| match by {
+        By::Operation => by_class.iter().map(of_class).collect(),
+        by => of_threads((&head, &people), &tally, &threads).groups(by),
+    };
+    sections.extend(groups::section(
+        &rules.options.views,
+        GROUPINGS,
+        rows::CLASS,
+        groups,
+    ));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
-        head: input.head(),
+        head,
         totals: totals(&by_class, unfinished, nobodys),
         sections,
         ranges: ranges(&by_class),
@@ -185,6 +197,28 @@ fn ranges(by_class: &BTreeMap<Class, ClassStats>) -> Ranges {
         Some((class.name().to_owned(), (summary.min()?, summary.max()?)))
     };
     by_class.iter().filter_map(range).collect()
+}
+
+fn of_class((class, stats): (&Class, &ClassStats)) -> (String, Powers) {
+    (class.name().to_owned(), stats.durations.powers())
+}
+
+fn of_threads<'a>(
+    (head, people): (&'a Head, &'a People),
+    tally: &Tally,
+    threads: &[Option<Thread>],
+) -> OfThreads<'a> {
+    let of_thread = |((_, classes), thread): ((ThreadKey, &Classes), &Option<Thread>)| {
+        let mut sum = Powers::default();
+        (classes.iter()).for_each(|(_, stats)| sum.merge(&stats.durations.powers()));
+        Some((thread.clone()?, sum))
+    };
+    let threads = tally.threads.entries().zip(threads).filter_map(of_thread);
+    OfThreads {
+        head,
+        people,
+        threads: threads.collect(),
+    }
 }
 
 /// The second pass's report: how often durations of each size occurred.

@@ -10,7 +10,7 @@ mod options;
 mod report;
 mod sums;
 
-pub use options::MemoryOptions;
+pub use options::{GROUPINGS, MemoryOptions};
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::memory::PageStep;
 use tracebraid_kernel_model::{Body, KernelEvent};

@@ -1,7 +1,13 @@
 //! What can be asked of the report.
 
-use tracebraid_follow::Views;
+use tracebraid_follow::{By, Groupings, Views};
 use tracebraid_language::glob::Glob;
+
+/// Groupings of times from the queue to the driver.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Interface],
+    usual: &[By::Interface],
+};
 
 /// What is asked for of the network.
 #[derive(Clone, Debug, Default)]

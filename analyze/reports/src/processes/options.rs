@@ -1,6 +1,12 @@
 //! What can be asked of the report.
 
-use tracebraid_follow::Views;
+use tracebraid_follow::{By, Groupings, Views};
+
+/// Groupings of life times.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All],
+    usual: &[By::All],
+};
 
 /// What is asked for of processes.
 #[derive(Clone, Debug, Default)]

@@ -29,7 +29,7 @@ mod wait_sums;
 
 use std::sync::Arc;
 
-pub use options::WaitOptions;
+pub use options::{GROUPINGS, WaitOptions};
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 

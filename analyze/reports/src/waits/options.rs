@@ -1,6 +1,12 @@
 //! What can be asked of the report.
 
-use tracebraid_follow::{CallNames, Views};
+use tracebraid_follow::{By, CallNames, Groupings, Views};
+
+/// Groupings of the times of calls by reason.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Reason, By::Call, By::Process, By::Thread],
+    usual: &[By::Reason],
+};
 
 /// What is asked for of waits.
 #[derive(Clone, Debug, Default)]

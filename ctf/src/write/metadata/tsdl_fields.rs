@@ -306,7 +306,8 @@ impl<'c> Writer<'_, 'c> {
             64 => (11, 53),
             128 => (15, 113),
             _ => {
-                return self.refuse("a floating point number that is not of 16, 32, 64 or 128 bits");
+                return self
+                    .refuse("a floating point number that is not of 16, 32, 64 or 128 bits");
             }
         };
         if reversed {
