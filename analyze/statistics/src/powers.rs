@@ -48,7 +48,8 @@ impl Powers {
         self.add_many(value, 1);
     }
 
-    fn add_many(&mut self, value: u64, count: u64) {
+    /// Adds the same value several times.
+    pub fn add_many(&mut self, value: u64, count: u64) {
         self.counts[(u64::BITS - value.leading_zeros()) as usize] += count;
     }
 

@@ -8,6 +8,7 @@ mod lists;
 mod moves;
 mod options;
 mod report;
+mod sizes;
 mod sums;
 
 pub use options::{GROUPINGS, MemoryOptions};

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::files::{FilesAnalysis, FilesOptions};
+use tracebraid_reports::files::{FilesAnalysis, FilesOptions, GROUPINGS};
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, SizeArgs, ViewArgs};
 use crate::failure::Failure;
@@ -20,7 +21,9 @@ use crate::options;
 /// sched_process_fork, sched_process_exec and sched_process_exit. Each call is charged to the CPU
 /// and the time at which it ends.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
+    after_help = "Examples:
   tracebraid files ~/lttng-traces/my-session
   tracebraid files --path '/var/lib/*' --procname postgres TRACE
   tracebraid files --min 10ms --view top,log TRACE
@@ -33,6 +36,8 @@ pub(crate) struct FilesArgs {
     #[command(flatten)]
     views: ViewArgs,
     #[command(flatten)]
+    histograms: HistogramArgs,
+    #[command(flatten)]
     sizes: SizeArgs,
     #[command(flatten)]
     calls: CallArgs,
@@ -44,10 +49,13 @@ pub(crate) struct FilesArgs {
 /// Runs it.
 pub(super) fn run(args: &FilesArgs) -> Result<ExitCode, Failure> {
     args.sizes.check()?;
-    views::run::<FilesAnalysis>(&args.report, &args.views, |views| FilesOptions {
-        views,
-        sizes: args.sizes.limits(),
-        paths: options::globs(&args.path),
-        calls: args.calls.names(),
+    let histograms = args.histograms.histograms()?;
+    views::run::<FilesAnalysis>(&args.report, &args.views, histograms, |views| {
+        FilesOptions {
+            views,
+            sizes: args.sizes.limits(),
+            paths: options::globs(&args.path),
+            calls: args.calls.names(),
+        }
     })
 }

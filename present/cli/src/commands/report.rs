@@ -15,6 +15,7 @@ use tracebraid_follow::{
 use tracebraid_profile::{Met, Quality};
 use tracebraid_tables::Report;
 
+use crate::commands::histograms::Histograms;
 use crate::commands::stacks::Wanted;
 use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
@@ -235,13 +236,15 @@ impl ReportArgs {
     }
 
     /// What is shown of it.
-    pub(super) fn views(&self, views: &ViewArgs) -> Views {
-        Views {
+    pub(super) fn views(&self, views: &ViewArgs, histograms: Histograms) -> Views {
+        let mut views = Views {
             views: views.views(),
             rows: self.show.longest(),
             limits: views.limits(),
-            ranges: None,
-        }
+            ..Views::default()
+        };
+        histograms.set(&mut views);
+        views
     }
 
     /// What was chosen.

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_follow::{Head, Thread};
 use tracebraid_tables::{
-    Branch, Column, Forms, Phrase, Report, Section, Sentence, Total, Unit, Value, View,
+    Branch, Column, DISTRIBUTION, Forms, Phrase, Report, Section, Sentence, Total, Unit, Value,
 };
 
 use crate::commands::cells;
@@ -56,9 +56,8 @@ impl Show for Report {
             .filter(|section| !section.rows.is_empty());
         let sections = sections.filter(|section| section.forms.contain(Forms::TEXT));
         sections
-            .map(|section| match section.view {
-                // Those of several groups side by side have no bars.
-                View::Freq if section.columns.len() == 4 => histogram(&self.head, section),
+            .map(|section| match section.key {
+                DISTRIBUTION => histogram(&self.head, section, rows),
                 _ => table_of(&self.head, section, rows, zone),
             })
             .collect()
@@ -324,7 +323,7 @@ fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
 /// Columns of the longest bar, where there is room for it.
 const BAR: usize = 40;
 /// Columns that the numbers beside bars take at most.
-const BESIDE: usize = 34;
+const BESIDE: usize = 46;
 
 /// Columns of the longest bar.
 fn longest_bar() -> usize {
@@ -333,21 +332,22 @@ fn longest_bar() -> usize {
 }
 
 /// Each group's bars below its name. The longest bar is that of the most; what occurred is seen.
-fn histogram(head: &Head, section: &Section) -> String {
+fn histogram(head: &Head, section: &Section, rows: usize) -> String {
     let numbers = section.columns.iter().skip(1);
     let numbers = numbers.map(|column| table::Column::number(column.title));
     let columns: Vec<table::Column<'static>> = numbers.chain([table::Column::whole("")]).collect();
     let bar = longest_bar();
     let mut text = String::new();
-    for group in section.rows.chunk_by(|a, b| a.first() == b.first()) {
-        let count = |row: &[Value]| match row.last() {
+    let kept = section.kept(rows);
+    for group in kept.chunk_by(|a, b| a.first() == b.first()) {
+        let count = |row: &[Value]| match section.cell(row, "count") {
             Some(Value::Unsigned(count)) => *count,
             _ => 0,
         };
         let most = group.iter().map(|row| count(row)).max().unwrap_or(0);
-        let row = |row: &Vec<Value>| {
+        let row = |row: &&Vec<Value>| {
             let length = (u128::from(count(row)) * bar as u128).div_ceil(u128::from(most.max(1)));
-            let mut cells: Vec<String> = (section.columns.iter().zip(row).skip(1))
+            let mut cells: Vec<String> = (section.columns.iter().zip(row.iter()).skip(1))
                 .map(|(column, value)| cell(head, column.unit, value, None))
                 .collect();
             cells.push(glyphs().bar.to_string().repeat(length as usize));
@@ -360,7 +360,7 @@ fn histogram(head: &Head, section: &Section) -> String {
         text += &format!("{}: {}\n", section.title, name.unwrap_or_default());
         text += &table::render(&columns, group.iter().map(row));
     }
-    text
+    text + &cells::more(rows, section.limited())
 }
 
 fn plain(head: &Head, section: &Section, rows: usize) -> String {

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use clap::builder::ArgPredicate;
 use clap::{Arg, Args};
-use tracebraid_follow::{CallNames, KernelAnalysis, Limits, Selection, Views};
+use tracebraid_follow::{Buckets, CallNames, KernelAnalysis, Limits, Selection, Views};
 use tracebraid_tables::{Report, View};
 
+use crate::commands::histograms::Histograms;
 use crate::commands::report::{ReportArgs, Subject};
 use crate::failure::Failure;
 use crate::numbers::{self, Numbers};
@@ -15,7 +17,8 @@ use crate::options;
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
     /// Views to show: stats (summary tables), top (the largest), log (every one), freq (histogram)
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "VIEW", default_values = ["stats", "top"])]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "VIEW", default_values = ["stats", "top"],
+        default_value_ifs = [("by", IMPLIES, "freq"), ("buckets", IMPLIES, "freq")])]
     view: Vec<ViewName>,
     /// Show only intervals of at least this duration: 10us, 2.5ms, or seconds
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -24,6 +27,9 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max: Option<u64>,
 }
+
+/// Options of histograms imply their view.
+const IMPLIES: ArgPredicate = ArgPredicate::IsPresent;
 
 /// For commands whose other views are shown only when asked for.
 pub(super) fn only_stats(view: Arg) -> Arg {
@@ -139,7 +145,7 @@ enum ViewName {
     Top,
     /// Each one, in the order of time: of what lasts, of its end.
     Log,
-    /// How often each length occurred; most reports read the trace a second time for that.
+    /// Histograms.
     Freq,
 }
 
@@ -182,8 +188,8 @@ impl ViewArgs {
         check(self.limits(), "--min", "--max")
     }
 
-    /// True if a second pass counts how often each length occurred.
-    pub(super) fn counts_lengths(&self) -> bool {
+    /// True if histograms are requested.
+    pub(super) fn has_histograms(&self) -> bool {
         self.view.contains(&ViewName::Freq)
     }
 }
@@ -195,12 +201,13 @@ impl ViewArgs {
 pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     args: &ReportArgs,
     views: &ViewArgs,
+    histograms: Histograms,
     options: impl Fn(Views) -> A::Options,
 ) -> Result<ExitCode, Failure> {
     views.check()?;
     let mut subject = args.open()?;
     let selection = args.selection(&subject);
-    let views = args.views(views);
+    let views = args.views(views, histograms);
     let report = report::<A>(args, &mut subject, selection, views, options)?;
     args.show(subject, report)
 }
@@ -221,7 +228,8 @@ pub(super) fn report<A: KernelAnalysis<Report = Report>>(
         .notes
         .iter()
         .for_each(|note| subject.warnings.note(note));
-    if views.views.contains(&View::Freq) && !report.ranges.is_empty() {
+    let is_second = views.buckets == Buckets::Linear && views.views.contains(&View::Freq);
+    if is_second && !report.ranges.is_empty() {
         views.ranges = Some(std::mem::take(&mut report.ranges));
         let second = args.fold::<A>(subject, selection, options(views))?;
         report.sections.extend(second.sections);

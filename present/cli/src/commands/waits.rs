@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::waits::{WaitAnalysis, WaitOptions};
+use tracebraid_reports::waits::{GROUPINGS, WaitAnalysis, WaitOptions};
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
@@ -22,7 +23,9 @@ use crate::failure::Failure;
 /// recorded are shown as unknown. Each call, with all its waits, is charged to the CPU and the time
 /// at which it ends.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
+    after_help = "Examples:
   tracebraid waits ~/lttng-traces/my-session
   tracebraid waits --syscall 'f*sync,p*64' --procname postgres TRACE
   tracebraid waits --view log --min 10ms TRACE
@@ -33,12 +36,15 @@ pub(crate) struct WaitsArgs {
     #[command(flatten)]
     views: ViewArgs,
     #[command(flatten)]
+    histograms: HistogramArgs,
+    #[command(flatten)]
     calls: CallArgs,
 }
 
 /// Runs it.
 pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
-    views::run::<WaitAnalysis>(&args.report, &args.views, |views| WaitOptions {
+    let histograms = args.histograms.histograms()?;
+    views::run::<WaitAnalysis>(&args.report, &args.views, histograms, |views| WaitOptions {
         views,
         calls: args.calls.names(),
     })
