@@ -25,5 +25,5 @@ pub use report::{Report, Total};
 pub use section::{Row, Section};
 pub use sentence::{Phrase, Sentence};
 pub use tracebraid_follow::View;
-pub use unmatched::{is_named, unmatched};
+pub use unmatched::{is_named, unmatched, unmatched_known};
 pub use value::{Branch, Value};

@@ -1,6 +1,6 @@
 //! The report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracebraid_descriptors::Texts;
 use tracebraid_kernel_model::Syscall;
@@ -9,12 +9,12 @@ use tracebraid_language::glob::Glob;
 use crate::files::rows::{self, Names};
 use crate::files::stats::{ClassStats, Told, Use};
 use crate::files::tally::Tally;
-use crate::files::{FilesPartial, FilesRules, GROUPINGS, Played};
+use crate::files::{FilesPartial, FilesRules, GROUPINGS, Played, type_names};
 use crate::groups::{self, OfThreads};
-use tracebraid_files::{Class, File, FileId, Files, Seen, is_unfinished};
+use tracebraid_files::{Class, File, FileChoice, FileId, Files, Seen, is_unfinished};
 use tracebraid_follow::{By, Head, Input, People, Process, Table, Thread, ThreadKey};
 use tracebraid_statistics::{Bins, Powers, Ranges};
-use tracebraid_tables::{Report, Section, Total};
+use tracebraid_tables::{Report, Section, Total, unmatched_known};
 
 /// A thread's calls of each class.
 type Classes = Vec<(Class, ClassStats)>;
@@ -51,7 +51,7 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     }
     let by_class = by_class(&tally, &threads);
     let by_process = by_process(&people, &tally, &threads);
-    let mut notes = unmatched(&machine.files, &texts, &rules.options.paths);
+    let mut notes = unmatched(&machine.files, &texts, &rules.options.files);
     // Which calls there were is not kept, but whether there were any.
     let counted = Syscall::all().take_while(|_| !by_class.is_empty());
     notes.extend(rules.options.calls.unmatched(counted));
@@ -97,13 +97,26 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
 }
 
 /// For each pattern that matches no file, the names that are like it.
-fn unmatched(files: &Files, texts: &Texts, globs: &[Glob]) -> Vec<String> {
-    if globs.is_empty() {
-        return Vec::new();
+fn unmatched(files: &Files, texts: &Texts, choice: &FileChoice) -> Vec<String> {
+    let mut notes = unmatched_types(files, &choice.types);
+    if choice.paths.is_empty() {
+        return notes;
     }
     let name = |file: &File| vec![texts.get(file.name).unwrap_or_default().to_owned()];
     let names: Vec<_> = files.all().iter().map(name).collect();
-    tracebraid_tables::unmatched("--path", globs, &names)
+    notes.extend(tracebraid_tables::unmatched(
+        "--path",
+        &choice.paths,
+        &names,
+    ));
+    notes
+}
+
+fn unmatched_types(files: &Files, globs: &[Glob]) -> Vec<String> {
+    let known = type_names();
+    let met: BTreeSet<&str> = files.all().iter().map(|file| file.kind.name()).collect();
+    let met: Vec<&str> = met.into_iter().collect();
+    unmatched_known("--type", globs, (&met, &known), "no file of the selection")
 }
 
 fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64) -> Vec<Total> {

@@ -1,6 +1,7 @@
 //! What can be asked of the report.
 
 use tracebraid_follow::{By, CallNames, Groupings, Views};
+use tracebraid_language::glob::Glob;
 
 /// Groupings of the times of calls by reason.
 pub const GROUPINGS: Groupings = Groupings {
@@ -15,6 +16,8 @@ pub struct WaitOptions {
     pub views: Views,
     /// System calls.
     pub calls: CallNames,
+    /// Patterns of names of wait reasons; none: all.
+    pub reasons: Vec<Glob>,
 }
 
 impl From<Views> for WaitOptions {

@@ -10,7 +10,7 @@ use tracebraid_threads::WaitReason;
 use crate::groups::{self, Groups, OfThreads};
 use crate::waits::sums::{CallSums, CallTotals, Sums, Wait};
 use crate::waits::wait_sums::WaitSums;
-use crate::waits::{GROUPINGS, WaitPartial, WaitRules, tables};
+use crate::waits::{GROUPINGS, WaitPartial, WaitRules, chosen_reasons, tables};
 use tracebraid_engine::parallel;
 use tracebraid_follow::{By, Head, Input, People, Table, Thread, ThreadKey};
 use tracebraid_statistics::{Bins, Distribution, Powers, Ranges, keep_first_by_key};
@@ -70,11 +70,12 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
         .sources
         .has(|event| matches!(event, KernelEvent::Switch(_)));
     let counted = sums.entries().flat_map(|(_, sums)| sums.calls.iter());
-    let notes = rules.options.calls.unmatched(counted.map(|(call, _)| call));
+    let mut notes = rules.options.calls.unmatched(counted.map(|(call, _)| call));
     let (rows, longest) = rows(&who, sums, knows);
     let by_call = by_call(&rows);
     let mut all = CallSums::default();
     by_call.values().for_each(|sums| all.merge(sums));
+    notes.extend(chosen_reasons::unmatched(&rules.options.reasons, &all));
     let threads = tables::by_thread(&rows);
     let mut sections = vec![
         tables::reasons(&all),

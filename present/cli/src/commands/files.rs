@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::files::{FilesAnalysis, FilesOptions, GROUPINGS};
+use tracebraid_reports::files::{FileChoice, FilesAnalysis, FilesOptions, GROUPINGS, type_names};
 
 use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, SizeArgs, ViewArgs};
 use crate::failure::Failure;
+use crate::named_globs::NamedGlob;
 use crate::options;
 
 /// Show bytes read and written, and call latency, by file
@@ -44,6 +45,9 @@ pub(crate) struct FilesArgs {
     /// Select files by path (a pattern with * and ?, which match / too)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     path: Vec<String>,
+    /// Select files by type (a pattern with * and ?)
+    #[arg(long = "type", value_name = "GLOB", value_delimiter = ',', value_parser = NamedGlob(type_names))]
+    types: Vec<String>,
 }
 
 /// Runs it.
@@ -54,7 +58,10 @@ pub(super) fn run(args: &FilesArgs) -> Result<ExitCode, Failure> {
         FilesOptions {
             views,
             sizes: args.sizes.limits(),
-            paths: options::globs(&args.path),
+            files: FileChoice {
+                paths: options::globs(&args.path),
+                types: options::globs(&args.types),
+            },
             calls: args.calls.names(),
         }
     })

@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::waits::{GROUPINGS, WaitAnalysis, WaitOptions};
+use tracebraid_reports::waits::{GROUPINGS, WaitAnalysis, WaitOptions, reason_names};
 
 use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
+use crate::named_globs::NamedGlob;
+use crate::options;
 
 /// Show what system calls waited for: disk, network, locks, timers, CPUs
 ///
@@ -39,6 +41,10 @@ pub(crate) struct WaitsArgs {
     histograms: HistogramArgs,
     #[command(flatten)]
     calls: CallArgs,
+    /// Select wait reasons by name (a pattern with * and ?): of each call, only the time spent for
+    /// these reasons counts
+    #[arg(long, value_name = "GLOB", value_delimiter = ',', value_parser = NamedGlob(reason_names))]
+    why: Vec<String>,
 }
 
 /// Runs it.
@@ -47,5 +53,6 @@ pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
     views::run::<WaitAnalysis>(&args.report, &args.views, histograms, |views| WaitOptions {
         views,
         calls: args.calls.names(),
+        reasons: options::globs(&args.why),
     })
 }

@@ -45,6 +45,11 @@ const PARTS: [(WaitReason, Column); 15] = [
     (WaitReason::Unknown, part("unknown_ns", "Unknown", 7)),
 ];
 
+/// Names of the reasons to which the report charges the time of calls.
+pub fn reason_names() -> Vec<&'static str> {
+    PARTS.map(|(why, _)| why.name()).to_vec()
+}
+
 const fn part(key: &'static str, title: &'static str, order: u8) -> Column {
     Column::new(key, title, Unit::Duration).left_out(order)
 }
