@@ -204,7 +204,7 @@ fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
             time("duration_max_ns", "Max", 6),
             time("duration_deviation_ns", "Std dev", 2),
             share("share_min", "Min", 4),
-            share("share_average", "Share", 0),
+            share("share_average", "Of parent", 0),
             share("share_max", "Max", 9),
             share("share_deviation", "Std dev", 1),
         ],

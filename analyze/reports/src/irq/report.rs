@@ -231,10 +231,10 @@ fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<IrqCpu>) -> Section {
         CPU,
         Column::new("interrupts", "Interrupts", Unit::Count),
         Column::new("interrupt_ns", "Time", Unit::Duration),
-        Column::new("interrupt_share", "Share", Unit::Share),
+        Column::new("interrupt_share", "Of range", Unit::Share),
         Column::new("softirqs", "Softirqs", Unit::Count),
         Column::new("softirq_ns", "Time", Unit::Duration),
-        Column::new("softirq_share", "Share", Unit::Share),
+        Column::new("softirq_share", "Of range", Unit::Share),
     ];
     Section {
         key: "cpus",

@@ -17,7 +17,7 @@ use tracebraid_tables::{Column, Section, Unit, Value, distribution_columns, dist
 
 const CALLS: Column = Column::new("calls", "Calls", Unit::Count);
 const TOTAL: Column = Column::new("total_ns", "Total", Unit::Duration);
-const SHARE: Column = Column::new("share", "Share", Unit::Share);
+const SHARE: Column = Column::new("share", "Of calls", Unit::Share);
 
 /// Reasons of which the report tells calls' times, in the order of [`WaitReason::ALL`], and their
 /// columns; what is seldom is left out first.
