@@ -31,6 +31,7 @@ use crate::failure::Failure;
   tracebraid cpu --from +1s --to +2s --cpu 0,1 TRACE
   tracebraid cpu --procname 'nginx*' --format csv TRACE
   tracebraid cpu --view top,freq --cpu 2 TRACE
+  tracebraid cpu --by process --procname 'nginx*' TRACE
   tracebraid cpu --prio -1-99 TRACE
   tracebraid cpu --view log --min 10ms TRACE
   tracebraid cpu --format json TRACE | jq '.cpus[].active_share'"

@@ -25,6 +25,7 @@ use crate::options;
     after_help = "Examples:
   tracebraid disk ~/lttng-traces/my-session
   tracebraid disk --disk 'nvme*,sda' --view freq TRACE
+  tracebraid disk --by process TRACE
   tracebraid disk --min 10ms --view log TRACE
   tracebraid disk --format json TRACE | jq '.depth[] | {disk, utilization}'")]
 pub(crate) struct DiskArgs {

@@ -28,6 +28,7 @@ use crate::options;
   tracebraid files ~/lttng-traces/my-session
   tracebraid files --path '/var/lib/*' --procname postgres TRACE
   tracebraid files --min 10ms --view top,log TRACE
+  tracebraid files --type 'network,unix' --by process TRACE
   tracebraid files --minsize 64k --view freq TRACE
   tracebraid files --syscall 'f*sync' --view top TRACE
   tracebraid files --format json TRACE | jq '.files[] | {path, written_bytes}'")]

@@ -27,6 +27,7 @@ use crate::options;
     after_help = "Examples:
   tracebraid irq ~/lttng-traces/my-session
   tracebraid irq --irq 'virtio*,26' --view stats,freq TRACE
+  tracebraid irq --softirq NET_RX --by cpu TRACE
   tracebraid irq --softirq NET_RX,NET_TX --min 1ms --view log TRACE
   tracebraid irq --format json TRACE | jq '.softirqs[] | {name, count, max_ns}'")]
 pub(crate) struct IrqArgs {

@@ -31,6 +31,7 @@ use crate::failure::Failure;
   tracebraid memory ~/lttng-traces/my-session
   tracebraid memory --procname 'nginx*' --top 5 TRACE
   tracebraid memory --view top,freq TRACE
+  tracebraid memory --by process TRACE
   tracebraid memory --view log --min 64k TRACE
   tracebraid memory --from 10:30:00 --to 10:30:05 TRACE
   tracebraid memory --format json TRACE | jq '.threads[] | select(.balance_pages > 1000)'"

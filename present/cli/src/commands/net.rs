@@ -25,7 +25,7 @@ use crate::options;
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),
     after_help = "Examples:
   tracebraid net ~/lttng-traces/my-session
-  tracebraid net --interface 'eth*' --view freq TRACE
+  tracebraid net --interface 'eth*' --view freq --buckets linear TRACE
   tracebraid net --min 1ms --view log TRACE
   tracebraid net --format json TRACE | jq '.connections[:10]'")]
 pub(crate) struct NetArgs {

@@ -25,6 +25,7 @@ use crate::failure::Failure;
     after_help = "Examples:
   tracebraid sched ~/lttng-traces/my-session
   tracebraid sched --procname redis-server --view stats,freq TRACE
+  tracebraid sched --by process TRACE
   tracebraid sched --prio 0-99 --min 100us --view log TRACE
   tracebraid sched --format json TRACE | jq '.queues[] | {cpu, average_length, max_length}'")]
 pub(crate) struct SchedArgs {

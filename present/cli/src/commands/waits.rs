@@ -30,6 +30,7 @@ use crate::options;
     after_help = "Examples:
   tracebraid waits ~/lttng-traces/my-session
   tracebraid waits --syscall 'f*sync,p*64' --procname postgres TRACE
+  tracebraid waits --why 'block-*,futex' --by call TRACE
   tracebraid waits --view log --min 10ms TRACE
   tracebraid waits --format json TRACE | jq '.futexes[:5]'")]
 pub(crate) struct WaitsArgs {

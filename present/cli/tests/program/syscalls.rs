@@ -82,7 +82,8 @@ fn all_ways_to_add_up_give_the_same() {
 /// Quantiles and the histogram beside those of the log's durations.
 #[test]
 fn distributions_are_those_of_the_log() {
-    let report = json(&["--view", "stats,log,freq", "--syscall", "futex"]);
+    let views = ["--view", "stats,log,freq", "--buckets", "linear"];
+    let report = json(&[&views[..], &["--syscall", "futex"]].concat());
     let mut durations: Vec<u64> = rows(&report, "log")
         .iter()
         .filter_map(|row| row["duration_ns"].as_u64())

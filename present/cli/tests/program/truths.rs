@@ -139,8 +139,8 @@ fn dd_nginx_and_ab() {
             "what it says at its end: {said} bytes"
         );
     }
-    let [_, from_disk, _] = moved(&io, "nginx", "disk");
-    assert_eq!(from_disk, 500 * 40_960);
+    let [_, from_files, _] = moved(&io, "nginx", "file");
+    assert_eq!(from_files, 500 * 40_960);
     let ([_, asked, sent], [_, received, asks]) =
         (moved(&io, "nginx", "network"), moved(&io, "ab", "network"));
     assert_eq!((sent, asked), (received, asks));
