@@ -14,16 +14,16 @@ use crate::failure::Failure;
 /// Buckets of histograms.
 #[derive(Args, Debug)]
 pub(crate) struct BucketArgs {
-    /// Buckets of histograms
-    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
-    buckets: BucketKind,
+    // Without a default value, which would count as given where `--view` asks for it.
+    /// Buckets of histograms (default log; implies --view freq unless --view is given)
+    #[arg(long, value_enum, value_name = "KIND")]
+    buckets: Option<BucketKind>,
 }
 
 /// Buckets of a histogram.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum BucketKind {
     /// Between powers of two
-    #[default]
     Log,
     /// 20 of equal width between the least and the greatest value; reads the trace twice
     Linear,
@@ -33,8 +33,8 @@ impl BucketArgs {
     /// The requested buckets.
     pub(super) fn buckets(&self) -> Buckets {
         match self.buckets {
-            BucketKind::Log => Buckets::Log,
-            BucketKind::Linear => Buckets::Linear,
+            None | Some(BucketKind::Log) => Buckets::Log,
+            Some(BucketKind::Linear) => Buckets::Linear,
         }
     }
 }
