@@ -1,4 +1,4 @@
-"""What all measurements share: where things are, what a run of a command takes, the machine in words, Markdown that is shown and kept."""
+"""Code shared by all measurements: paths, resource use of commands, a description of the machine, Markdown output."""
 
 import json
 import os
@@ -14,9 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 BUILT = Path(subprocess.check_output([ROOT / "scripts/target"], text=True).strip())
-# Of the program: tuned is what `make tuned` made, quick what `cargo build --profile quick` made.
+# Build of the program: release, tuned (by `make tuned`) or quick (by `cargo build --profile
+# quick`).
 PROFILE = os.environ.get("BENCH_PROFILE", "release")
-# Where the other things are that were built: only the program is ever tuned.
+# The directory of the other build results: only the program is ever tuned.
 TARGET = BUILT / ("release" if PROFILE == "tuned" else PROFILE)
 TRACEBRAID = BUILT / PROFILE / "tracebraid"
 
@@ -30,12 +31,12 @@ def committed_trace():
     return trace
 
 
-# Traces that are too large for the repository, or not ours: used where they are there.
+# Traces that are too large for the repository, or not ours; used if they exist.
 SHARED = ROOT.parent / "shared/traces"
 
 
 def grown(source, name, events):
-    """The trace grown to at least that many events, made once."""
+    """The trace grown to at least `events` events, created once."""
     target = CACHE / "bench" / f"{name}-{events}"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +59,7 @@ def today():
 
 
 class Measure:
-    """CPU seconds, wall seconds and peak memory (KiB) of some runs of a command."""
+    """CPU seconds, wall seconds and peak memory (KiB) of several runs of a command."""
 
     def __init__(self):
         self.cpu, self.wall, self.resident, self.anonymous = [], [], [], []
@@ -73,7 +74,7 @@ class Measure:
         self.resident.append(usage.ru_maxrss)
 
     def watch(self, command):
-        """A run of its own for the peak of anonymous memory: looking takes time of the CPUs."""
+        """Measures the peak of anonymous memory in a separate run, since sampling takes CPU time."""
         with begin(command) as process:
             peak = [0]
             watcher = threading.Thread(target=watch_anonymous, args=(process.pid, peak))
@@ -87,7 +88,7 @@ class Measure:
 
 
 def beside_each_other(commands):
-    """Wall seconds until all of these are done that run at the same time."""
+    """Wall seconds until the last of several concurrent commands ends."""
     start = time.perf_counter()
     processes = [begin(command) for command in commands]
     for process, command in zip(processes, commands):
@@ -97,14 +98,14 @@ def beside_each_other(commands):
 
 def begin(command):
     if "-o" in command:
-        # To take away what was there before is not what is measured.
+        # Removing an existing file must not be measured.
         Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
     parts = [str(part) for part in command]
     return subprocess.Popen(parts, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def end(process, command):
-    """What it took."""
+    """Waits for the process; returns its resource use."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
@@ -136,7 +137,7 @@ def warm(trace):
 
 
 def size_of(trace):
-    """Bytes of all its files."""
+    """Size of all its files in bytes."""
     return sum(path.stat().st_size for path in trace.rglob("*") if path.is_file())
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How fast the layouts of various tracers are counted: million event records a second of CPU time, one thread.
+"""Speed of counting in the layouts of various tracers: million event records per second of CPU time, one thread.
 
-Traces are real ones, grown, where some are there, and generated ones; each stands beside the best of the same run. Runs go in turn,
-round after round, and each rate is the median of the rounds.
+Traces are recorded traces, grown, if they exist, and generated traces; each rate is compared with the best of the same run. The
+layouts alternate, round after round, and each rate is the median of the rounds.
 
   python3 bench/layouts.py               all layouts
-  python3 bench/layouts.py --events N    grown to so many event records (6 million)
+  python3 bench/layouts.py --events N    grown to N event records (default: 6 million)
   python3 bench/layouts.py --reports     also cpu and io on many-threads, beside babeltrace2's counter
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import common
 from common import CACHE, ROOT, SHARED, TARGET, TRACEBRAID, Output, begin, count_events, end, grown, warm
 
-# Layouts that the testkit writes, and whose they are.
+# Layouts that the testkit writes, with their tracers.
 GENERATED = {
     "dpdk": "DPDK: 48-bit time, 16-bit id, align 64, no packet sizes",
     "barectf": "barectf's default",
@@ -33,7 +33,7 @@ GENERATED = {
     "unaligned": "fields aligned to bytes",
     "timeless": "no time, no id",
 }
-# Real traces: archive below tests/data or shared/traces, the directory in it, and what they are.
+# Recorded traces: archive below tests/data or shared/traces, directory in it, and description.
 ARCHIVES = {
     "lttng-2.13": ("tests/data/kernel-mix-small.tar.xz", "kernel-mix-small/kernel", "LTTng 2.13, kernel"),
     "ust-contexts": ("tests/data/kernel-ust-requests.tar.xz", "kernel-ust-requests/ust", "LTTng-UST with vtid, vpid and procname"),
@@ -56,10 +56,10 @@ IMPORTED = {
 
 
 def unpacked(archive):
-    """The directory of an archive, unpacked once; None, and that is told, if it is not there."""
+    """The directory of an archive, unpacked once; None, with a message, if the archive does not exist."""
     path = ROOT / archive if archive.startswith("tests/") else SHARED / archive
     if not path.exists():
-        print(f"SKIPPED: {path} is not there; its layout is not measured\n")
+        print(f"SKIPPED: {path} does not exist; its layout is not measured\n")
         return None
     directory = CACHE / "bench/unpacked" / archive.replace("/", "-").removesuffix(".tar.xz")
     if not directory.exists():
@@ -72,7 +72,7 @@ def unpacked(archive):
 
 
 def imported(name, archive, inner, events):
-    """A recording of another tool as a trace, grown."""
+    """A recording of another tool, imported and grown."""
     directory = unpacked(archive)
     if directory is None:
         return None
@@ -90,7 +90,7 @@ def generated(name, events):
 
 
 def traces(events):
-    """Names, traces and what they are; those that are not there are told."""
+    """Names, traces and their descriptions; prints a message for missing traces."""
     found = {}
     for name, (archive, inner, about) in ARCHIVES.items():
         directory = unpacked(archive)
@@ -98,7 +98,7 @@ def traces(events):
     for name, (place, about) in DIRECTORIES.items():
         source = SHARED / place
         if not source.exists():
-            print(f"SKIPPED: {source} is not there; its layout is not measured\n")
+            print(f"SKIPPED: {source} does not exist; its layout is not measured\n")
             continue
         found[name] = (grown(source, name, events), about)
     for name, (archive, inner, about) in IMPORTED.items():
@@ -133,10 +133,10 @@ def rates(events, rounds, out):
 
 
 def reports(events, rounds, out):
-    """cpu and io on many-threads beside babeltrace2's counter, in turn."""
+    """cpu and io on many-threads, alternating with babeltrace2's counter."""
     source = SHARED / DIRECTORIES["many-threads"][0]
     if not source.exists() or not shutil.which("babeltrace2"):
-        print("SKIPPED: many-threads or babeltrace2 is not there\n")
+        print("SKIPPED: many-threads or babeltrace2 is missing\n")
         return
     trace = grown(source, "many-threads", events)
     warm(trace)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures tracebraid beside its peers, in one run, on the same traces, warm page cache.
+"""Compares tracebraid with other tools in one run, on the same traces, with a warm page cache.
 
-Prints Markdown tables: CPU seconds (user and system), wall time, events a second of CPU time,
+Prints Markdown tables: CPU seconds (user and system), wall time, events per second of CPU time,
 and the ratio to babeltrace2's counter of the same run; each as the median with the spread.
 
   python3 bench/run.py                       the committed kernel trace, grown to 6 and 45 million
-  python3 bench/run.py --trace DIR           another kernel trace, grown likewise
+  python3 bench/run.py --trace DIR           another kernel trace, grown to the same sizes
   python3 bench/run.py --events 6000000      only one size
   python3 bench/run.py --save FILE           also write the tables to a file
 """
@@ -23,7 +23,7 @@ BENCH = TARGET / "tracebraid-bench"
 ASK = TARGET / "tracebraid-bench-history"
 PATHS = TARGET / "tracebraid-bench-paths"
 EXECUTIONS = TARGET / "tracebraid-bench-executions"
-# What a CPU does in a call that reads: it may go over to another thread meanwhile.
+# The work of a CPU in a reading call, during which it may switch to another thread.
 READS = (
     'read : syscall_entry_read : '
     'syscall_exit_read && cpu == $begin.cpu'
@@ -54,12 +54,12 @@ def history_of(trace):
     return trace.with_name(trace.name + ".history")
 
 
-# Behind the name of what a second program writes.
+# Suffix of the output file of a second program.
 OTHER = ".other"
 
 
 def with_one_thread(command):
-    """Twice the same, each with one thread, and with a file of its own."""
+    """The command twice, each time with one thread and a separate output file."""
     one = [*command]
     one[one.index("-j") + 1] = "1"
     other = [*one]
@@ -72,7 +72,7 @@ def with_one_thread(command):
 def side_by_side(trace, events, out):
     rows = [(name, command, runs, Measure()) for name, command, runs in commands(trace)]
     pairs = {name: [] for name, *_ in rows if name.endswith("-j 2")}
-    # Rounds, not runs in a row: a disturbance meets all of them.
+    # Rounds, not runs in a row, so that a disturbance affects all commands.
     for round_number in range(max(runs for _, _, runs, _ in rows)):
         for name, command, runs, measure in rows:
             if round_number < runs:
@@ -81,7 +81,7 @@ def side_by_side(trace, events, out):
                     pairs[name].append(beside_each_other(with_one_thread(command)))
     for _, command, _, measure in rows:
         measure.watch(command)
-    # Of the files that were written beside each other one is asked later.
+    # Of the files written side by side, one is queried later.
     other = history_of(trace)
     other.with_name(other.name + OTHER).unlink(missing_ok=True)
     peer = next((statistics.median(m.cpu) for name, _, _, m in rows if name == "babeltrace2, counter"), None)
@@ -93,7 +93,7 @@ def side_by_side(trace, events, out):
         cpu = statistics.median(m.cpu)
         ratio = f"{peer / cpu:.1f}" if peer else "-"
         one = walls.get(name.replace("-j 2", "-j 1"))
-        # Of the machine: what two programs get that have nothing to do with each other.
+        # "of the machine": the efficiency of two unrelated programs that run at the same time.
         ours, machines = "", ""
         if name in pairs:
             ours = f"{one / (2 * walls[name]):.2f}"
@@ -105,7 +105,7 @@ def side_by_side(trace, events, out):
 
 
 def text_side_by_side(trace, events, out):
-    """print beside babeltrace2's text, both to /dev/null."""
+    """print, compared with babeltrace2's text output, both to /dev/null."""
     rows = [("tracebraid print", [TRACEBRAID, "print", trace], 3)]
     if shutil.which("babeltrace2"):
         rows.insert(0, ("babeltrace2, text", ["babeltrace2", trace], 1))
@@ -123,7 +123,7 @@ def text_side_by_side(trace, events, out):
 
 
 def in_memory(trace, peer_rate, out):
-    """The loops without a peer, from the tracebraid-bench program."""
+    """Loops without a counterpart in other tools, measured by the program tracebraid-bench."""
     lines = subprocess.run([BENCH, trace], check=True, capture_output=True, text=True).stdout.splitlines()
     out("| in one thread, best of 5 | GB/s | M events/s | x babeltrace2's counter |")
     out("|---|---|---|---|")
@@ -141,7 +141,7 @@ def in_memory(trace, peer_rate, out):
 
 
 def questions(trace, out):
-    """What asking a history costs, and how large it is."""
+    """Query times and size of a history."""
     history = history_of(trace)
     lines = subprocess.run([ASK, history], check=True, capture_output=True, text=True).stdout.splitlines()
     size = size_of(trace)
@@ -157,10 +157,10 @@ def questions(trace, out):
 
 
 def paths(trace, peer, out):
-    """The execution graph and 10,000 critical paths, beside reading with babeltrace2."""
+    """The execution graph and 10,000 critical paths, compared with reading by babeltrace2."""
     lines = subprocess.run([PATHS, trace], check=True, capture_output=True, text=True).stdout.splitlines()
     figures = [line.split("\t") for line in lines]
-    out("| wall, best of 5 | s | part of babeltrace2's counter |")
+    out("| wall, best of 5 | s | fraction of babeltrace2's counter |")
     out("|---|---|---|")
     times = [(name, float(seconds)) for name, seconds in figures[:3]]
     times += [("graph and paths, 1 thread", times[0][1] + times[2][1])]
@@ -172,10 +172,10 @@ def paths(trace, peer, out):
 
 
 def executions(trace, peer, out):
-    """Executions in one pass and in two, beside reading with babeltrace2."""
+    """Executions in one pass and in two passes, compared with reading by babeltrace2."""
     lines = subprocess.run([EXECUTIONS, trace, READS], check=True, capture_output=True, text=True).stdout.splitlines()
     figures = [line.split("\t") for line in lines]
-    out("| wall, best of 5 | s | part of babeltrace2's counter |")
+    out("| wall, best of 5 | s | fraction of babeltrace2's counter |")
     out("|---|---|---|")
     for name, seconds in figures[:4]:
         out(f"| executions, {name} | {float(seconds):.3f} | {f'1/{peer / float(seconds):.1f}' if peer else ''} |")

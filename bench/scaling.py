@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""How the reports scale: the share of their CPU time that only one thread can spend at a time, and what follows from it.
+"""Scaling of the reports: the serial share of their CPU time, and the resulting speed-up.
 
-Each command runs with one thread and `--timings`; bench/schedule.py replays its pieces on more threads, with the start and
-the end of the program on one. Beside that stands what was measured: with two threads (or with --threads, where the machine has more CPUs) beside two programs that have
-nothing to do with each other, and the CPU time beside that of another program, run in turn.
+Each command runs with one thread and `--timings`; bench/schedule.py replays its pieces on more
+threads, with the start and the end of the program on one thread. The tables also contain measured
+efficiencies: with two threads (or --threads, if the machine has more CPUs), and of two unrelated
+programs that run at the same time; and the ratio of the CPU time to that of another build, whose
+runs alternate.
 
-  python3 bench/scaling.py                           all commands, on the committed kernel trace, and on redis and many-threads
-                                                     where they are there, grown to 6 and 45 million events
-  python3 bench/scaling.py TRACE...                  on these traces, as they are
-  python3 bench/scaling.py TRACE --only files,waits  some of the commands
-  python3 bench/scaling.py TRACE --before PROGRAM    beside another build of the program
-  python3 bench/scaling.py TRACE --threads 2,4,8,16  measured with these numbers of threads
+  python3 bench/scaling.py                           all commands, on the committed kernel trace and,
+                                                     if they exist, on redis and many-threads, grown
+                                                     to 6 and 45 million events
+  python3 bench/scaling.py TRACE...                  on these traces, unchanged
+  python3 bench/scaling.py TRACE --only files,waits  only these commands
+  python3 bench/scaling.py TRACE --before PROGRAM    compare with another build of the program
+  python3 bench/scaling.py TRACE --threads 2,4,8,16  measure with these numbers of threads
 """
 
 import argparse
@@ -38,7 +41,7 @@ COMMANDS = {
 
 
 class Runs:
-    """Runs of a command on a trace with a program."""
+    """Runs of a command of a program on a trace."""
 
     def __init__(self, program, name, trace, directory):
         self.program, self.name, self.trace, self.directory = program, name, trace, Path(directory)
@@ -94,10 +97,10 @@ def line(runs, before, threads, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="*", metavar="TRACE", type=Path)
-    parser.add_argument("--events", type=int, action="append", help="grow the usual traces to so many (6 and 45 million)")
-    parser.add_argument("--only", help="these commands, with commas between them")
-    parser.add_argument("--before", type=Path, help="another build of the program")
-    parser.add_argument("--threads", default="2", help="measured with these numbers of threads")
+    parser.add_argument("--events", type=int, action="append", help="grow the default traces to N events (default: 6 and 45 million)")
+    parser.add_argument("--only", help="only these commands, separated by commas")
+    parser.add_argument("--before", type=Path, help="another build of the program to compare with")
+    parser.add_argument("--threads", default="2", help="numbers of threads to measure with, separated by commas")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--save", type=Path, help="also write the tables to this file")
     args = parser.parse_args()
@@ -121,7 +124,7 @@ def main():
 
 
 def usual_traces(sizes):
-    """The traces of the table, as far as they are there."""
+    """The default traces that exist."""
     sources = {"kernel-mix-small": common.committed_trace(), "many-threads": SHARED / "public/many-threads"}
     archive = SHARED / "ours/kernel-redis.tar.xz"
     redis = common.CACHE / "traces/kernel-redis"
@@ -131,7 +134,7 @@ def usual_traces(sizes):
     sources["kernel-redis"] = redis
     for name, source in sources.items():
         if not source.exists():
-            print(f"SKIPPED: {source} is not there; what {name} would have shown is not measured\n")
+            print(f"SKIPPED: {source} does not exist; {name} is not measured\n")
     return [grown(source, name, events) for events in sizes for name, source in sources.items() if source.exists()]
 
 

@@ -1,7 +1,9 @@
-"""How long a fold takes on N threads, from the times of its pieces (`--timings FILE`).
+"""Duration of a fold on N threads, from the times of its pieces (`--timings FILE`).
 
-Replays analyze/engine/src/schedule.rs: a free thread plays a slice of time if one waits, or else folds the next chunk,
-unless too many are under way; the thread that completes what the merge waits for merges it, and all that follow. Rows of the report are made beside each other.
+Replays analyze/engine/src/schedule.rs: a free thread plays a slice of time if one is waiting, or
+else folds the next chunk unless too many are in progress; the thread that completes the piece for
+which the merge is waiting merges that piece and all that follow. Rows of the report are computed in
+parallel.
 
 >>> chunk = {"fold_ns": 100, "merge_ns": 0}
 >>> fold = {"chunks": [chunk] * 8, "slices": [], "plan_ns": 0, "finish_ns": 0}
@@ -27,19 +29,19 @@ unless too many are under way; the thread that completes what the merge waits fo
 import heapq
 from collections import deque
 
-# Chunks and slices that may be under way for each thread: AHEAD in schedule.rs.
+# Maximum number of chunks and slices in progress for each thread: AHEAD in schedule.rs.
 AHEAD = 4
 
 
 def cpu_ns(fold):
-    """CPU time of all pieces."""
+    """CPU time of all pieces in nanoseconds."""
     chunks = sum(chunk["fold_ns"] + chunk["merge_ns"] for chunk in fold["chunks"])
     slices = sum(piece["play_ns"] + piece["compose_ns"] for piece in fold["slices"])
     return fold["plan_ns"] + chunks + slices + fold.get("rows_ns", 0) + fold["finish_ns"]
 
 
 class Board:
-    """What is to be done, and what was."""
+    """The remaining and the completed work of a fold."""
 
     def __init__(self, fold, threads):
         self.chunks, self.slices = fold["chunks"], fold["slices"]
@@ -61,7 +63,7 @@ class Board:
             self.numbered.append(place)
 
     def turn(self):
-        """The next piece of work; None if there is none now."""
+        """The next piece of work; None if no piece is ready."""
         if self.pending:
             number = self.pending.popleft()
             return self.slices[self.numbered[number]]["play_ns"], (self.played, number)
@@ -91,9 +93,9 @@ class Board:
 
 
 def wall_ns(fold, threads):
-    """Time from the beginning of a fold to its end."""
+    """Wall time of a fold in nanoseconds."""
     board = Board(fold, threads)
-    # What ends when: threads that work, and at most one that merges.
+    # End times of the running pieces: working threads, of which at most one merges.
     events, idle, now, order = [], threads, 0, 0
     is_merging = False
     while not board.is_done() or events:
@@ -119,13 +121,13 @@ def wall_ns(fold, threads):
 
 
 def speed_up(folds, threads, besides_ns=0):
-    """Of all folds of a command, which follow each other, and of CPU time besides them that one thread spends."""
+    """Speed-up of a command's consecutive folds, plus further CPU time of a single thread."""
     wall = sum(wall_ns(fold, threads) for fold in folds)
     return (sum(map(cpu_ns, folds)) + besides_ns) / (wall + besides_ns)
 
 
 def speed_up_of(timings, threads):
-    """Of a command, with the start and the end of the program, from the document of `--timings`.
+    """Speed-up of a command including start and end of the program, from the document of `--timings`.
 
     >>> fold = {"chunks": [{"fold_ns": 10**9, "merge_ns": 0}] * 8, "slices": [], "plan_ns": 0, "finish_ns": 0}
     >>> timings = {"folds": [fold], "serial_work": [{"name": "index", "cpu_ns": 10**9}], "outside_s": 1}

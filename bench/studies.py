@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures what executions and their comparison cost, on recordings of the case studies, in one run, warm page cache.
+"""Measures the cost of building executions, on recordings of the case studies, in one run, with a warm page cache.
 
-Records each study anew, with more executions than its test has, and prints a Markdown row for each: babeltrace2's counter beside
-`executions build` with one thread and with all; each as the median of five with the spread. Names of functions are known from a first
-build, which is measured by itself: debug information is unpacked there, as it is once for each program.
+Records each study anew, with more executions than its test has, and prints a Markdown row for each: babeltrace2's counter, and
+`executions build` with one thread and with all threads; each as the median of five with the spread. Names of functions are cached by
+a first build, which is measured separately: it unpacks debug information, which happens once for each program.
 
   sudo python3 bench/studies.py                      all studies
   sudo python3 bench/studies.py cpu-contention       some
@@ -25,12 +25,12 @@ from common import ROOT, TRACEBRAID, Measure, count_events, size_of, warm
 
 STUDIES = ROOT / "docs/case-studies"
 RUNS = 5
-# What a script ends with that cannot do here what it is to do.
+# Exit code of a study's script that cannot run here.
 CANNOT = 3
 
 
 def recorded(study, executions, directory):
-    """The trace of a study that was recorded anew; None if that cannot be done here."""
+    """Records a study anew; returns the trace, or None if that is impossible here."""
     environment = {**os.environ, "TRACEBRAID": str(TRACEBRAID), "STUDY_EXECUTIONS": str(executions)}
     done = subprocess.run([STUDIES / study / "run", directory], env=environment, capture_output=True, text=True)
     if done.returncode == CANNOT:
@@ -58,7 +58,7 @@ def row(study, trace, directory, out):
     for turn in range(RUNS):
         os.environ["TRACEBRAID_CACHE"] = str(directory / f"names-{turn}")
         first.run(commands[1])
-    # Rounds, not runs in a row: a disturbance meets all of them.
+    # Rounds, not runs in a row, so that a disturbance affects all commands.
     for _ in range(RUNS):
         for command, measure in zip(commands, measures):
             measure.run(command)

@@ -5,11 +5,10 @@ names of its arguments.
     scripts/syscall-table.py --x86-64 FILE --i386 FILE --generic FILE --arm FILE \\
         --prototypes linux/syscalls.h > analyze/kernel/model/src/calls.rs
 
-The first four are files in which the numbers stand as `__NR_name ... number` on a line of their
-own, unconditionally: the kernel's `unistd_64.h` and `unistd_32.h`, or the like that bindgen makes
-(`general.rs` of the crate linux-raw-sys, by architecture: for the tables that the kernel generates
-and for those newer than the installed headers). Prototypes are those of the kernel's
-`include/linux/syscalls.h`.
+The first four are files with unconditional lines `__NR_name ... number`: the kernel's `unistd_64.h`
+and `unistd_32.h`, or the output of bindgen (`general.rs` of the crate linux-raw-sys, by
+architecture: for tables that the kernel build generates, and for tables newer than the installed
+headers). Prototypes are those of the kernel's `include/linux/syscalls.h`.
 """
 
 import argparse
@@ -17,8 +16,8 @@ import re
 
 ABIS = ["x86_64", "i386", "generic", "arm"]
 
-# Calls whose number is named otherwise than the function of the kernel that it leads to, which is
-# what tracers call it.
+# Calls whose number has a different name than the kernel function that implements the call. Tracers
+# use the name of the function.
 LONG = {
     "stat": "newstat", "fstat": "newfstat", "lstat": "newlstat", "uname": "newuname",
     "sendfile": "sendfile64", "umount2": "umount", "_sysctl": "sysctl",
@@ -31,15 +30,15 @@ SHORT = {
     "ugetrlimit": "getrlimit", "readdir": "old_readdir", "_llseek": "llseek",
     "_sysctl": "sysctl", "arm_fadvise64_64": "fadvise64_64", "arm_sync_file_range": "sync_file_range2",
 }
-# Of 32-bit tables `NAME` takes ids of 16 bits and `NAME32` is what others call `NAME`.
+# In 32-bit tables `NAME` takes 16-bit ids, and `NAME32` is the call that other tables name `NAME`.
 IDS = [
     "chown", "lchown", "fchown", "getuid", "getgid", "geteuid", "getegid", "setuid", "setgid",
     "setreuid", "setregid", "getgroups", "setgroups", "setresuid", "getresuid", "setresgid",
     "getresgid", "setfsuid", "setfsgid",
 ]
 
-# Functions that no unistd.h names: what the same numbers led to in other kernels, and the forms
-# with times of 32 bits that 32-bit numbers lead to since Linux 5.1.
+# Functions that no unistd.h names: those to which the same numbers led in other kernels, and the
+# variants with 32-bit times to which 32-bit numbers lead since Linux 5.1.
 MORE = [
     "pread", "pwrite", "mmap_pgoff", "chown16", "lchown16", "fchown16",
     "futex_time32", "nanosleep_time32", "clock_gettime32", "clock_settime32", "clock_getres_time32",
@@ -51,7 +50,7 @@ MORE = [
     "sched_rr_get_interval_time32",
 ]
 
-# Newer than any header that the table was made from: Linux 6.19.
+# Newer than the headers from which the table was made: Linux 6.19.
 NEWER = {"listns": 470}
 
 # Prototypes without names.
@@ -76,7 +75,7 @@ UNNAMED = {
     "statmount": "req buf bufsize flags", "listmount": "req mnt_ids nr_mnt_ids flags",
     "map_shadow_stack": "addr size flags",
 }
-# Other names that lttng-modules or perf have for an argument of the prototype.
+# Other names that lttng-modules or perf use for an argument of the prototype.
 OTHER_NAMES = {
     "sendmmsg": {"msg": "mmsg"}, "clock_adjtime": {"tx": "utx"}, "getcpu": {"cpu": "cpup", "node": "nodep", "cache": "tcache"},
     "readlinkat": {"path": "pathname"}, "inotify_add_watch": {"path": "pathname"},
@@ -102,14 +101,14 @@ TYPES = {"int", "long", "char", "__user", "fd_set", "size_t", "void"}
 
 
 def numbers(path, abi):
-    """Name of the kernel's function to number."""
+    """Numbers by name of the kernel function."""
     rename = LONG if abi in ("x86_64", "generic") else SHORT
     if abi not in ("x86_64", "generic"):
         rename = rename | {name: name + "16" for name in IDS} | {name + "32": name for name in IDS}
     found = {}
     for line in open(path):
         match = re.search(r"\b__NR_(\w+)(?:: u32 =)?\s+(\d+)\b", line)
-        # Not what tells of groups of numbers.
+        # Skips macros that describe groups of numbers.
         if match and not match[1].endswith(("syscalls", "BASE", "MASK")):
             found[rename.get(match[1], match[1])] = int(match[2])
     return found | NEWER | ({"uprobe": 336} if abi == "x86_64" else {})

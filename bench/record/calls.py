@@ -1,4 +1,4 @@
-"""What recording adds to a system call that does not block."""
+"""Overhead of recording for a system call that does not block."""
 
 import shutil
 import statistics

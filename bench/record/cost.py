@@ -1,4 +1,4 @@
-"""Cost of recording, beside perf record and bpftrace, for programs that call, switch, fork, start programs or serve requests.
+"""Overhead of recording, compared with perf record and bpftrace, for programs that call, switch, fork, start programs or serve requests.
 
 For each workload there is one setting of the recorder and of each peer, and a target, as a ratio to the same program alone.
 """
@@ -17,7 +17,8 @@ from recorder import (DEFAULT, IS_ROOT, STACKS, SYSCALLS, compile_c, environment
 ALL_EVENTS = ["-a", "-e", "sched:*,irq:*,timer:*,block:*,net:*,raw_syscalls:*"]
 CALL_EVENTS = ["-a", "-e", "raw_syscalls:*"]
 CALL_CHAINS = ["-g"]
-# One line for each event with its time, thread and main field: the minimum that records the event.
+# One line for each event with its time, thread and main field: the minimum output that records the
+# event.
 PRINTED_CALLS = """
 tracepoint:raw_syscalls:sys_enter { printf("%llu %d %d\\n", nsecs, tid, args->id); }
 tracepoint:raw_syscalls:sys_exit { printf("%llu %d %d %d\\n", nsecs, tid, args->id, args->ret); }
@@ -104,7 +105,8 @@ class Nginx:
             server.wait(60)
 
 
-# Settings of the recorder, of perf record and of bpftrace (None: not measured), and the target: a ratio to plain or a difference.
+# Settings of the recorder, of perf record and of bpftrace (None: not measured), and the target: a
+# ratio to plain, or a difference.
 WORKLOADS = (
     Compiled("getppid, system calls, ns", "calls", 40, 0, (SYSCALLS, CALL_EVENTS, PRINTED_CALLS), "250 ns more"),
     Compiled("getppid, the default, ns", "calls", 40, 0,
@@ -119,7 +121,7 @@ WORKLOADS = (
 
 
 def recording(way, settings, directory, words):
-    """The command line that records `words` this way."""
+    """The command line that records `words` with the tool `way`."""
     ours, counters, script = settings
     if way == "tracebraid":
         return under_recorder(ours, directory / "trace", words)
@@ -140,15 +142,15 @@ def starter(way, settings, directory):
 
 
 def measure(runs, out):
-    out("### The cost to programs\n")
+    out("### Overhead for programs\n")
     if not IS_ROOT:
-        left_out(["the cost to programs"], out)
+        left_out(["the overhead for programs"], out)
         return
     missing = [way for way in ("perf record", "bpftrace") if not shutil.which(way.split()[0])]
     if missing:
         out(f"**NOT MEASURED, since it is not installed**: {', '.join(missing)}.\n")
     ways = [way for way in WAYS if way not in missing]
-    out("Medians of runs in turn (the least to the greatest), the ratio to plain, and the target, as a ratio to plain or a difference:\n")
+    out("Medians of alternating runs (minimum to maximum), the ratio to plain, and the target, as a ratio to plain or a difference:\n")
     out.head("", *(f"{way}{kind}" for way in ways for kind in (("",) if way == "plain" else ("", ", ratio"))), "wanted", "events lost")
     for workload in WORKLOADS:
         with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""What recording events adds to a system call, to a round trip between two processes, and to a fork.
+"""Overhead of recording events for a system call, for a round trip between two processes, and for a fork.
 
 `perf record` records the same groups of tracepoints of the whole machine.
 """
@@ -77,7 +77,7 @@ def measure(runs, out):
 def show(results, lost, out):
     titles = [title for _, titles in PROGRAMS.values() for title in titles]
     plain = {title: statistics.median(results[PLAIN][title]) for title in titles}
-    out("Nanoseconds: the median of the runs (the least to the greatest), and what the median has more than plain:\n")
+    out("Nanoseconds: the median of the runs (minimum to maximum), and its excess over plain:\n")
     out.head("", *titles, "events lost")
     for way, found in results.items():
         cells = []

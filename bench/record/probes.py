@@ -1,7 +1,7 @@
-"""What a probe costs, beside LTTng-UST's tracepoint where liblttng-ust-dev and lttng-tools are installed.
+"""Cost of a probe, compared with LTTng-UST's tracepoint if liblttng-ust-dev and lttng-tools are installed.
 
-A run's figure is the median of a thousand rounds; what is shown is the median of the runs with the least and the
-greatest. LTTNG_PREFIX names a directory with the peer's usr/include and usr/lib, if it is not installed in the system.
+A run's figure is the median of a thousand rounds; the tables show the median of the runs, the minimum and the
+maximum. LTTNG_PREFIX names a directory with the peer's usr/include and usr/lib, if it is not installed in the system.
 """
 
 import os
@@ -38,7 +38,7 @@ def tracebraid(program, directory, mode):
 
 
 class Lttng:
-    """A session daemon of our own, and a session that records one of the two tracepoints."""
+    """A private session daemon, and a session that records one of the two tracepoints."""
 
     def __init__(self, directory):
         self.output = directory / "lttng-trace"

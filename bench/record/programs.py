@@ -1,8 +1,9 @@
 """Tables 1 and 2 of the TraceCompare paper (Doray and Dagenais 2016, 5.2) with today's programs.
 
-Each runs in five scenarios: alone; with all system calls traced; with call stacks; with call stacks and what the
-critical path needs (`record`'s usual groups of kernel events: scheduling, interrupts, timers, disks, network); with all
-of that and all system calls. What the recorder needs to begin and end is not in the times.
+Each program runs in five scenarios: alone; with all system calls traced; with call stacks; with
+call stacks and the events that critical paths need (the default groups of kernel events of `record`:
+scheduling, interrupts, timers, disks, network); with all those events and all system calls. The
+times exclude the recorder's start and end.
 """
 
 import shutil
@@ -29,7 +30,7 @@ class Program:
         self.timed = needed(compile_c(directory, "timed"))
 
     def before(self):
-        """What comes before each run."""
+        """Prepares a run."""
 
     def run(self, options, trace):
         self.before()
@@ -66,7 +67,7 @@ class Find(Program):
         return ["find", TREE, "-type", "f", "-size", "+100M"]
 
     def before(self):
-        """Has it read from the disk, where that may be asked for; the program itself is not read."""
+        """Drops the page cache, if this process may, except the program itself."""
         if IS_ROOT:
             Path("/proc/sys/vm/drop_caches").write_text("3")
         subprocess.run(["find", "/dev/null"], stdout=subprocess.DEVNULL, check=True)
@@ -110,11 +111,11 @@ def show(results, scenarios, titles, runs, out):
     for scenario in scenarios:
         columns = [results[scenario, title][0] for title in titles]
         out.row(scenario, *(f"{statistics.mean(column):.3f} ± {deviation(column):.3f}" for column in columns))
-    out("\nMore than the base, in per cent, of means (of medians, of the fastest runs):\n")
+    out("\nExcess over the base in percent, of means (of medians, of the fastest runs):\n")
     out.head("", *titles)
     for scenario in scenarios[1:]:
         out.row(scenario, *(overhead(results, scenario, scenarios[0], title) for title in titles))
-    out("\nEvents recorded in a run (mean), and lost in all runs:\n")
+    out("\nEvents recorded per run (mean), and lost in all runs:\n")
     out.head("", *titles)
     for scenario in scenarios[1:]:
         columns = [results[scenario, title][1] for title in titles]

@@ -1,4 +1,4 @@
-"""Helpers of the measurements in this folder: programs are compiled, run under the recorder, and their losses counted."""
+"""Helpers of the measurements in this directory: compile programs, run them under the recorder, count lost events."""
 
 import json
 import os
@@ -11,25 +11,25 @@ from common import TARGET, TRACEBRAID
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 IS_ROOT = os.geteuid() == 0
-# What `record` does if nothing else is said.
+# The defaults of `record`.
 DEFAULT = []
 SCHEDULING = ["--syscalls", "none"]
 SYSCALLS = ["--kernel", "none", "--syscalls", "all"]
 STACKS = ["--kernel", "none", "--syscalls", "none", "--stacks"]
 CRITICAL_PATH = ["--syscalls", "none", "--stacks"]
 EVERYTHING = ["--syscalls", "all", "--stacks"]
-# The paper's scenarios, and what `record --stacks` does if nothing else is said.
+# The paper's scenarios, and the defaults of `record --stacks`.
 SCENARIOS = {
     "base": None,
     "traditional tracing of system calls": SYSCALLS,
     "stack events": STACKS,
     "stack and critical-path events": CRITICAL_PATH,
-    "everything": EVERYTHING,
+    "all events": EVERYTHING,
 }
 
 
 def compile_c(directory, name, options=()):
-    """The program made of `programs/NAME.c`; None if that fails."""
+    """Compiles `programs/NAME.c`; returns the program, or None on failure."""
     program = directory / name
     command = ["cc", "-O2", "-o", program, PROGRAMS / f"{name}.c", "-I", PROGRAMS, *options]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -39,18 +39,18 @@ def compile_c(directory, name, options=()):
 
 
 def needed(program):
-    return program or sys.exit("bench: this cannot be measured without that program")
+    return program or sys.exit("bench: cannot measure without that program")
 
 
 def is_possible(options):
-    """Whether that scenario can be recorded here: the kernel needs root, and so does the count of context switches."""
+    """True if the scenario can be recorded here: recording the kernel and counting context switches need root."""
     return options is None or IS_ROOT
 
 
 def left_out(names, out):
-    """Says loudly what is missing in the table that follows."""
+    """Prints which rows are missing in the table that follows."""
     if names:
-        out(f"**NOT MEASURED, since that needs root**: {', '.join(names)}.\n")
+        out(f"**NOT MEASURED, requires root**: {', '.join(names)}.\n")
 
 
 def under_recorder(options, directory, command):
@@ -65,7 +65,7 @@ def environment():
 
 
 def recorded(directory):
-    """Events in a recording, and events that it lost."""
+    """Numbers of recorded and of lost events."""
     done = subprocess.run([TRACEBRAID, "count", directory, "--format", "json"], capture_output=True, text=True,
                           check=True)
     count = json.loads(done.stdout)
@@ -73,7 +73,7 @@ def recorded(directory):
 
 
 def in_turn(names, rounds):
-    """Names round by round, each round beginning with another one: a disturbance meets all."""
+    """Names round by round, each round beginning with another name, so that a disturbance affects all."""
     names = list(names)
     for number in range(rounds):
         at = number % len(names)
@@ -81,5 +81,5 @@ def in_turn(names, rounds):
 
 
 def spread(values, digits=1):
-    """The median, the least and the greatest."""
+    """Median, minimum and maximum."""
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures what recording costs, beside its peers, in one run; each round begins with another scenario.
+"""Measures the overhead of recording, compared with other tools, in one run; each round begins with another scenario.
 
-Prints Markdown tables. Tracing the kernel needs root: rows that are left out without it are named.
+Prints Markdown tables. Tracing the kernel requires root; rows that are missing without it are listed.
 
-  python3 bench/record/run.py                        everything (half an hour and more)
+  python3 bench/record/run.py                        all measurements (half an hour and more)
   python3 bench/record/run.py --only probes,calls    parts: probes, calls, events, cost, stacks, programs
-  python3 bench/record/run.py --runs 5               fewer runs of each program and scenario than 20
+  python3 bench/record/run.py --runs 5               5 runs of each program and scenario instead of 20
   python3 bench/record/run.py --programs prime,redis only some programs
   python3 bench/record/run.py --save FILE            also write the tables to a file
 """
@@ -40,7 +40,7 @@ def names(known):
         chosen = text.split(",")
         unknown = [name for name in chosen if name not in known]
         if unknown:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: there are {', '.join(known)}")
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; choose from {', '.join(known)}")
         return chosen
     return parse
 
@@ -52,7 +52,7 @@ def main():
     parser.add_argument("--programs", type=names(programs.KINDS), default=list(programs.KINDS))
     parser.add_argument("--save", type=Path)
     arguments = parser.parse_args()
-    # Servers and daemons that run are then ended, as after Ctrl-C.
+    # Servers and daemons are then ended, as after Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     out = common.Output()
     out(f"{common.today()}, {common.machine()}; `bench/record/run.py {' '.join(sys.argv[1:])}`\n")

@@ -1,4 +1,4 @@
-"""Database servers under the recorder, with their clients outside."""
+"""Database servers under the recorder; their clients are not recorded."""
 
 import os
 import shutil
@@ -13,7 +13,8 @@ from recorder import IS_ROOT, environment, under_recorder
 
 PATIENCE = 60
 POSTGRES = "postgres"
-# A command that goes on as another user can write its own traces only if that may make directories there.
+# A command that switches to another user can write its own traces only if that user may create
+# directories there.
 OPEN_SESSION = ["sh", "-c", """
     [ -z "$TRACEBRAID_SESSION" ] || (umask 0; mkdir -p "$TRACEBRAID_SESSION/ust/pid"; chmod -R 777 "$TRACEBRAID_SESSION")
     exec "$@"
@@ -27,7 +28,7 @@ def free_port():
 
 
 class Server:
-    """A server that is started for each run; the time is that of the client, once the server answers."""
+    """A server that is started for each run; the time is the client's, once the server answers."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -74,7 +75,7 @@ class Redis(Server):
 
 
 class Postgres(Server):
-    """PostgreSQL under pgbench's usual transactions, without waiting for the disk."""
+    """PostgreSQL under pgbench's default transactions, without waiting for the disk."""
 
     NEEDS = ("pgbench", "pg_isready")
     TITLE = "PostgreSQL"
@@ -101,7 +102,7 @@ class Postgres(Server):
             sys.exit(f"bench: {command}: {done.stderr}")
 
     def user(self):
-        """It does not run as root; its own switches must be countable all the same, as root's are."""
+        """Runs the server as another user than root, with the capability to count its own context switches."""
         if not IS_ROOT:
             return []
         return ["setpriv", "--reuid", POSTGRES, "--regid", POSTGRES, "--clear-groups", "--inh-caps", "+perfmon",
@@ -128,6 +129,6 @@ class Postgres(Server):
 
 
 def postgres_programs():
-    """Where Debian puts the server's programs; None if there are none."""
+    """Directory of the server's programs in Debian; None if the server is not installed."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     return found[-1].parent if found else None

@@ -1,4 +1,4 @@
-"""What a captured stack costs, by the example `unwinders` of record/unwind."""
+"""Cost of a captured stack, measured by the example `unwinders` of record/unwind."""
 
 import re
 import statistics
@@ -36,7 +36,7 @@ def measure(runs, out):
 
 
 def slope(depths, column):
-    """Nanoseconds per frame, by the difference of two depths."""
+    """Nanoseconds per frame, from the difference of two depths."""
     (least, short), (most, long) = min(depths.items()), max(depths.items())
     if not short[column] or least == most:
         return ""

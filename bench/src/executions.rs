@@ -1,5 +1,5 @@
-//! Measures executions of a trace in the page cache: in one pass, and in two with the whole graph
-//! in memory, in turn. Prints `name<TAB>seconds`, best of five, and `name<TAB>count`.
+//! Measures executions of a trace in the page cache: in one pass and, alternating, in two passes
+//! with the whole graph in memory. Prints `name<TAB>seconds`, best of five, and `name<TAB>count`.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn main() {
     }
 }
 
-/// Adds up what there is.
+/// Counts executions and their steps.
 #[derive(Default)]
 struct Count {
     executions: u64,

@@ -1,6 +1,6 @@
-//! Measures questions to a history, in the page cache: everything at random times, and what a
-//! screen of 2,000 pixels shows of 200 threads, over the whole trace and over random ranges of all
-//! lengths. Prints `name<TAB>median<TAB>99 %<TAB>most` in microseconds.
+//! Measures queries to a history in the page cache: all attributes at random times, and 200 threads
+//! on a screen of 2,000 pixels, over the whole trace and over random ranges of all lengths. Prints
+//! `name<TAB>median<TAB>99 %<TAB>most` in microseconds.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -22,13 +22,13 @@ fn main() {
 }
 
 fn measure(path: &std::path::Path) -> Result<(), HistoryError> {
-    // Each opens it anew: blocks that are kept would make all but the first one faster.
+    // Each query opens the file anew: cached blocks would make all but the first query faster.
     let fresh = || History::open(path);
     report("open", 20, || fresh().map(drop))?;
     let history = fresh()?;
     let (begin, end) = (history.meta().begin, history.meta().end);
     let mut random = Random(0x2545_F491_4F6C_DD1D);
-    report("everything at a random time", 2000, || {
+    report("all attributes at a random time", 2000, || {
         history.at(random.between(begin, end), |_| true).map(drop)
     })?;
     let threads = busiest(&history)?;

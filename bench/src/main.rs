@@ -1,9 +1,9 @@
 //! Measures, on the stream files of a trace in the page cache, in CPU seconds of one thread: a
-//! plain sum of the bytes in memory, the counting loop in memory, and the ways of bringing the
-//! bytes in. Prints `name<TAB>bytes<TAB>events<TAB>seconds` lines, best of several rounds.
+//! plain sum of the bytes in memory, the counting loop in memory, and several methods of reading
+//! the bytes. Prints `name<TAB>bytes<TAB>events<TAB>seconds` lines, best of several rounds.
 
-// Mapping a file is what is measured here; the files are this program's own input and are not
-// truncated while it runs.
+// Mapping a file is the subject of the measurement; the files are this program's own input and are
+// not truncated while it runs.
 #![allow(unsafe_code)]
 
 mod ways;
@@ -53,7 +53,7 @@ fn main() {
     write::all(|name, work| report(name, work));
 }
 
-/// The best of several rounds; the work says how many bytes and event records it did.
+/// The best of several rounds; `work` returns its numbers of bytes and event records.
 fn report(name: &str, mut work: impl FnMut() -> (u64, u64)) {
     let mut best = f64::INFINITY;
     let mut done = (0, 0);
@@ -81,7 +81,7 @@ fn sum_in_memory(files: &[&Path]) {
     });
 }
 
-/// Each packet is brought into memory outside of the measured time.
+/// Each packet is read into memory outside the measured time.
 fn count_in_memory(set: &TraceSet) {
     let mut best = f64::INFINITY;
     let mut total = Total::default();
@@ -107,7 +107,7 @@ struct Total {
     seconds: f64,
 }
 
-/// As the count report does it: as many packets at once as there are lanes.
+/// Counts like the count report: as many packets at once as there are lanes.
 fn count_stream(trace: &Trace, stream: &Stream, total: &mut Total) {
     let Some(layout) = trace.layout.streams.get(stream.class) else {
         return;
@@ -134,7 +134,7 @@ fn count_stream(trace: &Trace, stream: &Stream, total: &mut Total) {
     }
 }
 
-/// Until the first of them ends.
+/// Runs until the first scanner ends.
 fn count_together(scanners: &mut [Scanner<'_>], counts: &mut Counts) -> u64 {
     let mut events = 0;
     while let [a, b, c] = &mut *scanners {

@@ -1,5 +1,5 @@
-//! Measures execution graphs, with one thread and with all, and then the critical paths of the
-//! 10,000 longest system calls of a trace in the page cache, one after the other. Prints
+//! Measures execution graphs, with one thread and with all threads, and then the critical paths of
+//! the 10,000 longest system calls of a trace in the page cache, in sequence. Prints
 //! `name<TAB>seconds`, best of five, and `name<TAB>count`.
 
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn measure(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     })?;
     println!("segments of them\t{segments}");
     println!("bytes of the graph\t{}", graph.bytes());
-    // The same of the last tenth: what came before is forgotten.
+    // The graph of the last tenth, from which earlier events are discarded.
     let head = &graph.head;
     let tenth = head.duration_ns / 10;
     let mut of_tenth = Selection::default();
@@ -65,7 +65,7 @@ fn measure(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// How many segments the paths have.
+/// Number of segments of the paths.
 fn segments(graph: &Graph, asked: &[Asked]) -> usize {
     let paths = asked
         .iter()
@@ -73,7 +73,7 @@ fn segments(graph: &Graph, asked: &[Asked]) -> usize {
     paths.map(|path| path.segments.len()).sum()
 }
 
-/// Does it some times, tells of the shortest time, and gives the last result.
+/// Runs `work` several times, prints the shortest time, and returns the last result.
 fn report<T, E>(name: &str, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let mut shortest = Duration::MAX;
     let mut timed = || {

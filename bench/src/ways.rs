@@ -1,5 +1,5 @@
-//! The ways of bringing a file's bytes in, each with the least work on them: one load for each
-//! cache line.
+//! Methods of reading a file's bytes, each with the least work on them: one load for each cache
+//! line.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -70,7 +70,8 @@ fn map(file: &File, populate: bool) -> Option<Mmap> {
     if populate {
         options.populate();
     }
-    // SAFETY: nobody changes or truncates the measured files meanwhile (see the crate's head).
+    // SAFETY: the measured files are not changed or truncated meanwhile (see the head of the
+    // crate).
     unsafe { options.map(file) }.ok()
 }
 

@@ -1,4 +1,4 @@
-//! Writing events: what an event costs whoever records it, in CPU time.
+//! Writing events: the cost of an event to the recording program, in CPU time.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn run(
     Ok((out.finish()?, EVENTS))
 }
 
-/// Measures all ways.
+/// Measures all methods.
 pub(crate) fn all(report: impl Fn(&str, &mut dyn FnMut() -> (u64, u64))) {
     let measure = |name: &str, mut work: Box<dyn FnMut() -> Result<(u64, u64), WriteError>>| {
         report(name, &mut || work().unwrap_or((0, 0)));

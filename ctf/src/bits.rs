@@ -1,87 +1,87 @@
-//! Reading fixed-length fields out of bytes: any length up to 64 bits, any bit position, both
+//! Reads fixed-length fields from bytes: any length up to 64 bits, at any bit position, in both
 //! byte orders.
 //!
-//! Positions are in bits from the start of the *packet*; the bytes at hand may begin later in
-//! the packet (a window over it).
+//! Positions are in bits from the start of the *packet*. The available bytes may be a window that
+//! begins later in the packet.
 
 use crate::schema::ByteOrder;
 
-/// Event records that need more bytes at once than this are given up: they have to be in memory.
+/// Largest event record, in bytes. Larger records are skipped, since a record must fit into memory.
 pub const MOST_RECORD_BYTES: u64 = 1 << 28;
 
-/// A window over a packet, and a position in it.
+/// A window over a packet, with a read position.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
-    /// The bytes at hand.
+    /// The bytes of the window.
     pub data: &'a [u8],
     /// Packet-relative byte offset of `data[0]`.
     pub base: u64,
-    /// Packet-relative position in bits of the next thing to decode.
+    /// Packet-relative position of the next bit to decode.
     pub pos: u64,
-    /// Packet-relative position in bits behind the last decodable bit; never behind `data`.
+    /// Packet-relative bit position after the last decodable bit; never past the end of `data`.
     pub end: u64,
 }
 
-/// Why a field could not be decoded; with the packet-relative bit position of the field.
+/// The reason why a field could not be decoded, with the packet-relative bit position of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The field goes over the end of the content (or of the window at hand).
+    /// The field extends past the end of the content or of the window.
     OutOfBounds {
         /// Position of the field, in bits.
         at: u64,
-        /// Bits that it wanted; `u64::MAX` when unknown (a string without end).
+        /// Bits that the field needs; `u64::MAX` if unknown (an unterminated string).
         wanted: u64,
     },
-    /// A selector has a value for which there is no option.
+    /// No option matches the value of a selector.
     NoOption {
-        /// Position behind the selector, in bits.
+        /// Position after the selector, in bits.
         at: u64,
         /// The selector's raw value.
         selector: u64,
     },
-    /// A length that cannot be true.
+    /// The length of an array or string is larger than the packet.
     Length {
         /// Position of the array or string, in bits.
         at: u64,
         /// The length.
         length: u64,
     },
-    /// An array or string of so many elements goes over the end of the content (or of the window at
-    /// hand).
+    /// An array or string with this number of elements extends past the end of the content or of
+    /// the window.
     TooLong {
         /// Position of the array or string, in bits.
         at: u64,
         /// The length.
         length: u64,
-        /// Bits that it wanted.
+        /// Bits that the elements need.
         wanted: u64,
     },
-    /// A variable-length integer of more than 64 significant bits.
+    /// A variable-length integer has more than 64 significant bits.
     VarIntTooLong {
         /// Position of the field, in bits.
         at: u64,
     },
-    /// A field of one byte order begins within a byte whose earlier bits are of the other.
+    /// A field begins within a byte whose earlier bits have the other byte order.
     ByteOrder {
         /// Position of the field, in bits.
         at: u64,
     },
-    /// More array elements without a single bit than any data can mean.
+    /// An array has more elements of zero bits than any real data contains.
     EmptyElements {
         /// Position of the array, in bits.
         at: u64,
     },
-    /// An event record that needs more bytes at once than are kept in memory.
+    /// An event record is larger than [`MOST_RECORD_BYTES`].
     TooLarge {
         /// Position of the event record, in bits.
         at: u64,
     },
-    /// A sized string that ends within a code unit, before any null.
+    /// A sized string ends within a code unit, before any null.
     CodeUnit {
         /// Position of the string, in bits.
         at: u64,
     },
-    /// An event record whose class id the metadata does not know.
+    /// An event record has a class id that the metadata does not define.
     UnknownEventClass {
         /// Position of the event record, in bits.
         at: u64,
@@ -91,7 +91,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// Packet-relative position of the trouble, in bits.
+    /// Packet-relative position of the error, in bits.
     pub fn position(&self) -> u64 {
         match *self {
             DecodeError::OutOfBounds { at, .. }
@@ -107,7 +107,7 @@ impl DecodeError {
         }
     }
 
-    /// Whether more of the packet's bytes can make what could not be decoded decodable.
+    /// Whether the field may become decodable when more of the packet's bytes are available.
     pub(crate) fn may_go_on(self, content_bits: u64) -> bool {
         match self {
             DecodeError::OutOfBounds {
@@ -128,22 +128,25 @@ impl std::fmt::Display for DecodeError {
             DecodeError::OutOfBounds {
                 wanted: u64::MAX, ..
             } => {
-                write!(f, "a string has no end before the packet's content ends")
+                write!(
+                    f,
+                    "a string is not terminated before the end of the packet's content"
+                )
             }
             DecodeError::OutOfBounds { wanted: 0, .. } => {
                 write!(
                     f,
-                    "the padding before a field goes over the end of the packet's content"
+                    "the padding before a field extends past the end of the packet's content"
                 )
             }
             DecodeError::OutOfBounds { wanted, .. } => {
                 write!(
                     f,
-                    "a field of {wanted} bits goes over the end of the packet's content"
+                    "a field of {wanted} bits extends past the end of the packet's content"
                 )
             }
             DecodeError::NoOption { selector, .. } => {
-                write!(f, "no option for the selector value {selector}")
+                write!(f, "the selector value {selector} matches no option")
             }
             DecodeError::Length { length, .. } | DecodeError::TooLong { length, .. } => {
                 write!(f, "a length of {length} is more than the packet can hold")
@@ -158,7 +161,11 @@ impl std::fmt::Display for DecodeError {
                 write!(f, "too many array elements that take no space")
             }
             DecodeError::TooLarge { .. } => {
-                write!(f, "it is larger than {} MiB", MOST_RECORD_BYTES >> 20)
+                write!(
+                    f,
+                    "the event record is larger than {} MiB",
+                    MOST_RECORD_BYTES >> 20
+                )
             }
             DecodeError::CodeUnit { .. } => {
                 write!(f, "a string ends in the middle of a character's code unit")
@@ -172,22 +179,22 @@ impl std::fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// How to read one fixed-length field of up to 64 bits.
+/// How to read a fixed-length field of up to 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedRead {
-    /// Bits: 1 to 64.
+    /// Length in bits: 1 to 64.
     pub length: u8,
-    /// True for big endian.
+    /// Big endian.
     pub big: bool,
-    /// True for two's complement.
+    /// Two's complement.
     pub signed: bool,
-    /// True if the first bit read is the most significant one of a little-endian field, or the
-    /// least significant one of a big-endian field.
+    /// The first bit read is the most significant bit of a little-endian field, or the least
+    /// significant bit of a big-endian field.
     pub reversed: bool,
 }
 
 impl FixedRead {
-    /// For a field class's properties; `length` must be 1 to 64.
+    /// `length` must be 1 to 64.
     pub fn new(length: u32, byte_order: ByteOrder, signed: bool, reversed: bool) -> Self {
         FixedRead {
             length: length.clamp(1, 64) as u8,
@@ -197,8 +204,8 @@ impl FixedRead {
         }
     }
 
-    /// Reads at bit `at` of `data`; signed values are sign-extended. `None` if it goes over the
-    /// end of `data`.
+    /// Reads at bit `at` of `data`; signed values are sign-extended. `None` if the field extends
+    /// past the end of `data`.
     #[inline(always)]
     pub fn read(self, data: &[u8], at: u64) -> Option<u64> {
         let index = (at >> 3) as usize;
@@ -241,8 +248,9 @@ impl FixedRead {
         }
         let mut value = value as u64;
         if self.reversed {
-            // The byte order alone says in which order bits are taken out of the data; the bit
-            // order only from which end of the value they fill it (CTF2-SPEC-2.0 section 6.4.3).
+            // The byte order alone determines in which order bits are taken from the data. The bit
+            // order only determines from which end they fill the value (CTF2-SPEC-2.0 section
+            // 6.4.3).
             value = (value << (64 - length)).reverse_bits();
         }
         Some(self.extend(value))
@@ -276,7 +284,7 @@ impl<'a> Cursor<'a> {
         self.pos = self.pos.saturating_add(mask) & !mask;
     }
 
-    /// Checks that `bits` more can be read.
+    /// Checks that `bits` more bits can be read.
     #[inline(always)]
     pub fn need(&self, bits: u64) -> Result<(), DecodeError> {
         match self.pos.checked_add(bits) {
@@ -288,7 +296,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a fixed-length field and moves behind it.
+    /// Reads a fixed-length field and advances past it.
     #[inline(always)]
     pub fn fixed(&mut self, read: FixedRead) -> Result<u64, DecodeError> {
         self.need(u64::from(read.length))?;
@@ -302,7 +310,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// The `length` bytes at the (byte-aligned) position; moves behind them.
+    /// Returns `length` bytes at the position, which must be byte-aligned, and advances past them.
     #[inline(always)]
     pub fn bytes(&mut self, length: u64) -> Result<&'a [u8], DecodeError> {
         let bits = length.checked_mul(8).ok_or(DecodeError::Length {
@@ -320,8 +328,8 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
-    /// The bytes up to the next null code unit of `unit` bytes (1, 2 or 4), without it; moves
-    /// behind it.
+    /// Returns the bytes up to the next null code unit of `unit` bytes (1, 2 or 4), without the
+    /// null, and advances past it.
     #[inline(always)]
     pub fn terminated(&mut self, unit: usize) -> Result<&'a [u8], DecodeError> {
         let error = DecodeError::OutOfBounds {
@@ -343,7 +351,7 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..length])
     }
 
-    /// Reads 128 bits and moves behind them; `half` tells how to read 64 of them.
+    /// Reads 128 bits and advances past them; `half` describes how to read 64 bits.
     pub(crate) fn wide(&mut self, half: FixedRead) -> Result<u128, DecodeError> {
         self.need(128)?;
         let (first, second) = (self.fixed(half)?, self.fixed(half)?);
@@ -356,7 +364,7 @@ impl<'a> Cursor<'a> {
         Ok(u128::from(high) << 64 | u128::from(low))
     }
 
-    /// Reads a variable-length (LEB128) integer and moves behind it.
+    /// Reads a variable-length (LEB128) integer and advances past it.
     pub fn leb128(&mut self, signed: bool) -> Result<u64, DecodeError> {
         let at = self.pos;
         let mut value = 0u128;
@@ -391,8 +399,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Index of the first null byte. Names in traces are short: the first eight bytes are looked at
-/// in one go before the general search is called.
+/// Index of the first null byte. Names in traces are short, so the first eight bytes are tested at
+/// once before the general search is called.
 #[inline(always)]
 pub(crate) fn find_null(bytes: &[u8]) -> Option<usize> {
     if let Some(first) = bytes.first_chunk::<8>() {
@@ -425,7 +433,7 @@ pub(crate) fn until_null(bytes: &[u8], unit: usize) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Bit by bit, as the specification tells it.
+    /// Bit by bit, as the specification defines it.
     fn reference(data: &[u8], at: u64, length: u32, big: bool, last_to_first: bool) -> u64 {
         let mut value = 0u64;
         for bit in 0..u64::from(length) {

@@ -1,18 +1,19 @@
-//! The times between which a packet's event records lie, where its head does not give them.
+//! The time range of the event records of a packet whose head does not contain it.
 //!
-//! A head may have no times at all (DPDK), an end of 0 (a tracer that was killed: `lttng-crash`),
-//! an end that is earlier than the last event record (LTTng up to 2.11), or a beginning that is
-//! later than the first one (barectf up to 2.3). What is read, and in which order, depends on these
-//! times only through [`Packet::begin`] and [`Stream::reach`].
+//! A head may contain no times at all (DPDK), an end of 0 (a tracer that was killed:
+//! `lttng-crash`), an end that is earlier than the last event record (LTTng up to 2.11), or a
+//! beginning that is later than the first event record (barectf up to 2.3). These times affect
+//! which packets are read, and in which order, only through [`Packet::begin`] and
+//! [`Stream::reach`].
 
 use crate::stream::{Packet, Stream};
 
 impl Stream {
-    /// Sets the packets' beginnings by their first event records, as far as `firsts` has their
-    /// clock values (by packet).
+    /// Sets the beginnings of packets to the times of their first event records, where `firsts`
+    /// contains their clock values (by packet).
     ///
-    /// A first event record that is earlier than the beginning of the previous packet is taken for
-    /// damage and ignored. Packets without event records begin with the previous one.
+    /// A first event record that is earlier than the beginning of the previous packet is considered
+    /// damaged and ignored. A packet without event records begins with the previous packet.
     pub(crate) fn learn_begins(&mut self, firsts: &[Option<u64>]) {
         let mut before = None;
         for (packet, &first) in self.packets.iter_mut().zip(firsts) {
@@ -32,13 +33,14 @@ impl Stream {
         }
     }
 
-    /// Clock value up to which a packet is taken to hold event records, in cycles; `None` where
-    /// that is not known without reading the packet.
+    /// Latest clock value at which the packet may contain event records, in cycles; `None` if it
+    /// cannot be known without reading the packet.
     ///
-    /// This is the end in the packet's head, or the beginning of the next packet if that is later:
-    /// some tracers write event records after the end that they give. Without an end it is the
-    /// beginning of the next packet, if the heads give the beginnings of both. The beginning of a
-    /// misplaced packet is but the end of the one before, which says nothing.
+    /// The value is the end in the packet's head, or the beginning of the next packet if that is
+    /// later: some tracers write event records after the end that they declare. If the head
+    /// contains no end, the value is the beginning of the next packet, provided that the heads
+    /// contain the beginnings of both packets. The beginning of a misplaced packet was copied from
+    /// the end of the previous packet, so it gives no bound.
     pub fn reach(&self, packet: usize) -> Option<u64> {
         let next = self.packets.get(packet.checked_add(1)?)?;
         let packet = self.packets.get(packet)?;
@@ -51,7 +53,7 @@ impl Stream {
         }
     }
 
-    /// True if the packets are sorted by begin time. Those in a copy of a ring buffer may not be.
+    /// True if the packets are sorted by begin time. Packets in a copy of a ring buffer may not be.
     ///
     /// Computed when the trace is opened, since each chunk plan and each report needs it. A clock
     /// correction does not change the order: packet times stay in cycles.
@@ -72,7 +74,7 @@ impl Stream {
             .is_sorted()
     }
 
-    /// Whether a packet may hold event records at or after `from` and before `until`, in cycles.
+    /// Whether a packet may contain event records at or after `from` and before `until`, in cycles.
     #[inline]
     pub fn may_hold(&self, packet: usize, from: u64, until: u64) -> bool {
         let begin = self.packets.get(packet).and_then(|packet| packet.begin);
@@ -81,9 +83,9 @@ impl Stream {
     }
 }
 
-/// Whether heads give the beginnings of both packets, the second's not before the first's.
-/// Beginnings learned from event records show nothing about the end of the previous packet: clocks
-/// of few bits begin anew in each such packet.
+/// Whether the heads contain the beginnings of both packets, the second not before the first. A
+/// beginning that was learned from an event record gives no bound for the previous packet: a clock
+/// with few bits starts anew in each such packet.
 fn follows(packet: &Packet, next: &Packet) -> bool {
     packet.clock.is_some() && next.clock.is_some() && packet.begin <= next.begin
 }
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
     use crate::packet::PacketHead;
 
-    /// A stream of packets with such clock values at their beginnings, and ends.
+    /// A stream of packets with these clock values at their beginnings, and these ends.
     fn stream(times: &[(Option<u64>, Option<u64>)]) -> Stream {
         let packet = |&(clock, end): &(Option<u64>, Option<u64>)| Packet {
             file: 0,
@@ -182,7 +184,7 @@ mod tests {
         assert_eq!(held(9, 10), [true, true, false]);
         assert_eq!(held(26, u64::MAX), [false, false, true]);
         assert_eq!(held(25, 25), [false, true, false]);
-        // The last one may go on after its end.
+        // Records of the last packet may be later than its end.
         assert_eq!(held(1000, u64::MAX), [false, false, true]);
     }
 }

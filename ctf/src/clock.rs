@@ -1,4 +1,4 @@
-//! Clocks: values in cycles to nanoseconds from the clock's origin.
+//! Clocks: convert values in cycles to nanoseconds from the clock's origin.
 
 use crate::correction::Correction;
 use crate::schema::{ClockClass, ClockOrigin};
@@ -6,28 +6,28 @@ pub use crate::timestamp::Timestamp;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// End of messages on times that a [`Timestamp`] cannot hold. Rejected: keeping differences of such
-/// times would need another origin for each trace, and times of two traces, of `--from` and of
-/// histories could not be compared any more. A clock that reads year 2300 has a wrong description;
+/// End of messages on times that a [`Timestamp`] cannot hold. An origin for each trace, so that
+/// only differences are stored, was rejected: times of two traces, of `--from` and of histories
+/// could then not be compared. A clock that reads the year 2300 has a wrong description;
 /// babeltrace2 refuses such a trace.
 pub(crate) const OUT_OF_RANGE: &str = "is more than 292 years from the clock's origin, out of the range of 64-bit \
     nanoseconds, and is replaced by the nearest time in range (check the clock's frequency and offset in the metadata)";
 
-/// Converts the values of one clock.
+/// Converts the values of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockConversion {
     frequency: u64,
-    /// The time of value 0. It may be out of the range of times even if later values are in range.
+    /// The time of value 0. It may be out of range even if later values are in range.
     base: i128,
-    /// As above where `is_plain`.
+    /// Equals `base` if `is_plain`.
     plain_base: i64,
-    /// Cycles are nanoseconds, nothing is corrected, and the base is in the range of times.
+    /// Cycles are nanoseconds, no correction applies, and the base is in range.
     is_plain: bool,
     correction: Option<&'static Correction>,
 }
 
 impl ClockConversion {
-    /// For a clock class; for streams without a clock see [`ClockConversion::NONE`].
+    /// For a clock class; for streams without a clock, use [`ClockConversion::NONE`].
     pub fn new(clock: &ClockClass) -> Self {
         let frequency = clock.frequency.max(1);
         let cycles = i128::from(clock.offset_cycles);
@@ -47,7 +47,7 @@ impl ClockConversion {
         }
     }
 
-    /// Values are nanoseconds from 0.
+    /// For streams without a clock: values are nanoseconds from 0.
     pub const NONE: ClockConversion = ClockConversion {
         frequency: SECOND as u64,
         base: 0,
@@ -56,7 +56,7 @@ impl ClockConversion {
         correction: None,
     };
 
-    /// The same with its times corrected.
+    /// The same conversion with a correction of its times.
     pub fn corrected(self, correction: &'static Correction) -> Self {
         ClockConversion {
             is_plain: false,
@@ -65,7 +65,7 @@ impl ClockConversion {
         }
     }
 
-    /// Nanoseconds from the origin; saturates, see [`ClockConversion::is_out_of_range`].
+    /// Nanoseconds from the origin. Saturates, see [`ClockConversion::is_out_of_range`].
     #[inline(always)]
     pub fn timestamp(self, cycles: u64) -> Timestamp {
         if self.is_plain {
@@ -80,13 +80,13 @@ impl ClockConversion {
             .map_or(time, |correction| correction.apply(time))
     }
 
-    /// Nanoseconds before they are corrected.
+    /// Nanoseconds before the correction.
     fn exact(self, cycles: u64) -> i128 {
         self.base + nanoseconds(cycles, self.frequency)
     }
 
-    /// Whether [`Timestamp`], or the correction, cannot hold the time of that value: it is less or
-    /// more than [`ClockConversion::timestamp`] returns.
+    /// Whether the time of this value is out of range for [`Timestamp`] or for the correction, so
+    /// that [`ClockConversion::timestamp`] saturates.
     pub fn is_out_of_range(self, cycles: u64) -> bool {
         let exact = self.exact(cycles);
         let Ok(time) = i64::try_from(exact) else {
@@ -96,7 +96,7 @@ impl ClockConversion {
             .is_some_and(|correction| correction.saturates(Timestamp(time)))
     }
 
-    /// The least value in cycles whose timestamp is not before `time`.
+    /// The smallest value in cycles whose timestamp is not before `time`.
     pub fn cycles_at(self, time: Timestamp) -> u64 {
         let (mut low, mut high) = (0u64, u64::MAX);
         if self.timestamp(low) >= time {
@@ -127,8 +127,8 @@ fn saturated(nanoseconds: i128) -> i64 {
     i64::try_from(nanoseconds).unwrap_or(least)
 }
 
-/// Whether times of two clocks can be compared: the same origin, or both of the same trace family
-/// with a UUID that says that they are one clock.
+/// Whether times of two clocks are comparable: both clocks have the same known origin, or the same
+/// uid (CTF 1.8: UUID).
 pub fn comparable(a: &ClockClass, b: &ClockClass) -> bool {
     match (&a.origin, &b.origin) {
         (ClockOrigin::UnixEpoch, ClockOrigin::UnixEpoch) => true,
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(convert(1_000_000_000, -far, 0, 1), (i64::MIN, true));
         assert_eq!(convert(1, 0, i64::MAX, u64::MAX), (i64::MAX, true));
         assert_eq!(convert(u64::MAX, i64::MIN, i64::MIN, 0), (i64::MIN, true));
-        // The clock's zero is out of range; its values are not.
+        // The zero of the clock is out of range, its values are not.
         let value = 12_000_000_000_000_000_007;
         assert_eq!(
             convert(1_000_000_000, -far, 0, value),

@@ -1,65 +1,66 @@
-//! Corrections of times: from the clock of one machine to that of another.
+//! Corrections of times: from the clock of one machine to the clock of another.
 //!
-//! A correction is a list of steps that are done one after the other; each is a line, or lines that
-//! follow each other. All is done with integers: a time always becomes the same time, and earlier
-//! times never become later than later ones.
+//! A correction is a list of steps, applied one after the other. Each step is a line or a sequence
+//! of lines. All arithmetic uses integers: equal times remain equal, and order is preserved.
 
 use crate::timestamp::Timestamp;
 
-/// What is added to times from one time on: a straight line.
+/// A straight line: the amount that is added to all times from `from` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins, as the clock says; the first of a step goes back to all times before, too.
+    /// Start of the piece, by the uncorrected clock. The first piece of a step also applies to all
+    /// earlier times.
     pub from: Timestamp,
-    /// What is added there: whole nanoseconds.
+    /// Amount added at `from`: whole nanoseconds.
     pub offset_ns: i64,
-    /// What is added to that: billionths of a nanosecond, less than 10⁹.
+    /// Amount added at `from`, besides `offset_ns`: billionths of a nanosecond, less than 10⁹.
     pub offset_e9: u32,
-    /// What is added for each nanosecond since then, in 10⁻¹⁸ nanoseconds: a clock that is slow by
+    /// Amount added for each nanosecond since `from`, in 10⁻¹⁸ nanoseconds. A clock that is slow by
     /// one part in a million has 10¹².
     pub drift_e18: i64,
 }
 
-/// Turns times of one clock into times of another.
+/// Converts times of one clock to times of another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Correction {
     steps: Vec<Vec<Line>>,
 }
 
-/// Why pieces make no correction.
+/// The reason why pieces form no valid correction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CorrectionError {
-    /// A step has none.
+    /// A step without pieces.
     #[error("a step has no pieces")]
     Empty,
-    /// A clock cannot be that wrong.
-    #[error("a piece has a drift of {0} parts in 10¹⁸: the most is half of that")]
+    /// Drift is more than a half.
+    #[error("a piece has a drift of {0} parts in 10¹⁸: expecting at most 5·10¹⁷")]
     Drift(i64),
-    /// Clocks are not that far apart.
-    #[error("a piece has an offset of {0} ns: 2305843009213693952 (73 years) is the most")]
+    /// Offset is more than 73 years.
+    #[error("a piece has an offset of {0} ns: expecting at most 2305843009213693952 (73 years)")]
     Offset(i64),
-    /// It is not a fraction.
+    /// Fraction is 10⁹ or more.
     #[error(
-        "a piece has a fraction of {0} billionths of a nanosecond: less than 1000000000 is expected"
+        "a piece has a fraction of {0} billionths of a nanosecond: expecting less than 1000000000"
     )]
     Fraction(u32),
-    /// They are not in order, or time would go back from one to the next.
+    /// Pieces are not in order, or time would go back from one piece to the next.
     #[error("time goes back at the piece from {0} ns")]
     Backwards(i64),
 }
 
-/// The greatest drift, in 10⁻¹⁸: with half, nothing overflows, and time always goes on.
+/// Largest drift, in 10⁻¹⁸. With at most a half, no calculation overflows, and time never goes
+/// back.
 const MOST_DRIFT: i64 = E18 / 2;
-/// The greatest offset, in nanoseconds: 73 years, which is more than from 1970.
+/// Largest offset, in nanoseconds: 73 years, more than the time since 1970.
 const MOST_OFFSET: u64 = 1 << 61;
-/// Corrected times are from minus to plus that: durations between them can always be told.
+/// Corrected times are clamped to ±`FARTHEST`, so that the difference of two times never overflows.
 const FARTHEST: i64 = (1 << 62) - 1;
 const E18: i64 = 1_000_000_000_000_000_000;
 const E9: i128 = 1_000_000_000;
-/// Binary places behind the point.
+/// Binary places after the point.
 const PLACES: u32 = 62;
 
-/// A piece, for calculating: parts of a nanosecond are in 2⁻⁶².
+/// A piece in the form used for calculation: fractions of a nanosecond are in units of 2⁻⁶².
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Line {
     from: i64,
@@ -90,10 +91,10 @@ impl Line {
         })
     }
 
-    /// To the nearest nanosecond: then what holds for exact times and whole nanoseconds still
-    /// holds.
+    /// Rounds to the nearest nanosecond, so that relations that hold for exact times and whole
+    /// nanoseconds are preserved.
     fn at(&self, time: i64) -> i64 {
-        // At most 2⁶⁴ by 2⁶¹: the sum stays below 2¹²⁷.
+        // At most 2⁶⁴ × 2⁶¹, so the sum stays below 2¹²⁷.
         let since = i128::from(time) - i128::from(self.from);
         let moved = self.offset + since * i128::from(self.rate) + (1i128 << (PLACES - 1));
         let time = i128::from(time) + (moved >> PLACES);
@@ -102,12 +103,12 @@ impl Line {
 }
 
 impl Correction {
-    /// The correction of steps that are done one after the other, each of pieces in the order of
-    /// time.
+    /// Creates a correction from steps, which are applied one after the other. The pieces of each
+    /// step are in the order of time.
     ///
     /// # Errors
-    /// When a step has no pieces, when a drift is over a half or an offset over 73 years, or when a piece begins before the time that the
-    /// one before it has reached.
+    /// If a step has no pieces, a drift is more than a half, an offset is more than 73 years, or a
+    /// piece begins before the time that the previous piece has reached.
     pub fn new<'p>(
         steps: impl IntoIterator<Item = &'p [Piece]>,
     ) -> Result<Correction, CorrectionError> {
@@ -131,13 +132,12 @@ impl Correction {
         })
     }
 
-    /// Whether [`Correction::apply`] saturates for that time.
+    /// Whether [`Correction::apply`] saturates for this time.
     pub(crate) fn saturates(&self, time: Timestamp) -> bool {
         self.apply(time).0.unsigned_abs() >= FARTHEST.unsigned_abs()
     }
 
-    /// The same moment by the other clock; saturates in the years 1823 and 2116. Never earlier for
-    /// a later time.
+    /// The same moment by the other clock. Monotonic; saturates in the years 1823 and 2116.
     pub fn apply(&self, time: Timestamp) -> Timestamp {
         let step = |time, lines: &Vec<Line>| {
             let later = lines.partition_point(|line| line.from <= time);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn lines_follow_each_other() {
-        // A millisecond ahead, 100 parts in a million slow; from second 1 on as fast as the other.
+        // A millisecond ahead and 100 ppm slow; from second 1 on at the speed of the other clock.
         let first = piece(0, 1_000_000, 100_000_000_000_000);
         let second = piece(1_000_000_000, 1_100_000, 0);
         let correction = Correction::new([&[first, second][..]]).expect("sound");
@@ -184,7 +184,7 @@ mod tests {
         };
         let correction = Correction::new([&[half][..]]).expect("sound");
         let at = |time| correction.apply(Timestamp(time)).0;
-        // 0.5, 1.75, 3, 4.25 to the nearest, halves up.
+        // 0.5, 1.75, 3 and 4.25 are rounded to the nearest integer, halves up.
         assert_eq!([at(0), at(1), at(2), at(3)], [1, 2, 3, 4]);
     }
 

@@ -1,18 +1,18 @@
-//! Damage: what is wrong with a trace, where, and what was skipped because of it.
+//! Damage: a fault in a trace, its position, and the bytes that were skipped because of it.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// One thing that is wrong.
+/// A single fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Damage {
-    /// The file.
+    /// The damaged file.
     pub path: PathBuf,
-    /// Byte offset in it.
+    /// Byte offset in the file.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// Description of the fault.
     pub message: String,
-    /// Bytes that were skipped, if any were.
+    /// Number of bytes that were skipped, if any.
     pub skipped: Option<u64>,
     /// The index of the file contradicts the head of the packet: times and losses that were taken
     /// from the index before the packet was read may be wrong. A trace that is opened with
@@ -21,7 +21,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Damage at a place in a file.
+    /// Damage at an offset in a file.
     pub fn at(path: impl Into<PathBuf>, offset: u64, message: impl Into<String>) -> Self {
         Damage {
             path: path.into(),
@@ -43,7 +43,7 @@ impl Damage {
         }
     }
 
-    /// Says how many bytes were skipped.
+    /// Sets the number of bytes that were skipped.
     pub fn skipping(mut self, bytes: u64) -> Self {
         self.skipped = Some(bytes);
         self

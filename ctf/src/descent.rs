@@ -1,36 +1,34 @@
-//! Going down into what is nested, and coming up with what is made of it: without recursion, so
-//! that no thread's stack bounds how deep it may be nested.
+//! Visits a nested structure and builds a result from the leaves upwards, without recursion, so
+//! that the depth of nesting is not bounded by the size of a thread's stack.
 
-/// What a node turns out to be.
+/// The state of a node after it was entered.
 pub(crate) enum Visited<O, M> {
-    /// It has parts, which come next.
+    /// The node has parts, which follow.
     Open(O),
-    /// It is made.
+    /// The node is complete.
     Made(M),
 }
 
-/// How something is made of something nested.
+/// Builds a result from a nested structure.
 pub(crate) trait Descent {
-    /// What is nested.
     type Node;
-    /// A node with parts, of which some are made.
+    /// A node, some of whose parts have been built.
     type Open;
-    /// What nodes become.
+    /// The result of a node.
     type Made;
-    /// Why that fails.
     type Error;
 
-    /// Begins with a node.
+    /// Enters a node.
     fn enter(&mut self, node: Self::Node) -> Result<Visited<Self::Open, Self::Made>, Self::Error>;
-    /// The next part of the innermost open node; `None` when it has all of them.
+    /// The next part of the innermost open node; `None` if there are no more.
     fn next(&mut self, open: &mut Self::Open) -> Result<Option<Self::Node>, Self::Error>;
-    /// Adds what that part became.
+    /// Adds the result of that part.
     fn add(&mut self, open: &mut Self::Open, made: Self::Made) -> Result<(), Self::Error>;
-    /// Makes a node that has all its parts.
+    /// Builds the result of a node whose parts are complete.
     fn leave(&mut self, open: Self::Open) -> Result<Self::Made, Self::Error>;
 }
 
-/// Makes it of the root.
+/// Builds the result of `root`.
 pub(crate) fn descend<D: Descent>(descent: &mut D, root: D::Node) -> Result<D::Made, D::Error> {
     let mut open: Vec<D::Open> = Vec::new();
     let mut node = root;
@@ -46,7 +44,7 @@ pub(crate) fn descend<D: Descent>(descent: &mut D, root: D::Node) -> Result<D::M
                 None => descent.leave(parts)?,
             },
         };
-        // Upwards, as long as nothing is left.
+        // Leaves all nodes that end here.
         node = loop {
             let Some(mut parts) = open.pop() else {
                 return Ok(made);

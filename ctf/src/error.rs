@@ -1,27 +1,28 @@
-//! Errors of metadata, with the place that caused them.
+//! Errors in metadata, with their positions.
 
 use std::fmt;
 
-/// Metadata that cannot be accepted.
+/// An error in metadata.
 ///
-/// Displayed as `LINE:COLUMN: message`, then the line with a caret when it is known.
+/// Displayed as `LINE:COLUMN: message`, followed by the source line with a caret, if the line is
+/// known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataError {
-    /// Byte offset into the metadata text (for packetized metadata: of the text taken out of
-    /// the packets).
+    /// Byte offset in the metadata text. For packetized metadata: in the text extracted from the
+    /// packets.
     pub offset: usize,
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// What is wrong, and what would be right.
+    /// Description of the error and of the expected text.
     pub message: String,
-    /// The source line, without its line end, cut to a bearable length.
+    /// The source line without its line end, cut to a limited length.
     pub source_line: String,
 }
 
 impl MetadataError {
-    /// Makes the error for a byte offset of `text`, finding line and column.
+    /// Creates the error for a byte offset of `text`; computes line and column.
     pub fn at(text: &[u8], offset: usize, message: impl Into<String>) -> Self {
         let offset = offset.min(text.len());
         let start = text[..offset]
@@ -55,7 +56,7 @@ impl fmt::Display for MetadataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)?;
         if !self.source_line.trim().is_empty() && self.column <= 160 {
-            // A tab under the text keeps the caret below the character that it points at.
+            // A tab in the padding keeps the caret aligned with the character in the line above.
             let pad: String = self
                 .source_line
                 .chars()

@@ -1,4 +1,4 @@
-//! Event records: where they are, what they are, when they happened.
+//! Event records: position, class and time.
 
 use crate::bits::{Cursor, DecodeError};
 use crate::layout::header::{BitField, FastHeader, HeaderForm};
@@ -8,20 +8,20 @@ use crate::packet::{advance, variable_width};
 use crate::schema::{IntClass, Roles};
 use crate::walk::{Visitor, walk};
 
-/// What decoding the header of an event record gave; the cursor is then at its body.
+/// The decoded header of an event record. The cursor is then at its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventHead {
-    /// Index of its class in [`StreamLayout::events`].
+    /// Index of the event class in [`StreamLayout::events`].
     pub class: usize,
     /// The stream's clock at the event record, in cycles.
     pub clock: u64,
 }
 
-/// Decodes the header at the cursor, which is left at the body; `clock` is the clock's value
-/// before.
+/// Decodes the header at the cursor and advances the cursor to the body; `clock` is the value of
+/// the clock before this event record.
 ///
 /// # Errors
-/// When the header is damaged or its id is not known; the cursor's position is then of no use.
+/// If the header is damaged or its id is unknown. The cursor's position is then meaningless.
 #[inline(always)]
 pub fn decode_head(
     layout: &StreamLayout,
@@ -52,7 +52,7 @@ pub fn decode_head(
 
 type IdAndClock = (Option<u64>, u64);
 
-/// Reads a header that begins with a byte; the cursor is then past it.
+/// Reads a header that begins at a byte boundary and advances the cursor past it.
 #[inline(always)]
 fn read_fast(
     fast: &FastHeader,
@@ -85,7 +85,7 @@ fn walk_header(
     Ok((visitor.id, visitor.clock))
 }
 
-/// Id of a header in that form, and the clock's value after it.
+/// The id of a header of that form, and the clock's value after the header.
 #[inline(always)]
 fn read_form(
     form: &HeaderForm,
@@ -102,7 +102,7 @@ fn read_form(
         let mut bytes = [0; 8];
         match rest.first_chunk::<8>() {
             Some(all) => bytes = *all,
-            // The last bytes there are.
+            // Fewer than eight bytes are left.
             None => bytes
                 .iter_mut()
                 .zip(rest)
@@ -144,30 +144,30 @@ impl Visitor for HeaderVisitor {
     }
 }
 
-/// An event record that was found to be sound: its parts can be walked.
+/// A valid event record, whose parts can be walked over.
 #[derive(Debug)]
 pub struct Event<'a> {
-    /// Layout of its stream class.
+    /// Layout of the data stream class.
     pub stream: &'a StreamLayout,
-    /// Layout of its class.
+    /// Layout of the event class.
     pub class: &'a EventLayout,
-    /// Index of its class in [`StreamLayout::events`].
+    /// Index of the event class in [`StreamLayout::events`].
     pub class_index: usize,
     /// Clock value in cycles.
     pub clock: u64,
-    /// At its first bit.
+    /// Cursor at the first bit of the event record.
     pub start: Cursor<'a>,
-    /// Behind its header.
+    /// Cursor after the header.
     pub body: Cursor<'a>,
-    /// Registers, as decoding the header left them.
+    /// Registers after the header was decoded.
     pub slots: &'a mut [u64],
 }
 
 impl Event<'_> {
-    /// Walks over its header.
+    /// Walks over the header.
     ///
     /// # Errors
-    /// Not for an event record that a reader handed out.
+    /// Never for an event record that a reader returned.
     pub fn walk_header<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), DecodeError> {
         let mut cursor = self.start;
         match self.stream.event_header.root() {
@@ -176,10 +176,10 @@ impl Event<'_> {
         }
     }
 
-    /// Walks over its parts behind the header in their order, telling which begins.
+    /// Walks over the parts after the header, in order; calls `begin` at the start of each part.
     ///
     /// # Errors
-    /// Not for an event record that a reader handed out.
+    /// Never for an event record that a reader returned.
     pub fn walk_body<V: Visitor>(
         &mut self,
         visitor: &mut V,

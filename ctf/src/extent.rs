@@ -1,4 +1,4 @@
-//! Plausibility of the heads of packets: of their sizes, times and order.
+//! Plausibility of packet heads: their sizes, times and order.
 
 use std::path::Path;
 
@@ -11,28 +11,28 @@ pub(crate) fn is_unset(bits: Option<u64>) -> bool {
     matches!(bits, Some(0 | 0xffff_ffff | u64::MAX))
 }
 
-/// What a packet's head says of its size, judged.
+/// The size that a packet's head contains, after validation.
 pub(crate) struct Extent {
-    /// Its size, if that can be true as far as the file goes.
+    /// Size of the packet in bits, if it is plausible for the file.
     pub(crate) total: Option<u64>,
     pub(crate) content: Content,
     pub(crate) complaint: Option<String>,
 }
 
-/// Where a packet's content ends.
+/// The end of a packet's content.
 #[derive(Clone, Copy)]
 pub(crate) enum Content {
-    /// After so many bits.
+    /// The content has this number of bits.
     Known(u64),
-    /// The tracer did not get to say.
+    /// The tracer did not close the packet.
     Open,
-    /// What the packet says cannot be. What is behind its event records may be what the
-    /// tracer's buffer had held before: it is not read.
+    /// The size in the head is not plausible. The bytes after the event records may be left over
+    /// from earlier use of the tracer's buffer, so they are not read.
     Unknown,
 }
 
-/// Judges the sizes; `rest` bits of the file are left. Without a magic number nothing says where
-/// an open packet ends.
+/// Validates the sizes; `rest` bits of the file are left. Without a magic number, the end of an
+/// open packet cannot be found.
 pub(crate) fn extent(head: &PacketHead, rest: u64, has_magic: bool) -> Extent {
     let (total, content) = (head.total_bits, head.content_bits);
     let sound = |total: Option<u64>| total.filter(|&total| is_sound(total, head, rest));
@@ -51,7 +51,7 @@ pub(crate) fn extent(head: &PacketHead, rest: u64, has_magic: bool) -> Extent {
             complaint: Some(message.to_owned()),
         };
     }
-    // A head without sizes means one packet up to the end of the file.
+    // A head without sizes: a single packet extends to the end of the file.
     let total = total.or(content).unwrap_or(rest);
     let content = content.unwrap_or(total);
     let needed = head.end_of_head;
@@ -61,7 +61,7 @@ pub(crate) fn extent(head: &PacketHead, rest: u64, has_magic: bool) -> Extent {
         ))
     } else if total < needed || content < needed {
         Some(format!(
-            "the packet's size ({total} bits, content {content}) does not hold its own head ({needed} bits)"
+            "the packet's size ({total} bits, content {content}) is smaller than its head ({needed} bits)"
         ))
     } else if content > total {
         Some(format!(
@@ -75,7 +75,7 @@ pub(crate) fn extent(head: &PacketHead, rest: u64, has_magic: bool) -> Extent {
     } else {
         None
     };
-    // A size that cannot be true says nothing against that of the content.
+    // An implausible size does not invalidate the size of the content.
     let most = if total % 8 == 0 && total >= needed {
         total
     } else {
@@ -98,7 +98,7 @@ pub(crate) fn is_sound(total: u64, head: &PacketHead, rest: u64) -> bool {
     total > 0 && total.is_multiple_of(8) && total >= head.end_of_head && total <= rest
 }
 
-/// A packet that was found by its magic number says of its size what can be true.
+/// Whether the size in the head of a packet that was found by its magic number is plausible.
 pub(crate) fn is_plausible(head: &PacketHead, rest: u64) -> bool {
     let extent = extent(head, rest, true);
     extent.total.is_some()
@@ -110,19 +110,20 @@ pub(crate) fn is_same_stream(first: &PacketHead, second: &PacketHead) -> bool {
     (first.stream_class, first.stream_id) == (second.stream_class, second.stream_id)
 }
 
-/// How many packets the second's number is behind the first's.
+/// Difference of the packets' sequence numbers, modulo their width.
 pub(crate) fn steps(first: &PacketHead, second: &PacketHead) -> Option<u64> {
     let width = u32::from(first.sequence_width.clamp(1, 64));
     let mask = u64::MAX >> (64 - width);
     Some(second.sequence?.wrapping_sub(first.sequence?) & mask)
 }
 
-/// Whether the second's number comes right behind the first's.
+/// Whether the sequence number of the second packet directly follows that of the first.
 pub(crate) fn is_next(first: &PacketHead, second: &PacketHead) -> bool {
     is_same_stream(first, second) && steps(first, second) == Some(1)
 }
 
-/// Whether the second packet can be one behind the first: not what a buffer had held before.
+/// Whether the second packet can follow the first. If not, it is left over from earlier use of the
+/// tracer's buffer.
 pub(crate) fn follows(first: &PacketHead, second: &PacketHead) -> bool {
     if !is_same_stream(first, second) {
         return true;
@@ -136,7 +137,7 @@ pub(crate) fn follows(first: &PacketHead, second: &PacketHead) -> bool {
     is_numbered && is_later
 }
 
-/// True if a packet's end was written. It is 0 or all ones if the tracer ended too early.
+/// True if the tracer wrote the packet's end. The end is 0 or all ones if the tracer was killed.
 pub(crate) fn is_written(end: u64, begin: Option<u64>) -> bool {
     end != u64::MAX && (end > 0 || begin == Some(0))
 }

@@ -1,6 +1,6 @@
-//! Floating point numbers of all widths as `f64`.
+//! Floating-point numbers of all widths as `f64`.
 
-/// The number that the lowest 16, 32 or 64 bits mean.
+/// The lowest 16, 32 or 64 bits as a floating-point number.
 pub(crate) fn float(raw: u64, length: u8) -> f64 {
     match length {
         32 => f64::from(f32::from_bits(raw as u32)),
@@ -21,7 +21,7 @@ fn binary16(bits: u16) -> f64 {
     }
 }
 
-/// IEEE 754 binary128 to the nearest `f64` towards zero.
+/// IEEE 754 binary128 to `f64`, rounded towards zero.
 pub(crate) fn binary128(bits: u128) -> f64 {
     let sign = (bits >> 127) as u64;
     let exponent = (bits >> 112 & 0x7fff) as i32 - 16383;

@@ -7,9 +7,9 @@
 /// Index entries that are compared with packet heads before the index is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexCheck {
-    /// The first and the last entry, so that opening does not read every packet head; every entry
-    /// of an implausible index. Entries that are not compared then are compared when their packets
-    /// are read ([`Damage::contradicts_index`](crate::damage::Damage::contradicts_index)).
+    /// The first and the last entry, so that opening a trace does not read every packet head; every
+    /// entry of an implausible index. The other entries are compared when their packets are read
+    /// ([`Damage::contradicts_index`](crate::damage::Damage::contradicts_index)).
     #[default]
     Ends,
     /// Every entry.
@@ -19,22 +19,22 @@ pub enum IndexCheck {
 /// The magic number of index files.
 pub const MAGIC: u32 = 0xC1F1_DCC1;
 
-/// One packet, as the index tells it.
+/// An entry of the index, for a single packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
     /// Byte offset in the stream file.
     pub offset: u64,
     /// Size of the packet in bits.
     pub packet_bits: u64,
-    /// Size of its content in bits.
+    /// Size of the packet's content in bits.
     pub content_bits: u64,
-    /// Clock value at its beginning, in cycles.
+    /// Clock value at the beginning of the packet, in cycles.
     pub begin: u64,
-    /// Clock value at its end, in cycles.
+    /// Clock value at the end of the packet, in cycles.
     pub end: u64,
     /// Running count of discarded events.
     pub discarded: u64,
-    /// Id of the stream class.
+    /// Id of the data stream class.
     pub stream_class: u64,
     /// Id of the stream within its class (since 1.1).
     pub stream_id: Option<u64>,
@@ -42,16 +42,16 @@ pub struct IndexEntry {
     pub sequence: Option<u64>,
 }
 
-/// Why an index file was refused; the packets are then found in the stream file itself.
+/// The reason why an index file was rejected. The packets are then found in the stream file itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexError {
-    /// Shorter than its header, or not a whole number of entries.
+    /// The file is shorter than its header, or ends within an entry.
     Truncated,
-    /// Not an index file.
+    /// The file has no magic number of an index.
     Magic,
-    /// A major version or entry length that is not known.
+    /// The major version or the entry length is unknown.
     Version,
-    /// Entries do not follow each other through the stream file.
+    /// The entries do not cover the stream file without gaps.
     Inconsistent,
 }
 
@@ -60,7 +60,7 @@ impl std::fmt::Display for IndexError {
         f.write_str(match self {
             IndexError::Truncated => "it ends in the middle of an entry",
             IndexError::Magic => "it does not begin with the magic number of index files",
-            IndexError::Version => "its version or entry length is not known",
+            IndexError::Version => "its version or entry length is not supported",
             IndexError::Inconsistent => "its entries do not cover the stream file packet by packet",
         })
     }
@@ -70,13 +70,13 @@ const HEADER: usize = 16;
 const ENTRY_1_0: usize = 56;
 const ENTRY_1_1: usize = 72;
 
-/// Larger index files are of no stream: 64 MiB tell of about a million packets.
+/// Larger files are not read: 64 MiB suffice for about a million packets.
 const MOST_BYTES: u64 = 1 << 26;
 
 /// Reads an index file.
 ///
 /// # Errors
-/// Those of reading, and when it is larger than any index should be.
+/// If the file cannot be read or is larger than 64 MiB.
 pub fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
     if std::fs::metadata(path)?.len() > MOST_BYTES {
         let message = format!("it is larger than {MOST_BYTES} bytes");
@@ -91,7 +91,7 @@ pub fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
 /// Parses an index file and checks it against the size of its stream file, in bytes.
 ///
 /// # Errors
-/// When it cannot be trusted.
+/// If the index is damaged or does not match the stream file.
 pub fn parse(bytes: &[u8], stream_bytes: u64) -> Result<Vec<IndexEntry>, IndexError> {
     let word = |at: usize| {
         bytes

@@ -1,51 +1,55 @@
-//! The Common Trace Format, 1.8 and 2: metadata to schema, schema to compiled layouts, packets,
-//! traces on disk, and back.
+//! The Common Trace Format (CTF), versions 1.8 and 2: reads metadata into a schema, compiles the
+//! schema to layouts, reads packets and traces on disk, and writes traces.
 //!
 //! In: bytes of metadata and data streams. Out: a [`schema::TraceClass`], and event records whose
-//! fields are decoded only when asked for. Promise: no input makes it panic, hang or allocate
-//! without bound; damage is reported with its place and hides nothing but itself. This crate knows
-//! nothing of Linux.
+//! fields are decoded only on demand. Promise: no input makes this crate panic, hang or allocate
+//! without bound; damage is reported with its position and does not affect data elsewhere. This
+//! crate knows nothing of Linux.
 //!
 //! From bytes to event records:
 //!
 //! 1. [`metadata`] unpacks packetized metadata and calls the front end of its version: [`tsdl`]
-//!    (CTF 1.8) or [`ctf2`] (JSON). Both take one item or fragment after the other and forget its
-//!    text; both give a [`schema::TraceClass`], in which references to lengths and selectors are
-//!    absolute field locations. Code above them does not know which language it was.
-//! 2. [`layout`] compiles the schema: for each scope a tree of nodes to walk over all fields, with
-//!    registers (slots) for lengths and selectors; for each event class a skip program over its
-//!    body, which for most classes is one addition, and a shape where all steps lead from byte to
-//!    byte; for headers with id and timestamp at constant offsets the form that the scanner needs;
-//!    on demand the way to one field.
-//! 3. `open` finds files, reads LTTng's index or the heads of all packets (`packets`, [`index`]),
-//!    joins rotated files into streams and archives into one [`trace::Trace`]. A
-//!    [`trace::TraceSet`] holds several.
-//! 4. `bounds` holds the times between which the event records of a packet lie, where its head does
-//!    not give them. To open a file reads the first event record of each packet along with its
-//!    head, at no further access. No other code may infer the contents of a packet from its times;
-//!    `Packet::clock` is where decoding starts. The clock starts anew in each packet, as the
+//!    (CTF 1.8) or [`ctf2`] (JSON). Both front ends process one item or fragment at a time and then
+//!    free its text. Both return a [`schema::TraceClass`], in which references to lengths and
+//!    selectors are absolute field locations. Code above the front ends does not depend on the
+//!    version.
+//! 2. [`layout`] compiles the schema. Each scope gets a tree of nodes for walking over all fields,
+//!    with registers (slots) for lengths and selectors. Each event class gets a skip program over
+//!    its body, which for most classes is a single addition, and a shape if all steps of that
+//!    program begin at byte boundaries. A header with id and timestamp at constant offsets gets the
+//!    compact form that the scanner needs. The path to a single field is compiled on demand.
+//! 3. `open` finds the files, reads LTTng's index or the heads of all packets (`packets`,
+//!    [`index`]), and joins rotated files into streams and archives into a single [`trace::Trace`].
+//!    The head of a packet is its packet header and packet context. A [`trace::TraceSet`] holds
+//!    several traces.
+//! 4. `bounds` holds the time range of the event records of a packet whose head does not contain
+//!    it. The first event record of each packet is read together with the head when the file is
+//!    opened, at no further access. No other code may infer the contents of a packet from its
+//!    times; decoding starts at `Packet::clock`. The clock starts anew in each packet, as the
 //!    formats define it, so packets can be read in any order.
-//! 5. Event records are read in one of two ways: [`reader`] gives them one by one, of one stream or
-//!    of all merged by time, to callers that want all fields; [`scan`] finds the records of chosen
-//!    classes, or counts them, at the speed of memory.
+//! 5. Event records are read by one of two modules. [`reader`] returns the records of one stream,
+//!    or of all streams merged by time, one at a time, for callers that want all fields. [`scan`]
+//!    finds or counts the records of chosen classes at memory bandwidth.
 //!
-//! **How bytes come in** (`source`, [`window`], [`mapping`]). Pieces of a file are mapped where the
-//! program allows it and the file has not changed lately; everything else is read by `pread` into a
-//! reused buffer: live traces, many small streams at once, programs that want no signal handler.
+//! **Input** (`source`, [`window`], [`mapping`]). Pieces of a file are mapped if the program allows
+//! mapping and the file has not changed recently. All other files are read by `pread` into a reused
+//! buffer: live traces, many small streams at once, and files of programs that do not want a signal
+//! handler.
 //!
-//! **Nesting.** Nothing recurses over nested fields or types: open levels are kept in a list
-//! (`descent` where a nested result is built), the nodes of a scope lie in one list, and nested
-//! values are freed piece by piece. So the stack of a thread does not bound the depth of a trace's
-//! fields.
+//! **Nesting.** No function recurses over nested fields or types. Open levels are kept in a list
+//! (`descent` where a nested result is built), the nodes of a scope form a single list, and nested
+//! values are freed one at a time. So the depth of a trace's fields is not bounded by the size of a
+//! thread's stack.
 //!
-//! **Corrections.** The relation of a trace's clock to those of other hosts is applied in one
-//! place, [`clock::ClockConversion`], which `Trace::clock` gives: reading in parallel, merging,
-//! bounds of packets and ranges all use it, and a clock without a correction takes the same steps
-//! as before. Corrections live as long as the program (`&'static`), so that conversions can be
+//! **Corrections.** The relation between a trace's clock and those of other hosts is applied only
+//! in [`clock::ClockConversion`], which `Trace::clock` returns. Parallel reading, merging, packet
+//! bounds and time ranges all use this conversion. A clock without a correction is converted at no
+//! extra cost. Corrections live as long as the program (`&'static`), so that conversions can be
 //! copied in the loops over event records.
 //!
 //! The writer is `write`.
-// Lifted where the head of a module says why: `mapping`, `scan::lanes`, `scan::guess`.
+// Allowed only in `mapping`, `scan::lanes` and `scan::guess`; the head of each module gives the
+// reason.
 #![deny(unsafe_code)]
 
 pub mod bits;

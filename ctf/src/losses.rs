@@ -1,16 +1,16 @@
-//! What a tracer says that it lost: event records that found no room, and packets that were
-//! overwritten before anyone read them.
+//! Losses that a tracer records: event records for which there was no room, and packets that were
+//! overwritten before they were read.
 //!
-//! Both are known only between packets: by a running count of discarded event records in each
-//! packet's context, and by gaps in the packets' sequence numbers.
+//! Both are known only between packets: from a running count of discarded event records in each
+//! packet's context, and from gaps in the packets' sequence numbers.
 //!
-//! Tracers' counters have faults: one of LTTng has been seen to read 3080, 0 in a single packet,
-//! and 3080 again. A counter that goes backwards is therefore either wrong for a while or begins
-//! anew, and what it reads next tells.
+//! Counters of tracers have faults: a counter of LTTng has been observed to read 3080, then 0 in a
+//! single packet, then 3080 again. So a counter that goes backwards is either wrong for a while or
+//! starts again; its next value shows which.
 
 use crate::stream::{Packet, Stream};
 
-/// What was lost.
+/// The unit of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossKind {
     /// Event records.
@@ -19,14 +19,14 @@ pub enum LossKind {
     Packets,
 }
 
-/// Why the number of what was lost is not known.
+/// The reason why the size of a loss is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnknownCount {
-    /// The running count is lower than in the packet before: something was lost, or the counter
-    /// is at fault.
+    /// The running count is lower than in the previous packet: there was a loss, or the counter is
+    /// wrong.
     CounterBackwards,
-    /// The stream's first packet here is not the first that the tracer wrote: its running count
-    /// includes what was lost before.
+    /// The stream's first packet in this trace is not the first that the tracer wrote. Its running
+    /// count includes earlier losses.
     BeforeFirstPacket,
 }
 
@@ -35,30 +35,31 @@ impl std::fmt::Display for UnknownCount {
         f.write_str(match self {
             UnknownCount::CounterBackwards => "the tracer's counter went backwards",
             UnknownCount::BeforeFirstPacket => {
-                "the tracer had been counting before the first packet at hand"
+                "the tracer's count includes losses before the first packet of the trace"
             }
         })
     }
 }
 
-/// Something that was lost.
+/// A loss between two packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What.
+    /// The unit of the loss.
     pub kind: LossKind,
-    /// How many; at least 1. `None` when it is not known: see [`Loss::unknown`].
+    /// Number of lost event records or packets, at least 1. `None` if it is unknown: see
+    /// [`Loss::unknown`].
     pub count: Option<u64>,
-    /// Why it is not known how many.
+    /// The reason why the count is unknown.
     pub unknown: Option<UnknownCount>,
-    /// Index of the packet behind the loss in [`Stream::packets`].
+    /// Index in [`Stream::packets`] of the packet after the loss.
     pub packet: usize,
-    /// Clock value before which nothing of this was lost, in cycles.
+    /// Clock value before which none of this loss occurred, in cycles.
     pub from: Option<u64>,
-    /// Clock value after which nothing of this was lost, in cycles.
+    /// Clock value after which none of this loss occurred, in cycles.
     pub to: Option<u64>,
 }
 
-/// What comes of two values of a running counter of `width` bits.
+/// Difference of two values of a running counter of `width` bits.
 fn difference(before: u64, now: u64, width: u8) -> Result<u64, UnknownCount> {
     let width = if width == 0 {
         64
@@ -67,7 +68,7 @@ fn difference(before: u64, now: u64, width: u8) -> Result<u64, UnknownCount> {
     };
     let mask = u64::MAX >> (64 - width);
     let difference = now.wrapping_sub(before) & mask;
-    // More than half of the range forwards is far more likely a step backwards.
+    // An advance by more than half of the range is far more likely a step backwards.
     if difference > mask / 2 {
         Err(UnknownCount::CounterBackwards)
     } else {
@@ -76,10 +77,11 @@ fn difference(before: u64, now: u64, width: u8) -> Result<u64, UnknownCount> {
 }
 
 impl Stream {
-    /// What the tracer lost in this stream, in the order of the packets.
+    /// All losses of this stream, in the order of the packets.
     ///
-    /// Event records were lost between the end of the packet before and the end of the packet
-    /// whose counter tells; packets between the end of one and the beginning of the next.
+    /// Event records were lost between the end of the previous packet and the end of the packet
+    /// whose counter increased. Packets were lost between the end of a packet and the beginning of
+    /// the next.
     pub fn losses(&self) -> Vec<Loss> {
         let mut losses = Vec::new();
         let mut before: Option<&Packet> = None;
@@ -97,8 +99,8 @@ impl Stream {
         losses
     }
 
-    /// Whether bytes of the file were skipped between two packets: what is missing there is the
-    /// damage's, which is told of, not the tracer's.
+    /// Whether bytes of the file were skipped between two packets. Packets missing there are part
+    /// of the reported damage and were not lost by the tracer.
     fn is_damaged_between(&self, before: &Packet, packet: &Packet) -> bool {
         let file = self.files.get(before.file as usize);
         let Some(file) = file.filter(|_| before.file == packet.file) else {
@@ -111,7 +113,7 @@ impl Stream {
 
     fn packets_between(&self, before: &Packet, packet: &Packet, index: usize) -> Option<Loss> {
         let (first, second) = (before.sequence?, packet.sequence?);
-        // Equal numbers or earlier ones: the tracer does not count packets, or starts again.
+        // Equal or lower numbers: the tracer does not count packets, or has started again.
         let lost = difference(first, second, self.head.sequence_width)
             .ok()?
             .checked_sub(1)?;
@@ -130,12 +132,13 @@ impl Stream {
     }
 }
 
-/// A running count of discarded event records, packet after packet.
+/// A running count of discarded event records.
 struct Counter {
     width: u8,
-    /// In the packet before.
+    /// Value in the previous packet.
     last: Option<u64>,
-    /// The greatest count before a step backwards, as long as it is open what the step was.
+    /// The highest count before a step backwards, until it is known whether the counter has started
+    /// again.
     peak: Option<u64>,
 }
 
@@ -148,7 +151,7 @@ impl Counter {
         }
     }
 
-    /// What the next packet adds; nothing where it or the one before does not count.
+    /// The increase from the previous packet to the next; 0 if either packet has no count.
     fn next(&mut self, now: Option<u64>) -> Result<u64, UnknownCount> {
         let (Some(last), Some(now)) = (std::mem::replace(&mut self.last, now), now) else {
             return Ok(0);
@@ -157,15 +160,15 @@ impl Counter {
         if from_last == Ok(0) {
             return from_last;
         }
-        // It is back where it had been, or farther: it was wrong for a while, and nothing counts
-        // twice.
+        // The counter is back at its old value or higher: it was wrong for a while, and only the
+        // increase over the old value counts.
         let from_peak = self.peak.map(|peak| difference(peak, now, self.width));
         if let Some(Ok(more)) = from_peak {
             self.peak = None;
             return Ok(more);
         }
         self.peak = match from_last {
-            // It goes on below that: it has begun anew.
+            // The counter continues from the lower value: it has started again.
             Ok(_) => None,
             Err(_) => self.peak.or(Some(last)),
         };
@@ -191,7 +194,7 @@ fn events_between(
 
 fn events_before_first(packet: &Packet, index: usize) -> Option<Loss> {
     let discarded = packet.discarded.filter(|&discarded| discarded > 0)?;
-    // Only a packet with the number 0 is certainly the first that was ever written.
+    // Only a packet with the sequence number 0 is certainly the first that was ever written.
     let is_first = packet.sequence == Some(0);
     Some(Loss {
         kind: LossKind::Events,
@@ -286,7 +289,7 @@ mod tests {
             counts(64, &[0, 3080, 0, 3080, 3080, 3395]),
             [Some(3080), None, Some(315)]
         );
-        // It goes on at once, or is wrong for several packets, or more than once.
+        // The counter continues at once, or is wrong for several packets, or more than once.
         assert_eq!(
             counts(64, &[0, 3080, 0, 3395]),
             [Some(3080), None, Some(315)]
@@ -296,12 +299,12 @@ mod tests {
             counts(64, &[0, 90, 7, 3, 95, 0, 96]),
             [Some(90), None, None, Some(5), None, Some(1)]
         );
-        // Behind a step that is settled the next one is another.
+        // After a step backwards has been resolved, the next step is independent.
         assert_eq!(
             counts(64, &[0, 90, 0, 90, 80, 85]),
             [Some(90), None, None, Some(5)]
         );
-        // What it comes back to may have wrapped.
+        // The value to which the counter returns may have wrapped.
         let top = u64::from(u32::MAX);
         assert_eq!(
             counts(32, &[0, 1 << 30, 1 << 31, top, 1 << 31, 4])[3..],

@@ -1,20 +1,20 @@
-//! Pieces of files in memory without a copy.
+//! Maps pieces of files into memory.
 //!
-//! Reading by a mapping takes half of the processor's time of `pread` where the page cache keeps
-//! large folios (`make bench` measures both). Pieces are mapped and given back in turn; pieces
-//! smaller than 16 MiB disturb other threads too often. But a page that is no longer available,
-//! since the file became shorter or the disk failed, is a signal and not a result. So mapping is
-//! only for programs that [`allow`] it, which takes over SIGBUS: a missing page becomes one of
-//! zeros, and is counted ([`lost_pages`]), and the program reports in the end that its results are
-//! not sound. Files that may still be written to are not mapped.
+//! Reading through a mapping takes half of the CPU time of `pread` where the page cache keeps large
+//! folios (`make bench` measures both). Pieces are mapped and unmapped in turn; unmapping pieces
+//! smaller than 16 MiB disturbs other threads too often. However, a page that is no longer
+//! available, because the file was truncated or the disk failed, raises a signal instead of
+//! returning an error. So mapping is only for programs that call [`allow`], which handles SIGBUS: a
+//! missing page is replaced by zeros and counted ([`lost_pages`]), and the program reports at the
+//! end that its results are unreliable. Files that may still be written to are not mapped.
 //!
 //! # Safety argument
-//! The signal handler reads atomics and makes one system call, which replaces a page of a mapping
-//! of this module, found in `PIECES`, where it stays as long as it is mapped. Slices of a piece
-//! live no longer than it. The operating system cannot promise that the bytes do not change
-//! meanwhile: files that were changed within the last `SETTLED` are left to `pread`, and a page
-//! that is replaced by zeros under a slice is what a writer could have done too. All that is read
-//! from a trace is checked against its bounds when it is used, and values are read once.
+//! The signal handler reads atomics and makes a single system call, which replaces a page of a
+//! mapping of this module. The mapping is found in `PIECES`, where it stays as long as it exists.
+//! Slices of a piece do not outlive it. The operating system cannot guarantee that the bytes do not
+//! change meanwhile. Files that were changed within the last `SETTLED` are therefore read by
+//! `pread`, and a page that is replaced by zeros under a slice is a change that a writer could have
+//! made too. All data from a trace is bounds-checked when it is used, and values are read once.
 
 #![allow(unsafe_code)]
 
@@ -25,18 +25,17 @@ use std::time::{Duration, SystemTime};
 
 use memmap2::{Advice, Mmap, MmapOptions};
 
-/// Bytes of a piece: to give one back disturbs all threads, so that pieces of 1 MiB made two of
-/// them slower than copying; of what is mapped only what was touched counts as memory.
+/// Size of a piece in bytes. Unmapping disturbs all threads: with pieces of 1 MiB, two threads were
+/// slower than copying. Only touched pages of a mapping count as memory.
 pub(crate) const PIECE: u64 = 16 << 20;
 
-/// Files that were changed later are not mapped.
+/// Files with a more recent change are not mapped.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Pieces that there can be at a time; beyond, files are read by copying.
+/// Largest number of pieces at a time; beyond it, files are read by copying.
 const MOST_PIECES: usize = 1024;
 
-/// Where a piece begins and ends in memory; the beginning is [`FREE`], or [`TAKEN`] while it is not
-/// known yet.
+/// Address range of a piece; `begin` is [`FREE`], or [`TAKEN`] until the address is known.
 struct PieceSpan {
     begin: AtomicUsize,
     end: AtomicUsize,
@@ -55,18 +54,18 @@ static ALLOWED: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(4096);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Lets files be mapped from now on: takes over SIGBUS, of which signals for anything else do what
-/// they did by default.
+/// Allows files to be mapped from now on. Installs a handler for SIGBUS; a SIGBUS outside mapped
+/// pieces has its default effect.
 ///
 /// # Errors
-/// When the operating system refuses.
+/// If the handler cannot be installed.
 pub fn allow() -> io::Result<()> {
-    // SAFETY: asks for a number.
+    // SAFETY: only queries a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     PAGE.store(usize::try_from(page).unwrap_or(4096), Ordering::Relaxed);
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
-    // SAFETY: zeros are a valid `sigaction`; the handler is one with three arguments, as the flag
-    // says.
+    // SAFETY: zeros are a valid `sigaction`; the handler takes three arguments, as `SA_SIGINFO`
+    // requires.
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as usize;
@@ -80,13 +79,14 @@ pub fn allow() -> io::Result<()> {
     Ok(())
 }
 
-/// Pages of files that could not be had when they were read: results are not sound then.
+/// Number of file pages that were unavailable when they were read. Unless it is 0, results are
+/// unreliable.
 pub fn lost_pages() -> u64 {
     LOST.load(Ordering::Relaxed)
 }
 
 extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel gives what it says; only calls that signal handlers may make.
+    // SAFETY: the kernel passes valid pointers; all calls are async-signal-safe.
     unsafe {
         let errno = *libc::__errno_location();
         let address = (*info).si_addr() as usize;
@@ -98,7 +98,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, _: *
         let at = (address & !(page - 1)) as *mut libc::c_void;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         if !is_ours || libc::mmap(at, page, libc::PROT_READ, flags, -1, 0) == libc::MAP_FAILED {
-            // It comes again, and ends the program as if there were no handler.
+            // The access is repeated and terminates the program, as if there were no handler.
             libc::signal(signal, libc::SIG_DFL);
         } else {
             LOST.fetch_add(1, Ordering::Relaxed);
@@ -115,8 +115,8 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Maps from `begin` on what lies before `end`. `None` where that is not allowed, or would not
-    /// be sound: the file is to be read then.
+    /// Maps the file from `begin` on, up to `end` at most. `None` if mapping is not allowed or
+    /// would be unsound; the file must be read then.
     pub(crate) fn map(file: &File, begin: u64, end: u64) -> Option<Piece> {
         if !ALLOWED.load(Ordering::Acquire) || begin >= end {
             return None;
@@ -130,7 +130,7 @@ impl Piece {
                     .compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Relaxed);
             taken.is_ok()
         })?;
-        // SAFETY: see the module's text.
+        // SAFETY: see the head of this module.
         let mapped = unsafe { MmapOptions::new().offset(begin).len(length).map(file) };
         let Some(bytes) = mapped.ok() else {
             release(place);
@@ -140,7 +140,7 @@ impl Piece {
         if let Some(known) = PIECES.get(place) {
             let first = bytes.as_ptr() as usize;
             known.end.store(first + length, Ordering::Release);
-            // Pages are whole.
+            // Whole pages.
             known.begin.store(
                 first & !(PAGE.load(Ordering::Relaxed) - 1),
                 Ordering::Release,
@@ -149,7 +149,6 @@ impl Piece {
         Some(Piece { bytes, place })
     }
 
-    /// Its bytes.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -158,7 +157,8 @@ impl Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        // Nobody reads it any more. That it is still mapped for a moment does not matter.
+        // The bytes are not read any more. The mapping may exist for a moment longer, which is
+        // harmless.
         release(self.place);
     }
 }
@@ -169,10 +169,11 @@ fn release(place: usize) {
     }
 }
 
-/// Whether a file has so many bytes, which nobody is writing.
+/// Whether a file has at least this number of bytes and is not being written.
 fn is_settled(about: &Metadata, bytes: u64) -> bool {
     let changed = about.modified().ok();
-    // One that was changed in the future is changed now, by a clock that is wrong.
+    // A modification time in the future comes from a wrong clock: the file may have changed just
+    // now.
     let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
     about.is_file() && about.len() >= bytes && age.is_some_and(|age| age >= SETTLED)
 }
@@ -184,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// Tests take all pieces, or count pages that are lost: one after the other.
+    /// Some tests use all pieces or count lost pages, so tests run one after the other.
     fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         allow().unwrap();
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(piece.bytes()[page], 7);
         file.set_len(2 * page as u64 + 100).unwrap();
         let before = lost_pages();
-        // The rest of the last page is zeros anyway.
+        // The rest of the last page consists of zeros anyway.
         assert_eq!(
             (piece.bytes()[page + 99], piece.bytes()[page + 100]),
             (7, 0)
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(lost_pages(), before + 1);
         assert!(piece.bytes()[2 * page..].iter().all(|&byte| byte == 0));
         assert_eq!(lost_pages(), before + 1);
-        // It cannot be mapped any more.
+        // The range cannot be mapped any more.
         assert!(Piece::map(&file, 0, 4 * page as u64).is_none());
     }
 

@@ -1,4 +1,4 @@
-//! A metadata file, whatever its container and its language, to a [`TraceClass`].
+//! Parses a metadata file in any container and language to a [`TraceClass`].
 
 use crate::error::MetadataError;
 use crate::packetized::{Unpacked, unpack_metadata};
@@ -7,8 +7,8 @@ use crate::{ctf2, tsdl};
 
 /// Parses and validates the bytes of a metadata file: plain or in packets, CTF 1.8 or CTF 2.
 ///
-/// For packets of CTF 1.8, their byte order and UUID must be those that the text declares. An
-/// error's line and column count in the text, without the packets' headers.
+/// Packets of CTF 1.8 must have the byte order and UUID that the text declares. Line and column of
+/// an error count in the text, without the headers of packets.
 pub fn parse(file: &[u8]) -> Result<TraceClass, MetadataError> {
     let unpacked = unpack_metadata(file)?;
     match unpacked.version {
@@ -57,7 +57,7 @@ fn describe(byte_order: ByteOrder) -> &'static str {
     }
 }
 
-/// Where an attribute of the `trace` block is, for an error about its value.
+/// Position of an attribute of the `trace` block, for an error about its value.
 fn position(text: &[u8], attribute: &[u8]) -> usize {
     let find = |from: usize, word: &[u8]| {
         let rest = text.get(from..)?;

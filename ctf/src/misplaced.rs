@@ -1,16 +1,16 @@
-//! Packets whose beginning does not fit between those of the packets around them: a bit of it is
-//! wrong, or the clock went back.
+//! Packets whose beginning does not fit between those of their neighbours: a bit is wrong, or the
+//! clock went back.
 //!
-//! A packet's beginning gives the upper bits of the times of its event records. What is wrong by
-//! seconds or years there would move all of them, and who ran last would seem to have run for as
-//! long. So such a packet is taken to begin where the packet before it ends.
+//! The beginning of a packet contains the upper bits of the times of its event records. An error of
+//! seconds or years would shift all these times, and the thread that ran last would seem to have
+//! run all that time. So such a packet is assumed to begin at the end of the previous packet.
 //!
-//! The last packet of a file fits between its neighbours with any beginning that is late enough.
-//! Other streams of the trace may contradict it, but do not prove it wrong: its times stay, and a
-//! note reports it ([`stray_ends`]).
+//! The last packet of a file fits with any beginning that is late enough. Other streams of the
+//! trace may contradict it, but do not prove it wrong: its times are kept, and a note reports it
+//! ([`stray_ends`]).
 //!
-//! Packets may also be in another order than they were written, as in a copy of a ring: their times
-//! are right then.
+//! Packets may also be in a different order than they were written, as in a copy of a ring buffer.
+//! Their times are right then.
 
 use std::path::Path;
 
@@ -20,27 +20,27 @@ use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
 
 impl Stream {
-    /// Mends the times of packets that are in no order with the others, and tells of each; of a
-    /// stream of one file.
+    /// Corrects the times of misplaced packets and reports each packet. The stream has a single
+    /// file.
     pub(crate) fn mend_times(&mut self, path: &Path, damage: &mut Vec<Damage>) {
         let misplaced = misplaced(&self.packets);
         let runs: Vec<&[usize]> = misplaced.chunk_by(|one, next| one + 1 == *next).collect();
-        // Of such streams nobody knows which packets are right.
+        // If half of the packets or more are misplaced, the right packets cannot be determined.
         let is_unclear = misplaced.len() * 2 >= self.packets.len();
         if is_unclear || runs.iter().any(|run| !self.is_where_it_was_written(run)) {
             if let Some(packet) = misplaced.first().and_then(|&index| self.packets.get(index)) {
-                let message = "packets are in no order of time from here on: times go back";
+                let message = "packets are not in the order of time from here on: times go back";
                 damage.push(Damage::at(path, packet.offset, message));
             }
             return;
         }
-        // Before those that follow each other is the same packet.
+        // All packets of a run have the same predecessor: the packet before the run.
         let before = runs
             .iter()
             .flat_map(|run| run.iter().map(|_| run[0].checked_sub(1)));
         let before: Vec<Option<usize>> = before.collect();
         let mut faults = Vec::new();
-        // Those behind come first, so that each finds what follows it as it is told.
+        // In reverse order, so that each packet is compared with the corrected time of the next.
         for (&index, before) in misplaced.iter().zip(before).rev() {
             let next = self.packets.get(index + 1).and_then(|packet| packet.begin);
             let before = before.and_then(|index| self.packets.get(index));
@@ -57,7 +57,7 @@ impl Stream {
                 path,
                 packet.offset,
                 format!(
-                    "the packet's beginning ({told} cycles) does not fit between the packets around it: it is taken to begin at {begin}"
+                    "the packet's beginning ({told} cycles) does not fit between the packets around it; {begin} cycles are used instead"
                 ),
             ));
             *packet = Packet {
@@ -80,9 +80,9 @@ impl Stream {
 }
 
 impl Stream {
-    /// Whether packets that follow each other are where they were written, so that it is their
-    /// times that are wrong: by their numbers, or, without these, if there are others before and
-    /// behind them.
+    /// Whether consecutive packets are where they were written, so that their times are wrong and
+    /// not their positions. Decided by sequence numbers, or, without these, by whether other
+    /// packets precede and follow them.
     fn is_where_it_was_written(&self, run: &[usize]) -> bool {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return true;
@@ -97,19 +97,19 @@ impl Stream {
     }
 }
 
-/// Notes on streams whose last packet begins so late after everything else in the trace that its
-/// time may be wrong: later than the end of all other packets, of this stream and of others, by
-/// more than all of these span.
+/// Notes on streams whose last packet begins so late after the rest of the trace that its time may
+/// be wrong: later than the end of all other packets, of this stream and of others, by more than
+/// the time that all these packets span.
 ///
-/// Tracers that stop end the packets of all streams, so the streams of a sound trace end close to
-/// each other.
+/// A tracer that stops ends the packets of all streams, so the streams of a valid trace end close
+/// to each other.
 pub(crate) fn stray_ends(trace: &Trace) -> Vec<Damage> {
     let spans: Vec<Option<Span>> = trace
         .streams
         .iter()
         .map(|stream| Span::of(trace, stream))
         .collect();
-    // By how late they begin: only one packet can be later than all others.
+    // The stream with the latest last packet: only one packet can be later than all others.
     let latest =
         (0..spans.len()).max_by_key(|&index| spans[index].as_ref().map(|span| span.last.0));
     let Some((index, span)) = latest.and_then(|index| Some((index, spans[index].as_ref()?))) else {
@@ -122,7 +122,7 @@ pub(crate) fn stray_ends(trace: &Trace) -> Vec<Damage> {
     let others: Vec<(i64, i64)> = others
         .filter_map(|(_, span)| span.as_ref().map(Span::whole))
         .collect();
-    // Without another stream nothing contradicts it.
+    // With a single stream, the time cannot be contradicted.
     let (Some(rest), false) = (span.rest, others.is_empty()) else {
         return Vec::new();
     };
@@ -157,9 +157,9 @@ const LEAST_GAP: i64 = 1_000_000_000;
 
 /// The times of a stream's packets, in nanoseconds from the origin.
 struct Span {
-    /// Of all packets but the last, if there are others.
+    /// All packets but the last, if there are others.
     rest: Option<(i64, i64)>,
-    /// Of the last packet.
+    /// The last packet.
     last: (i64, i64),
 }
 
@@ -179,15 +179,15 @@ impl Span {
         })
     }
 
-    /// Of all packets.
+    /// All packets.
     fn whole(&self) -> (i64, i64) {
         let rest = self.rest.unwrap_or(self.last);
         (rest.0.min(self.last.0), rest.1.max(self.last.1))
     }
 }
 
-/// Indices of the packets without which the others begin one after the other, as few as possible:
-/// those that are not in a longest subsequence that does not fall (patience sorting).
+/// Indices of a smallest set of packets without which the begin times of the others are sorted: the
+/// packets outside a longest non-decreasing subsequence (patience sorting).
 fn misplaced(packets: &[Packet]) -> Vec<usize> {
     let begins = packets.iter().enumerate();
     let begins: Vec<(usize, u64)> = begins
@@ -196,8 +196,8 @@ fn misplaced(packets: &[Packet]) -> Vec<usize> {
     if begins.is_sorted_by_key(|begin| begin.1) {
         return Vec::new();
     }
-    // By length: where among the beginnings the subsequence ends whose end is least; and of each
-    // beginning the one before it.
+    // `ends`: by length, the index of the smallest end of a subsequence of this length. `before`:
+    // for each beginning, its predecessor in the subsequence.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::new();
     for (at, &(_, begin)) in begins.iter().enumerate() {
@@ -222,8 +222,8 @@ fn misplaced(packets: &[Packet]) -> Vec<usize> {
     outside.map(|((index, _), _)| *index).collect()
 }
 
-/// Of two neighbours either of which could be the one that is out of order it is that which fits
-/// worse between the others, by the ends of the packets.
+/// If either of two neighbours could be the misplaced packet, selects the one that overlaps more
+/// with the other packets.
 fn prefer_those_that_fit(packets: &[Packet], begins: &[(usize, u64)], in_order: &mut [bool]) {
     let packet = |at: usize| begins.get(at).and_then(|&(index, _)| packets.get(index));
     for at in 0..in_order.len() {
@@ -284,8 +284,8 @@ mod tests {
         mended_of(times, &[])
     }
 
-    /// Times as they are taken of packets with such times and numbers, and how many faults are
-    /// told.
+    /// The corrected times of packets with these times and numbers, and the number of reported
+    /// faults.
     fn mended_of(times: &[(u64, u64)], numbers: &[u64]) -> (Vec<(u64, u64)>, usize) {
         let packets = times.iter().enumerate().map(|(at, times)| Packet {
             sequence: numbers.get(at).copied(),
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn packets_in_order_stay_as_they_are() {
-        // Packets may begin before the ones before them end.
+        // Packets may begin before the previous packets end.
         for times in [&[][..], &[(5, 9)], &[(1, 5), (4, 8), (4, 9), (10, 9)]] {
             assert_eq!(mended(times), (times.to_vec(), 0));
         }
@@ -317,13 +317,13 @@ mod tests {
 
     #[test]
     fn a_packet_that_does_not_fit_follows_the_one_before() {
-        // Too early, too late, and both of its times too late.
+        // Too early, too late, and both times too late.
         for wrong in [(1, 30), (35, 30), (1000, 30), (1000, 1010)] {
             let times = [(0, 10), (10, 20), wrong, (30, 40), (40, 50)];
             let expected = vec![(0, 10), (10, 20), (20, 30), (30, 40), (40, 50)];
             assert_eq!(mended(&times), (expected, 1), "{wrong:?}");
         }
-        // Two in a row, and the first one.
+        // Two in a row, and the first packet.
         let times = [
             (0, 10),
             (900, 910),
@@ -335,7 +335,7 @@ mod tests {
         let expected = [(0, 10), (10, 10), (10, 30), (30, 40), (40, 50), (50, 60)];
         assert_eq!(mended(&times).1, 2);
         assert_eq!(mended(&times).0[2..], expected[2..]);
-        // At either end the numbers of packets tell that they are where they were written.
+        // At either end, the sequence numbers show that the packets are where they were written.
         let times = [(900, 910), (10, 20), (20, 30)];
         assert_eq!(
             mended_of(&times, &[0, 1, 2]),
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(mended(&times), (times.to_vec(), 1));
         let numbers = [8, 9, 3, 4, 5, 6, 7];
         assert_eq!(mended_of(&times, &numbers), (times.to_vec(), 1));
-        // Within the others, too, if the numbers say so.
+        // Within the others too, if the sequence numbers show it.
         let times = [(0, 10), (90, 100), (30, 40), (40, 50), (50, 60)];
         assert_eq!(mended_of(&times, &[0, 9, 3, 4, 5]), (times.to_vec(), 1));
     }

@@ -1,4 +1,4 @@
-//! Traces on disk: directories with a `metadata` file, found, opened and joined.
+//! Traces on disk: finds, opens and joins directories with a `metadata` file.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,10 +17,10 @@ use crate::stream::{DataFile, Packet, Stream};
 use crate::trace::{OpenError, Trace, TraceSet};
 
 impl Trace {
-    /// Opens the trace in that directory (not below it).
+    /// Opens the trace in this directory, without its subdirectories.
     ///
     /// # Errors
-    /// When the metadata cannot be read; damage of data streams is recorded in the trace.
+    /// If the metadata cannot be read. Damage of data streams is recorded in the trace.
     pub fn open(directory: &Path) -> Result<Trace, OpenError> {
         Self::open_checking(directory, IndexCheck::Ends)
     }
@@ -129,7 +129,8 @@ impl Trace {
         }
     }
 
-    /// What is to be told of packets of a stream of one file whose times are out of range.
+    /// Damage for the packets of a stream whose times are out of range. The stream has a single
+    /// file.
     fn out_of_range(&self, stream: &Stream, path: &Path) -> Option<Damage> {
         let clock = self.clock(stream)?;
         let is_far = |packet: &&Packet| {
@@ -144,7 +145,7 @@ impl Trace {
         Some(Damage::at(path, packet.offset, message))
     }
 
-    /// Files of one stream (by class and stream id) become one stream, in the order of time.
+    /// Joins the files of a stream (by class and stream id), in the order of time.
     fn join_rotated_files(&mut self) {
         let mut joined: BTreeMap<(usize, u64), usize> = BTreeMap::new();
         let mut streams: Vec<Stream> = Vec::new();
@@ -165,8 +166,8 @@ impl Trace {
         self.streams = streams;
     }
 
-    /// True if the other is a part of this trace: what the tracer says of one in its metadata
-    /// begins with all that it says of the other. It adds to the metadata as programs start.
+    /// True if both are parts of the same trace: the metadata of one begins with the metadata of
+    /// the other. A tracer appends to the metadata as programs start.
     fn is_of_one(&self, other: &Trace) -> bool {
         let (a, b) = (&self.metadata, &other.metadata);
         self.uuid().is_some()
@@ -174,7 +175,8 @@ impl Trace {
             && (a.starts_with(b.as_slice()) || b.starts_with(a.as_slice()))
     }
 
-    /// The same directories, read with other metadata. What cannot be read again is left out.
+    /// The same directories, read with the metadata of `other`. Directories that cannot be read
+    /// again are left out.
     fn with_metadata_of(self, other: &Trace) -> Trace {
         let mut parts = self.paths.iter().filter_map(|path| {
             let (metadata, layout) = (other.metadata.clone(), other.layout.clone());
@@ -188,11 +190,11 @@ impl Trace {
         trace
     }
 
-    /// Takes over the streams of another part of the same trace. Those that are parts of one
-    /// stream are left to be joined when all parts are there.
+    /// Takes over the streams of another part of the same trace. Parts of a stream are joined
+    /// later, when all parts have been added.
     fn absorb(&mut self, mut other: Trace) {
         if other.metadata.len() > self.metadata.len() {
-            // All parts are read with what says most.
+            // All parts are read with the longest metadata.
             let part = std::mem::replace(self, other);
             other = part.with_metadata_of(self);
             self.paths.splice(0..0, std::mem::take(&mut other.paths));
@@ -238,8 +240,8 @@ impl Stream {
             }));
     }
 
-    /// Packets of several files come in the order of time. Those that two files have alike are
-    /// one: snapshots may overlap.
+    /// Sorts the packets of several files by time. Removes packets that are in two files, since
+    /// snapshots may overlap.
     fn order(&mut self) {
         if self.files.len() < 2 {
             return;
@@ -262,23 +264,23 @@ impl Stream {
     }
 }
 
-/// Searches for traces below a path, if all that were found are removed before they are opened.
+/// Searches for traces below a path, if all traces found are removed before they are opened.
 const MOST_ATTEMPTS: u32 = 8;
 
 impl TraceSet {
     /// Opens every trace at or below the paths.
     ///
     /// # Errors
-    /// When not a single trace can be opened, or one of the paths is no directory.
+    /// If no trace can be opened, or if a path is not a directory.
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<TraceSet, OpenError> {
         Self::open_checking(paths, IndexCheck::Ends)
     }
 
-    /// As [`TraceSet::open`], with the index entries that `check` selects compared with packet
+    /// Like [`TraceSet::open`], but compares the index entries that `check` selects with packet
     /// heads.
     ///
     /// # Errors
-    /// As [`TraceSet::open`].
+    /// As for [`TraceSet::open`].
     pub fn open_checking<P: AsRef<Path>>(
         paths: &[P],
         check: IndexCheck,
@@ -312,9 +314,9 @@ impl TraceSet {
         }
     }
 
-    /// Opens every trace at or below a path. A trace that was removed after the search, as the
-    /// oldest chunks of a recording with --keep are, is left out. False if all traces were, unless
-    /// this is the last attempt.
+    /// Opens every trace at or below a path. Traces that were removed after the search, such as the
+    /// oldest chunks of a recording with --keep, are left out. False if all traces were removed,
+    /// unless this is the last attempt.
     fn open_below(
         &mut self,
         (path, check): (&Path, IndexCheck),
@@ -352,8 +354,8 @@ impl TraceSet {
         Ok(true)
     }
 
-    /// Archives of one rotated session have the same UUID and the same metadata, or more of it:
-    /// one trace.
+    /// Adds a trace. Archives of a rotated session are parts of the same trace: they have the same
+    /// UUID, and the same or longer metadata.
     fn add(&mut self, trace: Trace) {
         let same = |other: &&mut Trace| other.is_of_one(&trace);
         match self.traces.iter_mut().find(same) {
@@ -363,15 +365,15 @@ impl TraceSet {
     }
 }
 
-/// Depth to which traces are looked for: deeper than any tracer puts them.
+/// Depth to which traces are searched for: deeper than any tracer creates them.
 const DEPTH: usize = 16;
 
-/// What is at or below a path.
+/// Result of a search at or below a path.
 #[derive(Debug, Default)]
 struct Found {
     /// Directories with a `metadata` file, in the order of their names.
     directories: Vec<PathBuf>,
-    /// What could not be looked into: traces may be there.
+    /// Paths that could not be searched; they may contain traces.
     unread: Vec<(PathBuf, io::Error)>,
 }
 
@@ -386,7 +388,7 @@ impl Found {
         opened.filter(|(directory, _)| directory.exists()).collect()
     }
 
-    /// Looks for traces; fails if the path itself cannot be looked into.
+    /// Searches for traces; fails if the path itself cannot be read.
     fn below(path: &Path) -> io::Result<Found> {
         let mut found = Found::default();
         found.look(path, DEPTH)?;
@@ -408,12 +410,13 @@ impl Found {
         let has_metadata = self.directories.last().is_some_and(|last| last == path);
         let mut below = Vec::new();
         for entry in listed.into_iter().flatten() {
-            // Links are not followed: they could lead in a circle. What is hidden is not ready.
+            // Links are not followed, since they could form a cycle. Hidden directories are not
+            // complete yet.
             let is_hidden = |name: OsString| name.as_encoded_bytes().starts_with(b".");
             match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
                 Ok((_, entry)) if is_hidden(entry.file_name()) => {}
                 Ok((kind, entry)) if kind.is_dir() => below.push(entry.path()),
-                // Those beside a metadata file are told as stream files that cannot be read.
+                // Links beside a metadata file are reported as stream files that cannot be read.
                 Ok((kind, entry))
                     if kind.is_symlink() && !has_metadata && leads_nowhere(&entry.path()) =>
                 {
@@ -437,15 +440,15 @@ impl Found {
     }
 }
 
-/// Whether that is a link to something that is not there.
+/// Whether the path is a dangling symbolic link.
 fn leads_nowhere(path: &Path) -> bool {
     let is_missing =
         std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     is_missing && path.is_symlink()
 }
 
-/// Whether a stream file is one that [`crate::write`] has not finished, since it still writes or
-/// was killed: there may be nothing in it yet.
+/// Whether [`crate::write`] has not finished the stream file, because the writer is still running
+/// or was killed. The file may be empty.
 fn is_being_written(directory: &Path, name: &OsStr) -> bool {
     let mut index = OsString::from(".");
     index.push(name);
@@ -453,8 +456,8 @@ fn is_being_written(directory: &Path, name: &OsStr) -> bool {
     directory.join("index").join(index).exists()
 }
 
-/// The data stream files of a trace directory, in the order of their names. What is hidden is not
-/// ready, nor is what ends with `.part`.
+/// The data stream files of a trace directory, sorted by name. Hidden files and files with the
+/// extension `.part` are not complete yet.
 fn data_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files: Vec<_> = std::fs::read_dir(directory)?
         .filter_map(Result::ok)
@@ -463,7 +466,7 @@ fn data_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
             let name = name.to_string_lossy();
             let is_other = name == "metadata" || name.starts_with('.');
             let is_stream = !is_other && !name.ends_with(".idx") && !name.ends_with(".part");
-            // That a link leads nowhere is told when the file is opened.
+            // A dangling link is reported when the file is opened.
             is_stream && (entry.path().is_file() || leads_nowhere(&entry.path()))
         })
         .map(|entry| entry.path())

@@ -1,9 +1,10 @@
 //! The order of event records with equal times: that of babeltrace2's muxer.
 //!
-//! Streams have a rank; of event records with the same time those of the stream of lower rank come
-//! first. The rank goes by, in this order: the trace's UUID (traces without one last), the trace's
-//! name, the id of the stream's class, the stream's id, the place of its first file. babeltrace2
-//! numbers streams that have no id of their own by their files, which gives the same order.
+//! Streams are ranked. Of event records with the same time, those of the stream with the lowest
+//! rank come first. The rank is determined by these keys, in this order: the UUID of the trace
+//! (traces without a UUID last), the name of the trace, the id of the data stream class, the id of
+//! the stream, and the path of its first file. babeltrace2 numbers streams without an id by their
+//! files, which gives the same order.
 
 use std::cmp::Ordering;
 
@@ -23,7 +24,7 @@ pub fn compare(a: (&Trace, &Stream), b: (&Trace, &Stream)) -> Ordering {
         .then_with(|| file(a).cmp(&file(b)))
 }
 
-/// The name that babeltrace2 gives a trace begins with its host; what follows is its place.
+/// The name that babeltrace2 gives a trace: the host, followed by the path.
 fn name(trace: &Trace) -> Option<(String, Option<&std::path::PathBuf>)> {
     let host = trace.layout.class.env_str("hostname").unwrap_or_default();
     Some((host.to_owned(), trace.paths.first()))

@@ -10,22 +10,22 @@ use crate::walk::{Visitor, walk};
 /// The magic number of data packets.
 pub const MAGIC: u64 = 0xC1FC_1FC1;
 
-/// What a packet's header and context say.
+/// Decoded header and context of a packet.
 #[derive(Clone, Debug, Default)]
 pub struct PacketHead {
     /// Index of the data stream class.
     pub stream_class: usize,
     /// Id of the data stream within its class.
     pub stream_id: Option<u64>,
-    /// Magic number.
+    /// Magic number of the packet.
     pub magic: Option<u64>,
-    /// UUID.
+    /// UUID of the trace.
     pub uuid: Option<Uuid>,
     /// The UUID differs from that of the metadata: the packet may belong to another trace.
     pub is_foreign: bool,
     /// Length of the whole packet in bits.
     pub total_bits: Option<u64>,
-    /// Length of its content in bits.
+    /// Length of the content in bits.
     pub content_bits: Option<u64>,
     /// Clock value at the beginning, in cycles.
     pub begin: Option<u64>,
@@ -33,28 +33,28 @@ pub struct PacketHead {
     pub end: Option<u64>,
     /// Running count of discarded event records.
     pub discarded: Option<u64>,
-    /// Bits of that counter.
+    /// Width of the `discarded` counter in bits.
     pub discarded_width: u8,
-    /// Sequence number.
+    /// Sequence number of the packet.
     pub sequence: Option<u64>,
-    /// Bits of that counter.
+    /// Width of the `sequence` counter in bits.
     pub sequence_width: u8,
-    /// Where the head ends, in bits.
+    /// Position after the head, in bits.
     pub end_of_head: u64,
     /// Other integers of the context, by node.
     pub values: Vec<(NodeId, u64)>,
 }
 
-/// Why a packet's head was refused.
+/// The reason why a packet's head was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeadError {
     /// A field could not be decoded.
     Decode(DecodeError),
-    /// Not the magic number.
+    /// The magic number is wrong.
     Magic(u64),
-    /// A UUID that is not the metadata's, in a packet whose size cannot be right either.
+    /// The UUID is not that of the metadata, and the packet's size is not plausible either.
     Uuid,
-    /// The metadata has no such stream class.
+    /// The metadata defines no data stream class with this id.
     UnknownStreamClass(u64),
 }
 
@@ -79,7 +79,7 @@ impl std::fmt::Display for HeadError {
             }
             HeadError::Uuid => write!(
                 f,
-                "the packet belongs to another trace: its UUID is not the metadata's, and its size is wrong too"
+                "the packet belongs to another trace: its UUID is not that of the metadata, and its size is wrong too"
             ),
             HeadError::UnknownStreamClass(id) => {
                 write!(f, "the metadata has no data stream class with id {id}")
@@ -98,7 +98,7 @@ struct HeadVisitor {
     clock: u64,
 }
 
-/// More integers of a context than this are not kept: arrays of them would multiply their size.
+/// Largest number of context integers that are stored: arrays would multiply the size of the head.
 const MOST_VALUES: usize = 1024;
 
 impl HeadVisitor {
@@ -149,7 +149,7 @@ impl HeadVisitor {
     }
 }
 
-/// Bits that a variable-length integer of so many bytes has.
+/// Number of significant bits of a variable-length integer of this number of bytes.
 pub(crate) fn variable_width(bytes: u64) -> u32 {
     bytes.saturating_mul(7).min(64) as u32
 }
@@ -159,7 +159,7 @@ impl Visitor for HeadVisitor {
         self.number(node, raw, class.length);
     }
     fn variable_integer(&mut self, node: &Node, _: &IntClass, raw: u64, bytes: u64) {
-        // Counters of variable length wrap nowhere below 64 bits.
+        // Counters of variable length do not wrap below 64 bits.
         let is_clock = node.roles.contains(Roles::CLOCK_TIMESTAMP);
         self.number(node, raw, if is_clock { variable_width(bytes) } else { 64 });
     }
@@ -178,9 +178,9 @@ impl Visitor for HeadVisitor {
     }
 }
 
-/// The clock's new value after a field of `width` bits updated its low bits: it never goes back,
-/// so a smaller low part means that it wrapped once (CTF 1.8 section 8, CTF2-SPEC-2.0 clock value
-/// update procedure).
+/// The new value of the clock after a field of `width` bits updates its low bits. The clock never
+/// goes back, so a smaller low part means that it wrapped once (CTF 1.8 section 8, CTF2-SPEC-2.0
+/// clock value update procedure).
 #[inline(always)]
 pub fn advance(clock: u64, low: u64, width: u32) -> u64 {
     if width >= 64 {
@@ -197,12 +197,12 @@ pub fn advance(clock: u64, low: u64, width: u32) -> u64 {
 }
 
 impl PacketHead {
-    /// Decodes and checks a packet's head. `clock` is the stream's clock value before it (for
-    /// truncated timestamps; 0 for the first packet). A UUID that is not the metadata's is no
-    /// error: see [`PacketHead::is_foreign`].
+    /// Decodes and checks a packet's head. `clock` is the stream's clock value before the packet,
+    /// for truncated timestamps; 0 for the first packet. A UUID other than that of the metadata is
+    /// not an error: see [`PacketHead::is_foreign`].
     ///
     /// # Errors
-    /// When the data is not a packet of this trace, or ends too early.
+    /// If the data is not a packet of this trace, or is truncated.
     pub fn decode(
         layout: &TraceLayout,
         cursor: &mut Cursor<'_>,
@@ -212,7 +212,7 @@ impl PacketHead {
         Self::decode_as(layout, cursor, slots, clock, true)
     }
 
-    /// As above with any magic number.
+    /// Like [`PacketHead::decode`], with any magic number.
     pub(crate) fn decode_any(
         layout: &TraceLayout,
         cursor: &mut Cursor<'_>,
@@ -236,7 +236,7 @@ impl PacketHead {
         if let Some(header) = layout.packet_header.root() {
             check(layout.header_check.as_ref(), cursor, slots)?;
             let result = walk(header, cursor, slots, &mut visitor);
-            // A wrong magic number explains whatever else went wrong.
+            // A wrong magic number explains all other faults.
             if let Some(magic) = visitor
                 .head
                 .magic
@@ -275,7 +275,7 @@ impl PacketHead {
         Ok(visitor.head)
     }
 
-    /// The context's integer of that name, if it has one (at the top level).
+    /// The integer of the context with this name, at the top level.
     pub fn value(&self, stream: &StreamLayout, name: &str) -> Option<u64> {
         let node = stream.packet_context_member(name)?;
         self.values
@@ -285,7 +285,8 @@ impl PacketHead {
     }
 }
 
-/// Refuses what would be walked for too long, and what only a skip program checks.
+/// Rejects a head that would take too long to walk over, and faults that only a skip program
+/// detects.
 fn check(
     program: Option<&SkipProgram>,
     cursor: &Cursor<'_>,
@@ -295,14 +296,14 @@ fn check(
         Some(Err(error @ (DecodeError::EmptyElements { .. } | DecodeError::ByteOrder { .. }))) => {
             Err(HeadError::Decode(error))
         }
-        // Whatever else is wrong is found again, in the order of the fields.
+        // Other faults are found again by walking, in the order of the fields.
         _ => Ok(()),
     }
 }
 
 fn stream_class(layout: &TraceLayout, id: Option<u64>) -> Result<usize, HeadError> {
     match id {
-        // Without an id the trace has one stream class, whatever its id.
+        // Packets without a class id belong to the only data stream class, whatever its id.
         None if layout.streams.len() == 1 => Ok(0),
         id => {
             let id = id.unwrap_or(0);

@@ -1,50 +1,50 @@
-//! Metadata files: plain text, or packets to take the text out of.
+//! Metadata files: plain text, or packets that contain the text.
 //!
-//! A packet is a header of 37 bytes, then text, then padding up to the packet's size.
+//! A packet consists of a header of 37 bytes, the text, and padding up to the packet's size.
 
 use std::borrow::Cow;
 
 use crate::error::MetadataError;
 use crate::schema::{ByteOrder, CtfVersion, Uuid};
 
-/// First four bytes of a metadata packet, as an integer of the metadata's byte order.
+/// First four bytes of a metadata packet, as an integer in the byte order of the metadata.
 const MAGIC: u32 = 0x75d1_1d57;
-/// Bytes of a packet's header.
+/// Size of a packet's header in bytes.
 const HEADER_SIZE: usize = 37;
 /// First byte of the text of CTF 2 metadata: the record separator of RFC 7464.
 const RECORD_SEPARATOR: u8 = 0x1e;
-/// How plain text of CTF 1.8 begins.
+/// Start of plain text of CTF 1.8.
 const SIGNATURE: &[u8] = b"/* CTF ";
 
-/// The text of a metadata file, and what the file says besides.
+/// The text of a metadata file, with properties of its container.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unpacked<'f> {
-    /// Version of the format, hence language of the text.
+    /// Version of the format, which determines the language of the text.
     pub version: CtfVersion,
-    /// The text: of the file, or of its packets without their headers and padding.
+    /// The text of the file, or of its packets without headers and padding.
     pub text: Cow<'f, [u8]>,
-    /// What the packets' headers say; `None` for plain text.
+    /// Properties of the packets; `None` for plain text.
     pub packets: Option<PacketInfo>,
 }
 
-/// What the headers of metadata packets say.
+/// Properties that the headers of all metadata packets share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInfo {
     /// Byte order of the headers.
     pub byte_order: ByteOrder,
-    /// UUID that all headers have.
+    /// UUID in all headers.
     pub uuid: Uuid,
     /// Number of packets.
     pub count: usize,
 }
 
-/// Takes the text out of a metadata file.
+/// Extracts the text of a metadata file.
 ///
-/// Plain text must name version 1.8 if it begins as the specification says (`/* CTF 1.8`); text
-/// without that beginning is accepted, as other readers do. Packets must have the magic number,
-/// no compression, encryption or checksum, version 1.8 or 2.0, and all the same version, byte
-/// order and UUID. Errors about packets name the byte of the file where the packet is; their line
-/// and column are those where its text would have begun.
+/// Plain text must name version 1.8 if it begins with the signature of the specification (`/* CTF
+/// 1.8`); text without a signature is accepted, as by other readers. Packets must have the magic
+/// number, no compression, encryption or checksum, version 1.8 or 2.0, and all must have the same
+/// version, byte order and UUID. An error about a packet contains the byte offset of the packet in
+/// the file; its line and column are those at which the packet's text would have begun.
 pub fn unpack_metadata(file: &[u8]) -> Result<Unpacked<'_>, MetadataError> {
     match first_word(file) {
         Some(bytes) if u32::from_le_bytes(bytes) == MAGIC => unpack(file, ByteOrder::Little),
@@ -68,7 +68,7 @@ fn plain_version(file: &[u8]) -> Result<CtfVersion, MetadataError> {
     let first = file.iter().find(|byte| !byte.is_ascii_whitespace());
     match first {
         None => Err(MetadataError::at(file, 0, "the metadata is empty")),
-        // Without its separator, JSON is still better explained by the parser of JSON.
+        // The JSON parser gives the better message for JSON without its separator.
         Some(&(RECORD_SEPARATOR | b'{')) => Ok(CtfVersion::V2_0),
         Some(_) => {
             if let Some(rest) = file.strip_prefix(SIGNATURE)
@@ -103,7 +103,7 @@ fn names_1_8(rest: &[u8]) -> bool {
     matches!(number(minor), Some((8, _)))
 }
 
-/// A packet's header, decoded.
+/// A decoded header of a packet.
 struct Header {
     uuid: Uuid,
     checksum: u32,
@@ -116,7 +116,7 @@ struct Header {
 }
 
 impl Header {
-    /// Decodes a header; `None` if its magic number is wrong or bytes are missing.
+    /// Decodes a header; `None` if its magic number is wrong or the header is truncated.
     fn decode(bytes: &[u8], byte_order: ByteOrder) -> Option<Header> {
         let bytes = bytes.first_chunk::<HEADER_SIZE>()?;
         let word = |at: usize| {
@@ -143,38 +143,38 @@ impl Header {
         })
     }
 
-    /// Version of the format, or what is wrong with the header.
+    /// Version of the format, or a description of the header's fault.
     fn check(&self) -> Result<CtfVersion, String> {
         let version = match self.version {
             (1, 8) => CtfVersion::V1_8,
             (2, 0) => CtfVersion::V2_0,
             (major, minor) => {
                 return Err(format!(
-                    "unsupported version {major}.{minor}: it must be 1.8 or 2.0"
+                    "unsupported version {major}.{minor}: expecting 1.8 or 2.0"
                 ));
             }
         };
         if self.compression != 0 {
             return Err(format!(
-                "compressed (scheme {}): that is not supported",
+                "it is compressed (scheme {}), which is not supported",
                 self.compression
             ));
         }
         if self.encryption != 0 {
             return Err(format!(
-                "encrypted (scheme {}): that is not supported",
+                "it is encrypted (scheme {}), which is not supported",
                 self.encryption
             ));
         }
         // In CTF 2, readers ignore checksums.
         if version == CtfVersion::V1_8 && (self.checksum_scheme != 0 || self.checksum != 0) {
             return Err(format!(
-                "with a checksum (scheme {}): that is not supported",
+                "it has a checksum (scheme {}), which is not supported",
                 self.checksum_scheme
             ));
         }
         if !self.content_bits.is_multiple_of(8) || !self.packet_bits.is_multiple_of(8) {
-            return Err("its sizes are no multiples of 8 bits".to_owned());
+            return Err("its sizes are not multiples of 8 bits".to_owned());
         }
         if (self.content_bits / 8) < HEADER_SIZE as u32 {
             return Err(format!(
@@ -193,15 +193,15 @@ impl Header {
 }
 
 /// Decodes the header, version and content of the packet at the beginning of the bytes. The error
-/// describes the fault. `first`: version and UUID of the first packet, `None` for that packet
-/// itself.
+/// describes the fault. `first` contains version and UUID of the first packet; it is `None` for
+/// that packet itself.
 fn packet(
     bytes: &[u8],
     byte_order: ByteOrder,
     first: Option<(CtfVersion, Uuid)>,
 ) -> Result<(Header, CtfVersion, &[u8]), String> {
     if bytes.len() < HEADER_SIZE {
-        return Err("its header is cut".to_owned());
+        return Err("its header is truncated".to_owned());
     }
     let header = Header::decode(bytes, byte_order)
         .ok_or("no magic number 0x75d11d57 in the byte order of the first packet")?;
@@ -216,7 +216,7 @@ fn packet(
     let content = bytes.get(HEADER_SIZE..content_bytes);
     let content = content.ok_or_else(|| {
         let there = bytes.len();
-        format!("its content is cut: {there} bytes of {content_bytes}")
+        format!("its content is truncated: the file has {there} of its {content_bytes} bytes")
     })?;
     Ok((header, version, content))
 }

@@ -1,8 +1,8 @@
-//! The files of a stream, of one of which a part is at hand.
+//! The files of a stream, with a window over one of them.
 //!
-//! A trace may have thousands of streams, all of which are read at once where event records are put
-//! in the order of time, and a process may have few files open (often 1,024). So where many are
-//! open, a file is closed when its part is at hand, and opened again for the next one.
+//! A trace may have thousands of streams, which are all read at once when event records are merged
+//! by time, and a process may have few files open (often 1024). So if many files are open, a file
+//! is closed once its part is in the window, and opened again for the next part.
 
 use std::fs::File;
 use std::io;
@@ -14,9 +14,9 @@ use crate::damage::Damage;
 use crate::stream::{DataFile, Packet};
 use crate::window::Window;
 
-/// Files that stay open, if the process may have several times as many.
+/// Number of files that stay open, if the process may open several times as many.
 const MOST_OPEN: u64 = 256;
-/// What part of the files that the process may have open may stay so.
+/// Files stay open up to this fraction of the process's limit: 1/`SHARE`.
 const SHARE: u64 = 4;
 
 static OPEN: AtomicUsize = AtomicUsize::new(0);
@@ -25,7 +25,7 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug, Default)]
 pub(crate) struct Source {
     window: Window,
-    /// Which file the window is of.
+    /// Index of the file that the window belongs to.
     index: Option<u32>,
     file: Option<Opened>,
     /// The file could not be opened, and this has been reported.
@@ -33,7 +33,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The part that is at hand.
+    /// The window over the current file.
     #[inline(always)]
     pub(crate) fn window(&self) -> &Window {
         &self.window
@@ -44,11 +44,11 @@ impl Source {
         self.is_missing
     }
 
-    /// Makes `from..from + want` of a file available, as [`Window::ensure`] does, in a window of
+    /// Makes `from..from + want` of a file available, like [`Window::ensure`], in a window of
     /// `size` bytes.
     ///
     /// # Errors
-    /// When the range cannot be read. A file that cannot be opened is reported once.
+    /// If the range cannot be read. A file that cannot be opened is reported once.
     pub(crate) fn fill(
         &mut self,
         files: &[DataFile],
@@ -92,7 +92,7 @@ fn why_missing(error: &io::Error) -> String {
     }
 }
 
-/// A file that is counted as long as it is open.
+/// An open file, which counts towards the limit.
 #[derive(Debug)]
 struct Opened(File);
 
@@ -103,7 +103,7 @@ impl Opened {
         Ok(Opened(file))
     }
 
-    /// None where too many are open.
+    /// `None` if too many files are open.
     fn kept(self) -> Option<Opened> {
         (OPEN.load(Ordering::Relaxed) <= most()).then_some(self)
     }
@@ -124,7 +124,7 @@ fn most() -> usize {
     })
 }
 
-/// The part of the packet that the window has.
+/// The part of the packet that is in the window.
 pub(crate) fn slice<'w>(window: &'w Window, packet: &Packet) -> Option<(&'w [u8], u64)> {
     let bytes = window.bytes();
     let (start, base) = match packet.offset.checked_sub(window.offset()) {

@@ -1,11 +1,11 @@
-//! What is neither a file nor a directory: opening a pipe waits until somebody writes to it,
-//! perhaps for ever.
+//! Files other than regular files and directories. Opening a pipe waits for a writer, perhaps for
+//! ever.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// What is there, if it is neither a file nor a directory; links are followed. Also `None` if
-/// nobody can tell.
+/// The kind of file if the path is neither a regular file nor a directory; links are followed.
+/// `None` otherwise, or if the kind cannot be determined.
 pub fn special(path: &Path) -> Option<&'static str> {
     let kind = std::fs::metadata(path).ok()?.file_type();
     match () {

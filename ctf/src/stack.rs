@@ -1,10 +1,9 @@
-//! A stack whose first entries need no memory of their own: most event records nest a few levels
-//! deep, and there are many of them.
+//! A stack whose first entries need no allocation: most event records have only a few levels of
+//! nesting, and there are many records.
 
-/// Entries that need no memory of their own.
+/// Number of entries that need no allocation.
 const INLINE: usize = 4;
 
-/// A stack.
 #[derive(Debug)]
 pub(crate) struct Stack<T> {
     first: [Option<T>; INLINE],
@@ -13,7 +12,6 @@ pub(crate) struct Stack<T> {
 }
 
 impl<T> Stack<T> {
-    /// An empty stack.
     #[inline(always)]
     pub(crate) fn new() -> Self {
         Stack {
@@ -23,7 +21,6 @@ impl<T> Stack<T> {
         }
     }
 
-    /// Puts an entry on top.
     #[inline(always)]
     pub(crate) fn push(&mut self, entry: T) {
         match self.first.get_mut(self.count) {
@@ -35,7 +32,6 @@ impl<T> Stack<T> {
         }
     }
 
-    /// The entry on top.
     #[inline(always)]
     pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
         if !self.more.is_empty() {
@@ -44,7 +40,7 @@ impl<T> Stack<T> {
         self.first.get_mut(self.count.checked_sub(1)?)?.as_mut()
     }
 
-    /// Takes the entry on top away.
+    /// Removes the top entry.
     #[inline(always)]
     pub(crate) fn pop(&mut self) {
         if self.more.pop().is_none() {

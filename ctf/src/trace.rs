@@ -1,4 +1,4 @@
-//! Traces: what is known of them once they are open.
+//! Opened traces and their properties.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,74 +16,74 @@ use crate::stream::Stream;
 /// An opened trace.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// Its directories: several where archives of a rotated session were joined.
+    /// Directories of the trace; several if archives of a rotated session were joined.
     pub paths: Vec<PathBuf>,
-    /// Its compiled metadata.
+    /// Compiled metadata.
     pub layout: Arc<TraceLayout>,
-    /// Bytes of the metadata files.
+    /// Size of the metadata files in bytes.
     pub metadata_bytes: u64,
-    /// Its metadata file, as it was read: it may be large, and is not copied.
+    /// The metadata file as it was read. Shared, since it may be large.
     pub(crate) metadata: Arc<Vec<u8>>,
-    /// Its data streams, ordered by file name.
+    /// Data streams, ordered by file name.
     pub streams: Vec<Stream>,
-    /// What was found to be wrong while opening it.
+    /// Damage that was found when the trace was opened.
     pub damage: Vec<Damage>,
-    /// What is no damage, but worth knowing: files without a single packet.
+    /// Findings that are not damage, such as files without packets.
     pub notes: Vec<Damage>,
-    /// What its times are corrected by, if clocks were synchronized. It lives as long as the
-    /// program, so that conversions can be copied in the loops over event records.
+    /// Correction of the times, if clocks were synchronized. It lives as long as the program, so
+    /// that conversions can be copied in the loops over event records.
     pub correction: Option<&'static Correction>,
-    /// True if its times are those of the synchronized clock, corrected or not.
+    /// True if the times are those of the synchronized clock, whether corrected or not.
     pub is_synchronized: bool,
-    /// The CPUs of its events in streams that several CPUs share, once an analysis has looked for
-    /// them.
+    /// The CPUs of event records in streams that several CPUs share, once an analysis has
+    /// determined them.
     pub mixed_cpus: OnceLock<Vec<u32>>,
-    /// The check of indexes, repeated when the trace is opened again with more metadata.
+    /// The check of indexes, needed when the trace is opened again with more metadata.
     pub(crate) index_check: IndexCheck,
 }
 
-/// Why a directory could not be opened as a trace.
+/// The reason why a directory could not be opened as a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A file could not be read.
     #[error("{path}: {error}", path = path.display())]
     Io {
-        /// The file.
+        /// The file that could not be read.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// The metadata is not acceptable.
+    /// The metadata is invalid.
     #[error("{path}:{error}", path = path.display())]
     Metadata {
         /// The metadata file.
         path: PathBuf,
-        /// Place and reason.
+        /// Position and reason.
         error: Box<MetadataError>,
     },
-    /// A file, not the directory of a trace.
-    #[error("{path}: this is a file: a trace is a directory{hint}", path = path.display(), hint = hint(path))]
+    /// A file instead of the directory of a trace.
+    #[error("{path}: this is a file, but a trace is a directory{hint}", path = path.display(), hint = hint(path))]
     NotDirectory {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// Neither a file nor a directory.
-    #[error("{path}: this is {what}: traces are read from files and directories", path = path.display())]
+    #[error("{path}: this is {what}, but traces are read from files and directories", path = path.display())]
     Special {
-        /// Where it is.
+        /// Path that was opened.
         path: PathBuf,
-        /// What it is.
+        /// Kind of the file, with an article.
         what: &'static str,
     },
-    /// No trace is there.
-    #[error("{path}: no trace here: no directory below it has a file named `metadata`", path = path.display())]
+    /// No trace was found.
+    #[error("{path}: no trace found: neither this directory nor any below it contains a file named `metadata`", path = path.display())]
     NoTrace {
-        /// Where it was looked for.
+        /// Path that was searched.
         path: PathBuf,
     },
 }
 
-/// Which directory to give for a file of a trace.
+/// The directory to use instead, for a file of a trace.
 fn hint(path: &Path) -> String {
     let directory = match path.parent() {
         Some(parent) if parent == Path::new("") => Path::new("."),
@@ -93,10 +93,7 @@ fn hint(path: &Path) -> String {
     if path.file_name().is_some_and(|name| name == "metadata")
         || directory.join("metadata").is_file()
     {
-        format!(
-            "; give the one that this file is in: {}",
-            directory.display()
-        )
+        format!("; use the directory of this file: {}", directory.display())
     } else {
         " with a file named `metadata`".to_owned()
     }
@@ -113,16 +110,15 @@ impl Trace {
         })
     }
 
-    /// Its UUID.
+    /// UUID of the trace, if the metadata contains one.
     pub fn uuid(&self) -> Option<Uuid> {
         self.layout.class.uuid
     }
 }
 
 impl Stream {
-    /// True if event records were lost close before the packet of that index, as far as the
-    /// counters of its neighbours tell: tracers count at different moments what they lose between
-    /// two packets.
+    /// True if event records were lost shortly before the packet with this index, according to the
+    /// counters of its neighbours. Tracers differ in when they count losses between two packets.
     pub fn lost_before(&self, index: usize) -> bool {
         let discarded = |index: usize| self.packets.get(index).and_then(|packet| packet.discarded);
         let grew = |index: usize| match index.checked_sub(1) {
@@ -142,14 +138,14 @@ impl Stream {
         index > 0 && (grew(index) || grew(index - 1) || gap(index))
     }
 
-    /// Bytes of all its packets.
+    /// Size of all packets in bytes.
     pub fn bytes(&self) -> u64 {
         self.packets.iter().map(|packet| packet.bytes).sum()
     }
 }
 
-/// Several traces that are read as one: a session of kernel and user-space traces, or all that
-/// lies below a directory.
+/// Traces that are read together: a session of kernel and user-space traces, or all traces below a
+/// directory.
 #[derive(Clone, Debug, Default)]
 pub struct TraceSet {
     /// The traces, ordered by path.

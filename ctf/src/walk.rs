@@ -1,5 +1,5 @@
-//! Walking over a field and telling a visitor what is there: how everything that shows all
-//! fields decodes them.
+//! Walks over the fields of a part and passes their values to a visitor. Used by all code that
+//! displays all fields.
 
 use crate::bits::{Cursor, DecodeError, until_null};
 use crate::float::{binary128, float};
@@ -9,16 +9,17 @@ use crate::layout::tree::{Part, Parts};
 use crate::schema::Encoding;
 use crate::stack::Stack;
 
-/// Is told of the fields in the order of the data; what it does not want to know it need not write.
+/// Receives the fields in the order of the data. All methods have empty default implementations.
 /// Nodes carry names, classes and roles.
 ///
-/// Integers come as raw values: signed ones sign-extended to 64 bits (see the class's `signed`).
+/// Integers are passed as raw values; signed integers are sign-extended to 64 bits (see the class's
+/// `signed`).
 pub trait Visitor {
     /// An integer or enumeration of up to 64 bits, fixed or variable-length.
     fn integer(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64) {
         let _ = (node, class, raw);
     }
-    /// A variable-length integer that took so many bytes.
+    /// A variable-length integer, with its size in bytes.
     fn variable_integer(
         &mut self,
         node: &Node,
@@ -28,7 +29,7 @@ pub trait Visitor {
     ) {
         self.integer(node, class, raw);
     }
-    /// An integer of more than 64 bits: its bits, least significant byte first, not sign-extended.
+    /// An integer of more than 64 bits: its bytes, least significant byte first, not sign-extended.
     fn wide_integer(&mut self, node: &Node, class: &crate::schema::IntClass, bytes: &[u8]) {
         let _ = (node, class, bytes);
     }
@@ -36,15 +37,16 @@ pub trait Visitor {
     fn boolean(&mut self, node: &Node, value: bool) {
         let _ = (node, value);
     }
-    /// A bit array or a bit map (then the class has mappings: its flags).
+    /// A bit array, or a bit map, whose class has mappings: its flags.
     fn bits(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64) {
         let _ = (node, class, raw);
     }
-    /// A floating point number; `length` is 16, 32, 64 or 128 bits, the value rounded to `f64`.
+    /// A floating-point number; `length` is 16, 32, 64 or 128 bits, and the value is rounded to
+    /// `f64`.
     fn float(&mut self, node: &Node, length: u32, value: f64) {
         let _ = (node, length, value);
     }
-    /// A string, without terminator, in that encoding; not checked for validity.
+    /// A string without terminator in this encoding; not checked for validity.
     fn string(&mut self, node: &Node, encoding: Encoding, bytes: &[u8]) {
         let _ = (node, encoding, bytes);
     }
@@ -56,7 +58,7 @@ pub trait Visitor {
     fn begin_struct(&mut self, node: &Node, members: usize) {
         let _ = (node, members);
     }
-    /// It ends.
+    /// A structure ends.
     fn end_struct(&mut self, node: &Node) {
         let _ = node;
     }
@@ -64,19 +66,19 @@ pub trait Visitor {
     fn begin_array(&mut self, node: &Node, length: u64) {
         let _ = (node, length);
     }
-    /// It ends.
+    /// An array or sequence ends.
     fn end_array(&mut self, node: &Node) {
         let _ = node;
     }
-    /// A variant: the selected option's field follows, then `end_variant`.
+    /// A variant begins; the selected option's field follows.
     fn begin_variant(&mut self, node: &Node, option: usize) {
         let _ = (node, option);
     }
-    /// It ends.
+    /// A variant ends.
     fn end_variant(&mut self, node: &Node) {
         let _ = node;
     }
-    /// An optional: if present, the field follows, then `end_optional`.
+    /// An optional; the field follows if it is present.
     fn optional(&mut self, node: &Node, present: bool) {
         let _ = (node, present);
     }
@@ -84,7 +86,7 @@ pub trait Visitor {
     fn end_optional(&mut self, _node: &Node) {}
 }
 
-/// Looks at nothing.
+/// Ignores all fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -97,19 +99,20 @@ struct Open<'n> {
     left: Left<'n>,
 }
 
-/// What comes next in it.
+/// The remaining parts of an open field.
 #[derive(Debug)]
 enum Left<'n> {
     Parts(Parts<'n>),
-    /// So many times the element.
+    /// The element, repeated this number of times.
     Elements(Part<'n>, u64),
 }
 
-/// Walks over one field and all that is within it. Only a field that its skip program got over is
-/// known to be walked in a time that the data bounds.
+/// Walks over a field and all fields within it. The time is only bounded by the size of the data if
+/// the skip program of the field has succeeded before.
 ///
 /// # Errors
-/// When the data cannot be what the layout says; the visitor has then seen what came before.
+/// If the data does not match the layout. The visitor has then received the fields before the
+/// error.
 pub fn walk<V: Visitor>(
     part: Part<'_>,
     cursor: &mut Cursor<'_>,
@@ -140,8 +143,8 @@ pub fn walk<V: Visitor>(
     }
 }
 
-/// Walks over a field without parts; opens another one, and gives the part that comes next if it
-/// is known.
+/// Walks over a field without parts. Opens a field with parts, and returns its next part if it is
+/// known.
 #[inline(always)]
 fn enter<'n, V: Visitor>(
     part: Part<'n>,
@@ -201,7 +204,7 @@ fn enter<'n, V: Visitor>(
     Ok(None)
 }
 
-/// The kinds that are worth no place in the hot function's code.
+/// Rare kinds, kept out of the hot function's code.
 fn enter_rare<'n, V: Visitor>(
     part: Part<'n>,
     cursor: &mut Cursor<'_>,
@@ -260,7 +263,7 @@ fn enter_rare<'n, V: Visitor>(
     Ok(None)
 }
 
-/// All parts of a field have been walked over.
+/// Ends a field whose parts have all been walked over.
 #[inline(always)]
 fn end<V: Visitor>(node: &Node, visitor: &mut V) {
     match node.kind {
@@ -278,7 +281,8 @@ fn save(node: &Node, slots: &mut [u64], raw: u64) {
     }
 }
 
-/// Bits of a wide integer, bit by bit: rare, and of any position and order.
+/// Bytes of a wide integer, read bit by bit: wide integers are rare and may have any position and
+/// order.
 fn wide_bytes(
     cursor: &mut Cursor<'_>,
     class: &crate::schema::IntClass,

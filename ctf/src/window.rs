@@ -1,5 +1,5 @@
-//! A window over a file: a piece of it that is mapped, where that is allowed ([`crate::mapping`]),
-//! or a reused buffer that is filled by `pread`.
+//! A window over a file: a mapped piece of it, where mapping is allowed ([`crate::mapping`]), or a
+//! reused buffer that is filled by `pread`.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -8,23 +8,23 @@ use std::os::unix::fs::FileExt;
 
 use crate::mapping::{PIECE, Piece};
 
-/// Bytes of a window that nothing forces to be larger; the fastest size on common machines.
+/// Default size of a window in bytes; the fastest size on common machines.
 pub const WINDOW: usize = 128 * 1024;
 
 thread_local! {
-    /// Buffers of windows that are no more, for the next ones of this thread: giving memory back
-    /// to the system and touching it anew costs a tenth of reading.
+    /// Buffers of dropped windows, reused by later windows of this thread: returning memory to the
+    /// system and touching new memory costs a tenth of reading.
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Spare buffers that a thread keeps at most.
+/// Largest number of spare buffers of a thread.
 const MOST_SPARE: usize = 4;
 
-/// The bytes of a file from `offset` on that are at hand.
+/// The bytes of a file in the window, starting at `offset`.
 #[derive(Debug, Default)]
 pub struct Window {
     buffer: Vec<u8>,
-    /// All bytes at hand, if they are mapped.
+    /// All bytes of the window, if they are mapped.
     piece: Option<Piece>,
     offset: u64,
     filled: usize,
@@ -32,10 +32,10 @@ pub struct Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // Grown ones were for a single long record.
+        // Larger buffers were needed for a single long record.
         if self.buffer.len() == WINDOW {
             let buffer = std::mem::take(&mut self.buffer);
-            // A thread that ends has no spare place any more.
+            // A thread that ends has no spare list any more.
             let _ = SPARE.try_with(|spare| {
                 if let Ok(mut spare) = spare.try_borrow_mut()
                     && spare.len() < MOST_SPARE
@@ -47,7 +47,7 @@ impl Drop for Window {
     }
 }
 
-/// A spare buffer, or a new one, of at least that many bytes.
+/// A spare buffer, or a new buffer, of at least this number of bytes.
 fn buffer(size: usize) -> Vec<u8> {
     let spare = || {
         SPARE
@@ -60,12 +60,12 @@ fn buffer(size: usize) -> Vec<u8> {
 }
 
 impl Window {
-    /// File offset of the first byte at hand.
+    /// File offset of the first byte in the window.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The bytes at hand.
+    /// The bytes in the window.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         match &self.piece {
@@ -74,19 +74,19 @@ impl Window {
         }
     }
 
-    /// File offset behind the last byte at hand.
+    /// File offset after the last byte in the window.
     pub(crate) fn end(&self) -> u64 {
         self.offset.saturating_add(self.filled as u64)
     }
 
-    /// Forgets all bytes: the next fill is for another file.
+    /// Discards all bytes, so that the window can be filled from another file.
     pub fn clear(&mut self) {
         self.piece = None;
         self.filled = 0;
         self.offset = 0;
     }
 
-    /// Maps from `from` on at least what is wanted. Whether that could be.
+    /// Maps at least the wanted bytes starting at `from`. False if that is not possible.
     fn map(&mut self, file: &File, from: u64, want: usize, limit: u64) -> bool {
         if self.piece.take().is_some() {
             self.filled = 0;
@@ -101,7 +101,7 @@ impl Window {
         true
     }
 
-    /// Whether `from..from + want` is at hand as far as it lies before `limit`.
+    /// Whether the part of `from..from + want` before `limit` is in the window.
     pub(crate) fn holds(&self, from: u64, want: usize, limit: u64) -> bool {
         let want = u64::try_from(want).unwrap_or(u64::MAX);
         let want = want.min(limit.saturating_sub(from));
@@ -109,12 +109,12 @@ impl Window {
         from >= self.offset && have >= want && have > 0
     }
 
-    /// Makes `from..from + want` of the file available as far as it lies before `limit`, reading
-    /// ahead as far as the buffer goes; the buffer has at least `size` bytes. What is before
-    /// `from` is forgotten.
+    /// Makes the part of `from..from + want` before `limit` available, and reads ahead as far as
+    /// the buffer allows; the buffer has at least `size` bytes. Bytes before `from` are discarded.
     ///
     /// # Errors
-    /// Those of reading. A file that ended early leaves fewer bytes at hand, which is no error here.
+    /// If reading fails. A file that ends early leaves fewer bytes in the window, which is not an
+    /// error here.
     pub fn ensure(
         &mut self,
         file: &File,
@@ -130,7 +130,7 @@ impl Window {
             .unwrap_or(u64::MAX)
             .min(limit.saturating_sub(from)) as usize;
         let have = (self.offset + self.filled as u64).saturating_sub(from);
-        // Less is wanted at a time where many files are read at once.
+        // Smaller windows are used if many files are read at once.
         if size >= WINDOW && self.map(file, from, want, limit) {
             return Ok(());
         }

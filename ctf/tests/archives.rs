@@ -1,5 +1,5 @@
 //! LTTng's directories: sessions, archives of rotated sessions, rings of tracefiles, indexes, and
-//! what a tracer leaves behind that crashed.
+//! the remains of a tracer that crashed.
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +64,7 @@ fn what_cannot_be_looked_into_is_told() {
         METADATA,
         &[("channel0_0", &packets)],
     );
-    // Links in a circle: not even root can follow them.
+    // A cycle of links, which not even root can follow.
     for directory in ["a", "b"] {
         let circle = session.path().join(directory).join("metadata");
         fs::create_dir_all(circle.parent().unwrap()).unwrap();
@@ -296,7 +296,7 @@ fn what_is_not_ready_is_passed_over() {
     ];
     let trace = place.path().join("trace");
     write(&trace, METADATA, &streams);
-    // As a recorder leaves it that is killed, or just writes.
+    // The state in which a recorder is killed or is still writing.
     std::fs::create_dir(trace.join("index")).unwrap();
     for name in ["index/.channel0_0.idx.part", ".gate", "channel0_2.part"] {
         std::fs::write(trace.join(name), [1]).unwrap();
@@ -335,7 +335,7 @@ fn compact_times_wrap_and_extended_headers_set_them() {
         .events
         .extend(extended(0, 40 * wrap + 7, &[1, 0, 0, 0]));
     packet.events.extend(number(40 * wrap + 8, 2));
-    // Behind the packet's end, and the next packet begins before that.
+    // After the packet's end, and the next packet begins earlier.
     packet.end = wrap;
     let next = Packet::new(0, 1, &[wrap + 9]);
     write(place.path(), METADATA, &[("channel0_0", &[packet, next])]);

@@ -1,8 +1,8 @@
-//! Verdicts on conformance cases as the program gives them: a case passes if the trace opens, all
-//! fields of all event records can be decoded, and no damage is reported.
+//! Verdicts on conformance cases, as the program decides them: a case passes if the trace opens,
+//! all fields of all event records can be decoded, and no damage is reported.
 //!
-//! The published cases are used when they are beside the repository; cases of our own follow
-//! below. `CONFORMANCE_STRESS` set to N runs the first N sizes of each stress case.
+//! The published cases are used if they are in a directory beside the repository; our own cases
+//! follow below. `CONFORMANCE_STRESS` set to N runs the first N sizes of each stress case.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ fn shared() -> Option<PathBuf> {
     None
 }
 
-/// The verdict, with its reasons.
+/// The verdict with its reasons.
 fn verdict(directory: &Path) -> Result<usize, String> {
     let (events, damage) = read_trace(directory)?;
     match damage.first() {
@@ -81,14 +81,14 @@ impl Tally {
         );
         assert!(
             self.placeless.is_empty(),
-            "no place in:\n{}",
+            "no position in:\n{}",
             self.placeless.join("\n")
         );
         assert!(self.cases >= at_least, "only {} cases", self.cases);
     }
 }
 
-/// Line and column for metadata; byte offset for streams.
+/// True if the reason contains line and column for metadata, or a byte offset for streams.
 fn tells_where(reason: &str) -> bool {
     if let Some((_, rest)) = reason.split_once("/metadata:") {
         let mut numbers = rest.split(':');

@@ -1,4 +1,4 @@
-//! What the schema says of accepted metadata of CTF 2, and that no damage makes the parser panic.
+//! The schema of accepted CTF 2 metadata, and damaged metadata that must not make the parser panic.
 
 use std::sync::Arc;
 
@@ -233,7 +233,7 @@ fn resolved_locations() {
     assert_eq!(glass.selector, at(Scope::CommonContext, &[&[0]]));
     assert_eq!(glass.options[1].ranges, [range(-32, -2)]);
 
-    // From inside an option only that option counts; from outside all do.
+    // From inside an option, only that option counts; from outside, all options count.
     let third = structure(Some(&glass.options[2].class));
     let FieldClass::DynBlob { length, media_type } = member(third, "lock") else {
         panic!()
@@ -337,7 +337,8 @@ fn attributes_that_are_not_understood_are_ignored() {
     );
 }
 
-/// Damages the metadata in many ways: every cut, and every byte replaced by others that matter.
+/// Damages the metadata in many variants: every truncation, and every byte replaced by other
+/// significant bytes.
 #[test]
 fn damage_never_panics_and_points_into_the_text() {
     let text = full_text();

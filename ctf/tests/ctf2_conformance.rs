@@ -1,4 +1,4 @@
-//! The conformance cases and the real CTF 2 metadata among the shared traces, where they are.
+//! The conformance cases and the real CTF 2 metadata among the shared traces, if present.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tracebraid_ctf::error::MetadataError;
 use tracebraid_ctf::schema::TraceClass;
 use tracebraid_testkit::skip::skipped;
 
-/// The shared traces, or `None` after saying that the test cannot run without them.
+/// The shared traces, or `None` after a message that the test cannot run without them.
 fn shared(path: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../shared")
@@ -24,8 +24,8 @@ fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// A case: its metadata, and for those that must fail the place of the innermost message that
-/// the project which the cases are from expects, as line and column of the fragment.
+/// A case: its metadata and, for a case that must fail, the position of the innermost message that
+/// the project of the cases expects, as line and column in the fragment.
 struct Case {
     name: String,
     metadata: Vec<u8>,
@@ -97,8 +97,8 @@ fn shared_cases_get_the_right_verdict() {
     );
 }
 
-/// The line and column of an error within its fragment, counted as the cases do: from the byte
-/// after the record separator.
+/// The line and column of an error within its fragment, counted like the cases: from the byte after
+/// the record separator.
 fn place_in_fragment(metadata: &[u8], error: &MetadataError) -> (u32, u32) {
     let before = &metadata[..error.offset];
     let start = before
@@ -110,7 +110,7 @@ fn place_in_fragment(metadata: &[u8], error: &MetadataError) -> (u32, u32) {
         .iter()
         .filter(|&&byte| byte == b'\n')
         .count() as u32;
-    // The record separator is a character of the first line, for this front end only.
+    // Only for this front end, the record separator is a character of the first line.
     (
         lines + 1,
         if lines == 0 {
@@ -130,8 +130,8 @@ fn shared_cases_fail_at_the_value_that_is_wrong() {
     for case in cases(&dir) {
         let Some(place) = case.place else { continue };
         let error = ctf2::parse(&case.metadata).expect_err(&case.name);
-        // Of these, the reference names the dependent or the target field; here it is the
-        // location that is wrong.
+        // For these errors, the reference names the dependent field or the target; this parser
+        // names the wrong location.
         if error.message.starts_with("field location") {
             continue;
         }
@@ -146,7 +146,7 @@ fn shared_cases_fail_at_the_value_that_is_wrong() {
     assert!(compared > 0, "no case was compared");
 }
 
-/// What `tar` prints for an archive, or `None` if it cannot be run.
+/// The output of `tar` for an archive, or `None` if it cannot be run.
 fn tar(archive: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("tar")
         .arg("-f")
@@ -188,7 +188,7 @@ fn real_metadata_is_accepted() {
     assert!(count > 0, "no metadata was tested");
 }
 
-/// Parses the metadata of a real trace and counts its event record classes in another way.
+/// Parses the metadata of a real trace and counts its event record classes with another method.
 fn check_real(text: &[u8], name: &str) {
     let trace: TraceClass = ctf2::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(

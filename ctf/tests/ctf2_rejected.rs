@@ -1,6 +1,7 @@
-//! Metadata of CTF 2 that must be rejected: where, and with what message.
+//! CTF 2 metadata that must be rejected, with the position and the message of the error.
 //!
-//! In each case `▲` stands before the value that the error must point at; it is taken out.
+//! In each case, `▲` marks the value that the error must point at; the mark is removed before
+//! parsing.
 
 mod references;
 
@@ -10,7 +11,7 @@ use tracebraid_ctf::error::MetadataError;
 const PREAMBLE: &str = r#"{"type": "preamble", "version": 2}"#;
 const STREAM: &str = r#"{"type": "data-stream-class"}"#;
 
-/// Writes fragments as a metadata stream, takes the mark out and says where it was.
+/// Writes fragments as a metadata stream without the mark; returns the position of the mark.
 fn marked(fragments: &[&str]) -> (String, Option<usize>) {
     let text: String = fragments
         .iter()
@@ -33,7 +34,8 @@ fn rejected(fragments: &[&str], message: &str) -> MetadataError {
     error
 }
 
-/// Rejects a field class as the member `f` of a payload, after members `u`, `s`, `b` and `str`.
+/// Checks that a field class is rejected as the member `f` of a payload, after members `u`, `s`,
+/// `b` and `str`.
 fn rejected_class(class: &str, message: &str) {
     rejected(&[PREAMBLE, STREAM, &payload(class)], message);
 }
@@ -61,7 +63,7 @@ fn sequences() {
     rejected(&[], "missing preamble");
     rejected(&[PREAMBLE], "missing data stream class");
     rejected(&[STREAM], "the first fragment must be the preamble");
-    rejected(&[PREAMBLE, &format!("▲{PREAMBLE}")], "no other preamble");
+    rejected(&[PREAMBLE, &format!("▲{PREAMBLE}")], "duplicate preamble");
     rejected(
         &[PREAMBLE, r#"{"type": ▲"stream-class"}"#],
         "expecting `clock-class`, `data-stream-class`",

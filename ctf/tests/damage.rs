@@ -1,7 +1,7 @@
-//! Damage: it is told of with its place, hides nothing but itself, and nothing panics, hangs or
-//! takes memory without bound.
+//! Damaged traces: damage is reported with its position and does not affect data elsewhere, and no
+//! damage causes a panic, a hang or unbounded memory.
 //!
-//! `DAMAGE_SEEDS` sets how many seeds of each format and each kind of damage are tried.
+//! `DAMAGE_SEEDS` sets the number of seeds for each format and each kind of damage.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn seeds() -> std::ops::Range<u64> {
     0..count.unwrap_or(25)
 }
 
-/// What reading everything gives: event records, and damage.
+/// Result of reading a whole trace: event records and damage.
 struct Read {
     events: u64,
     damage: Vec<Told>,
@@ -47,7 +47,7 @@ fn read(directory: &Path) -> Read {
     Read { events, damage }
 }
 
-/// The scanner must find what the reader finds, in whatever is left of the trace.
+/// The scanner must find the same event records as the reader in the rest of the trace.
 fn compare_scanner(directory: &Path) -> Result<(), String> {
     let trace = Trace::open(directory).map_err(|error| error.to_string())?;
     for stream in &trace.streams {
@@ -86,10 +86,10 @@ fn check(expected: &Expected, directory: &Path) -> Result<(), String> {
     let read = read(directory);
     let told: Vec<String> = read.damage.iter().map(ToString::to_string).collect();
     if read.events < expected.events_at_least || read.events > expected.events_at_most {
-        return Err(format!("{} event records; told: {told:?}", read.events));
+        return Err(format!("{} event records; reported: {told:?}", read.events));
     }
     compare_scanner(directory)?;
-    // Packets that begin before the one before them are no damage: it shows in the times only.
+    // Packets that begin before the previous packet are not damage: only the times show it.
     if expected.is_harmless || expected.damage == Damage::ClockBackwards {
         return Ok(());
     }
@@ -100,7 +100,7 @@ fn check(expected: &Expected, directory: &Path) -> Result<(), String> {
     };
     match read.damage.iter().find(is_it) {
         Some(_) => Ok(()),
-        None => Err(format!("not told at its place; told: {told:?}")),
+        None => Err(format!("not reported at its position; reported: {told:?}")),
     }
 }
 
@@ -145,7 +145,7 @@ fn every_kind_of_damage_is_told_with_its_place_and_hides_only_itself() {
     assert!(done > 200, "only {done}");
 }
 
-/// Bytes changed at random, in all files but the metadata.
+/// Random changes of bytes in all files except the metadata.
 #[test]
 fn random_bytes_never_panic_and_scanner_and_reader_agree() {
     let mut failures = Vec::new();
@@ -193,7 +193,7 @@ fn random_bytes_never_panic_and_scanner_and_reader_agree() {
     );
 }
 
-/// A clock that has reached its greatest value is no limit to counting.
+/// A clock that has reached its largest value does not stop counting.
 #[test]
 fn counting_ends_at_the_end_of_the_clock() {
     use crate::formats_support::lttng::{METADATA, Packet, extended, write};

@@ -1,5 +1,5 @@
-//! No input takes time or memory without bound. One test, so that what each case adds to the
-//! process's memory can be told.
+//! No input takes unbounded time or memory. A single test, so that the memory of each case can be
+//! measured in the process.
 
 mod formats_support;
 
@@ -13,7 +13,7 @@ use tracebraid_ctf::trace::Trace;
 use tracebraid_ctf::walk::Silent;
 use tracebraid_testkit::processes::thread_time;
 
-/// Most memory that the process has had, in bytes.
+/// Peak memory of the process in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -33,7 +33,7 @@ struct Outcome {
     told: Vec<String>,
 }
 
-/// Opens and reads everything, in all ways.
+/// Opens a trace and reads it completely, with all readers.
 fn read_all(place: &std::path::Path) -> Outcome {
     let trace = Trace::open(place).unwrap();
     let mut told: Vec<String> = trace.damage.iter().map(ToString::to_string).collect();
@@ -69,7 +69,8 @@ fn events_of(trace: &Trace, stream: &tracebraid_ctf::stream::Stream) -> u64 {
     events
 }
 
-/// Runs a case within bounds: seconds of CPU time (generous: machines differ) and added memory.
+/// Runs a case within bounds: seconds of CPU time (generous, since machines differ) and additional
+/// memory.
 fn bounded(name: &str, metadata: &str, stream: &[u8], most_memory: u64) -> Outcome {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("metadata"), metadata).unwrap();
@@ -115,7 +116,7 @@ fn with_length(id: u8, lengths: &[u64]) -> Vec<u8> {
 
 #[test]
 fn time_and_memory_are_bounded() {
-    // What the test itself needs is in memory before anything is measured.
+    // Loads the memory that the test itself needs before the first measurement.
     drop(bounded("warm up", LENGTHS, &[3, b'x', 0], 64 * MIB));
 
     for length in [1 << 21, 1 << 32, 1 << 60, u64::MAX] {
@@ -158,7 +159,7 @@ fn time_and_memory_are_bounded() {
         assert!(!outcome.told[0].contains("too many"), "{:?}", outcome.told);
     }
 
-    // Many records, each with elements that cost nothing: a packet as a whole is bounded.
+    // Many records, each with elements of zero bits: the number is bounded for the whole packet.
     let bomb: Vec<u8> = [4, 255].repeat(500_000);
     let outcome = bounded("many records with empty elements", LENGTHS, &bomb, 8 * MIB);
     assert!(
@@ -168,12 +169,12 @@ fn time_and_memory_are_bounded() {
         outcome.told
     );
 
-    // A string without end is looked at a few times only, and is in memory once or twice.
+    // An unterminated string is read only a few times, and is in memory once or twice.
     let mut endless = vec![b'x'; 24 << 20];
     endless[0] = 3;
     let outcome = bounded("a string without end", LENGTHS, &endless, 160 * MIB);
     assert!(
-        outcome.told[0].contains("a string has no end"),
+        outcome.told[0].contains("a string is not terminated"),
         "{:?}",
         outcome.told
     );
@@ -182,7 +183,7 @@ fn time_and_memory_are_bounded() {
 }
 
 fn lttng_cases() {
-    // Sizes that lie.
+    // Wrong sizes.
     for bits in [8, 1 << 13, 1 << 50, u64::MAX - 7] {
         let mut lie = Packet::new(0, 1, &[20, 21]);
         lie.sizes = Some((bits, bits));
@@ -204,7 +205,7 @@ fn lttng_cases() {
         );
     }
 
-    // Nothing but magic numbers: the search for the next packet must not start over.
+    // Only magic numbers: the search for the next packet must not start over.
     let magic = 0xc1fc_1fc1_u32.to_le_bytes();
     let mut stream = Packet::new(0, 0, &[10]).bytes();
     stream.extend(magic.repeat(2 << 20));
@@ -217,7 +218,7 @@ fn lttng_cases() {
         outcome.told
     );
 
-    // Each packet is damaged: not each is told of.
+    // All packets are damaged, but not all are reported individually.
     let mut bad = Packet::new(0, 0, &[10]);
     bad.end = 1;
     let outcome = bounded(

@@ -1,5 +1,5 @@
-//! The reader and the scanner report times that 64 bits of nanoseconds cannot hold: once for a file
-//! if its packets have times, else once for each packet.
+//! The reader and the scanner report times that 64-bit nanoseconds cannot represent: once for a
+//! file if its packets have times, else once for each packet.
 
 use std::fs;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ fn far_times_are_told() {
         told("0", false, &packets),
         [none.clone(), vec![40, 80], vec![0, 0], vec![40, 80]]
     );
-    // All are in range, though the clock's zero is not.
+    // All times are in range, but the zero of the clock is not.
     let packets = [[far, far + 1], [far + 2, far + 3]];
     for has_bounds in [true, false] {
         let nothing = [none.clone(), none.clone(), none.clone(), none.clone()];

@@ -1,5 +1,5 @@
-//! Packets whose UUID is not the metadata's are read, with one warning for a file, with and without
-//! an index.
+//! Packets with a UUID other than that of the metadata are read, with one warning for each file,
+//! with and without an index.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn packets() -> Vec<Packet> {
     (0..4).map(packet).collect()
 }
 
-/// The file with another UUID in the packets of those numbers.
+/// The file, with another UUID in the packets of these numbers.
 fn foreign(packets: &[Packet], numbers: &[usize]) -> Vec<u8> {
     let mut file = lttng::file(packets);
     for number in numbers {
@@ -29,7 +29,7 @@ fn foreign(packets: &[Packet], numbers: &[usize]) -> Vec<u8> {
     file
 }
 
-/// Values of event records in their order, and all messages. The scanner must agree.
+/// Values of the event records in order, and all messages. The scanner must agree.
 fn read(file: &[u8], index: Option<Vec<u8>>) -> (Vec<u64>, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("metadata"), METADATA).unwrap();

@@ -1,7 +1,7 @@
-//! The reader returns what was written: generated traces of both formats, read event record by
+//! The reader returns the written values: generated traces of both formats, read event record by
 //! event record, scanned, and read field by field.
 //!
-//! `FORMATS_SEEDS` sets how many seeds of each format are tried.
+//! `FORMATS_SEEDS` sets the number of seeds for each format.
 
 use crate::formats_support::{
     Shown, expected, expected_fields, read_stream, scan_counts, scan_hits,
@@ -40,7 +40,7 @@ fn shown(class: &TraceClass, stream: usize, event: &GeneratedEvent) -> Shown {
     }
 }
 
-/// The opened stream that was written to that file.
+/// The opened stream that was written to this file.
 fn find<'t>(trace: &'t Trace, written: &GeneratedStream) -> Option<&'t Stream> {
     let is_it = |stream: &&Stream| {
         stream.files.iter().any(|file| {

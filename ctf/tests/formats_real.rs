@@ -1,5 +1,5 @@
-//! Real traces, when they are beside the repository: sound, and with as many event records as
-//! other readers find in them.
+//! Real traces, if they are beside the repository: they must be undamaged and have the number of
+//! event records that other readers find.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
-//! Single rules of both formats that generated traces do not show, each with bytes made by hand.
+//! Rules of both formats that generated traces do not cover, each with hand-made bytes.
 
 use crate::formats_support::read_stream;
 use tracebraid_ctf::trace::Trace;
 
-/// Reads one stream: each event record's fields, times, and what was told as damage.
+/// Reads a stream: the fields and times of each event record, and the reported damage.
 fn read(metadata: &str, stream: &[u8]) -> (Vec<String>, Vec<Option<u64>>, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("metadata"), metadata).unwrap();
@@ -108,7 +108,7 @@ fn a_byte_has_bits_of_one_byte_order_only() {
         told[0].contains("the byte order changes within a byte"),
         "{told:?}"
     );
-    // At a byte's border it may change.
+    // The byte order may change at a byte boundary.
     let fields = [
         field("a", &uint(4, "little", "")),
         field("b", &uint(4, "little", "")),
@@ -181,7 +181,7 @@ fn strings_of_wide_characters_end_with_a_whole_null() {
         ))
     };
     assert_eq!(one(&sized(6), &[b'a', 0, 0, 0, 9, 9]), "{ \"a\" }");
-    // An odd byte counts for nothing behind a null, and is half a character else.
+    // An odd byte is ignored after a null, and is half a character otherwise.
     assert_eq!(one(&sized(5), &[b'a', 0, 0, 0, 9]), "{ \"a\" }");
     let (texts, _, told) = read(&sized(3), &[b'a', 0, 9]);
     assert!(

@@ -1,8 +1,8 @@
 //! The scanner equals the reference reader on the layouts of various tracers: counting alone, in
-//! several packets at once, within ranges of the clock, and collecting hits; also where a trace is
-//! cut off or damaged.
+//! several packets at once, within ranges of the clock, and collecting hits; also on truncated and
+//! damaged traces.
 //!
-//! `LAYOUTS_SEEDS` sets how many ways each layout is damaged in.
+//! `LAYOUTS_SEEDS` sets the number of damaged variants of each layout.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn scanner<'t>(trace: &'t Trace, stream: &'t Stream, table: &Arc<ScanTable>) -> 
     Scanner::new(trace, stream, table.clone(), 0..stream.packets.len()).unwrap()
 }
 
-/// Counts in steps of so many cycles.
+/// Counts in steps of `step` cycles.
 fn count_alone(trace: &Trace, stream: &Stream, step: u64) -> (Vec<u64>, Vec<String>) {
     let layout = &trace.layout.streams[stream.class];
     let mut scanner = scanner(trace, stream, &table(trace, stream, |_| false));
@@ -67,7 +67,7 @@ fn count_alone(trace: &Trace, stream: &Stream, step: u64) -> (Vec<u64>, Vec<Stri
     (counts.take(layout), texts(&scanner.take_damage()))
 }
 
-/// Counts in [`LANES`] packets at once, each lane going on with the next packet.
+/// Counts in [`LANES`] packets at once; each lane continues with the next packet.
 fn count_together(trace: &Trace, stream: &Stream) -> (Vec<u64>, Vec<String>) {
     let layout = &trace.layout.streams[stream.class];
     let table = table(trace, stream, |_| false);
@@ -126,7 +126,7 @@ fn hits(
     (found, texts(&scanner.take_damage()))
 }
 
-/// All ways to read a trace give the same.
+/// Checks that all readers return the same results.
 fn compare(name: &str, trace: &Trace) -> u64 {
     let mut events = 0;
     for stream in &trace.streams {

@@ -1,6 +1,6 @@
-//! Tests of the whole crate, in one program: each program takes a second to link.
+//! Tests of the whole crate in a single program, since each program takes a second to link.
 //!
-//! `damage_limits` is a program of its own: it measures the peak memory of its process.
+//! `damage_limits` is a separate program, since it measures the peak memory of its process.
 
 mod archives;
 mod conformance_streams;

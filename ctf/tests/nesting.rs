@@ -1,4 +1,4 @@
-//! Metadata nested as deep as is supported, and its event records: both formats, on small stacks.
+//! Metadata nested to the supported depth, and its event records: both formats, on small stacks.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use tracebraid_testkit::processes::thread_time;
 const TRACE: &str =
     "typealias integer { size = 8; } := u8; trace { major = 1; minor = 8; byte_order = le; };\n";
 
-/// Runs it on a stack that a few hundred calls within each other would use up.
+/// Runs a test on a stack that a few hundred nested calls would exhaust.
 fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(run);
     thread.unwrap().join().unwrap();
 }
 
-/// TSDL of an event with that many levels around one field: those of its `fields`, and others.
+/// TSDL of an event with this number of levels around a field: those of its `fields`, and others.
 fn tsdl(levels: u32, open: &str, field: &str, close: &str) -> String {
     let inner = levels as usize - 1;
     format!(
@@ -34,7 +34,7 @@ fn nested_structs(levels: u32) -> String {
     tsdl(levels, "struct{\n", "u8 f;", "}s;\n")
 }
 
-/// CTF 2 of an event whose payload is a structure with one member of that class.
+/// CTF 2 of an event whose payload is a structure with a single member of this class.
 fn json(class: &str) -> String {
     format!(
         "\u{1e}{{\"type\":\"preamble\",\"version\":2}}\n\u{1e}{{\"type\":\"data-stream-class\"}}\n\
@@ -45,7 +45,7 @@ fn json(class: &str) -> String {
 
 const JSON_BYTE: &str = "{\"type\":\"fixed-length-unsigned-integer\",\"length\":8,\"byte-order\":\"little-endian\",\"alignment\":8}";
 
-/// The same with so many levels in all, the root included.
+/// The same with `levels` levels in total, including the root.
 fn nested_json(levels: u32, open: &str, close: &str) -> String {
     let inner = levels as usize - 1;
     json(&format!(
@@ -87,13 +87,13 @@ fn structs_of_tsdl() {
         let accepted = metadata::parse(nested_structs(MOST_LEVELS).as_bytes()).unwrap();
         assert_eq!(classes(&accepted), MOST_LEVELS as usize + 1);
         drop(accepted);
-        // Two lines come before the first struct within the root.
+        // Two lines precede the first struct within the root.
         assert_refused(
             &nested_structs(MOST_LEVELS + 1),
             u64::from(MOST_LEVELS) + 2,
             1,
         );
-        // What is not closed is not closed, however deep.
+        // Truncated metadata is rejected at any depth.
         let cut = &nested_structs(MOST_LEVELS)[..1_000_000];
         assert!(metadata::parse(cut.as_bytes()).is_err());
     });
@@ -179,7 +179,7 @@ fn json_that_nests_is_refused_where_it_is_too_deep() {
     on_a_small_stack(|| {
         let most = 3 * MOST_LEVELS as usize + 64;
         let class = |depth: usize| {
-            // Around it are the fragment, two objects and an array.
+            // The array is nested in the fragment, two objects and an array.
             let (open, close) = ("[".repeat(depth - 4), "]".repeat(depth - 4));
             json(&format!(
                 "{{\"attributes\":{{\"x\":{open}{close}}},\"type\":\"null-terminated-string\"}}"
@@ -191,7 +191,7 @@ fn json_that_nests_is_refused_where_it_is_too_deep() {
     });
 }
 
-/// Counts what it is told of.
+/// Counts the values that it receives.
 #[derive(Default)]
 struct Told {
     begun: usize,
@@ -235,7 +235,7 @@ fn open(place: &Path, metadata: &str, stream: &[u8]) -> Trace {
     Trace::open(place).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Reads and counts event records that each have so many levels, and these integers.
+/// Reads event records that each have `levels` levels, and compares their integers.
 #[track_caller]
 fn assert_read(metadata: String, stream: Vec<u8>, levels: usize, expected: Vec<Vec<u64>>) {
     on_a_small_stack(move || {
@@ -289,7 +289,8 @@ fn event_records_of_many_structs() {
 
 #[test]
 fn event_records_of_many_arrays() {
-    // Of constant size; and of strings, whose sizes are found one by one.
+    // Elements of constant size, and elements with strings, whose sizes are only known from the
+    // data.
     let (open, close) = JSON_ARRAY;
     let metadata = nested_json(MOST_LEVELS, open, close);
     assert_read(metadata, vec![9], MOST_LEVELS as usize, vec![vec![9]]);
@@ -303,8 +304,8 @@ fn event_records_of_many_arrays() {
     );
 }
 
-/// Lengths and selectors at each of so many levels: where they are is an absolute path, so they
-/// cannot be as deep as other fields.
+/// Number of levels that each have a length or a selector. Their locations are absolute paths, so
+/// they cannot be as deep as other fields.
 const REFERRING: usize = 1000;
 
 #[test]
@@ -317,12 +318,12 @@ fn event_records_of_many_variants_and_sequences_of_tsdl() {
         &format!("{}u8 f;{}", open.repeat(REFERRING), close.repeat(REFERRING)),
         "",
     );
-    // Each tag selects the struct, each sequence has one element, but for the last: two.
+    // Each tag selects the struct. Each sequence has one element, except the last, which has two.
     let mut stream = [1u8, 1].repeat(REFERRING);
     stream[2 * REFERRING - 1] = 2;
     stream.extend([5, 6]);
     let integers = stream.iter().map(|&byte| u64::from(byte)).collect();
-    // Of the innermost struct there are two.
+    // The innermost struct occurs twice.
     assert_read(metadata, stream, 1 + 4 * REFERRING + 1, vec![integers]);
 }
 
@@ -357,7 +358,7 @@ fn many_sequences_side_by_side() {
         .collect();
     let metadata = tsdl(1, "", &fields, "");
     on_a_small_stack(move || {
-        // More lengths than there are registers: what needs them is reported when it is read.
+        // More lengths than registers: fields without a register are reported when they are read.
         metadata::parse(metadata.as_bytes()).unwrap();
         let place = tempfile::tempdir().unwrap();
         let trace = open(place.path(), &metadata, &[0; 100_000]);
@@ -377,7 +378,7 @@ fn lengths_far_up_take_linear_time() {
         "struct{".repeat(most),
         "}s;".repeat(most)
     );
-    // Whether that is accepted or not: it does not take for ever.
+    // The text may be accepted or rejected, but parsing must end.
     let start = thread_time();
     let _ = metadata::parse(text.as_bytes());
     assert!(

@@ -1,4 +1,4 @@
-//! Classes nested as deep as is supported: whatever goes through them does so on a small stack.
+//! Classes nested to the supported depth: all traversals run on a small stack.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use tracebraid_ctf::schema::{
     VariantOption,
 };
 
-/// Enough to overflow any usual stack.
+/// Number of levels that would overflow a usual stack if a traversal recursed.
 const LEVELS: u32 = 200_000;
 
-/// Runs it on a stack that a few hundred calls within each other would use up.
+/// Runs a test on a stack that a few hundred nested calls would exhaust.
 fn on_a_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     let thread = std::thread::Builder::new().stack_size(128 << 10).spawn(run);
     thread.unwrap().join().unwrap()
@@ -24,7 +24,7 @@ fn structure(class: FieldClass) -> FieldClass {
     }))
 }
 
-/// One level of each kind around a class.
+/// Adds one level of each kind around a class.
 fn all_kinds(class: FieldClass) -> FieldClass {
     let location = Arc::new(tracebraid_ctf::schema::FieldLocation {
         scope: tracebraid_ctf::schema::Scope::EventHeader,
@@ -57,7 +57,7 @@ fn all_kinds(class: FieldClass) -> FieldClass {
     structure(optional)
 }
 
-/// A class of that many levels around a floating point number aligned to 32 bits.
+/// A class with this number of levels around a floating-point number that is aligned to 32 bits.
 fn deep(levels: u32) -> FieldClass {
     let leaf = FieldClass::Float {
         length: 64,

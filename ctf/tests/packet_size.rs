@@ -1,4 +1,4 @@
-//! A packet whose size is not true hides no other packet, with and without an index.
+//! A packet with a wrong size hides no other packet, with and without an index.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::formats_support::scan_counts;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
-/// Event records by reading and by counting, and all that is told.
+/// Event records by reading and by counting, and all reported damage.
 fn read(place: &Path) -> (u64, u64, Vec<String>) {
     let trace = Trace::open(place).unwrap();
     let mut told: Vec<String> = trace.damage.iter().map(ToString::to_string).collect();
@@ -36,7 +36,7 @@ fn packets() -> Vec<Packet> {
         .collect()
 }
 
-/// The packet of that number says that it is `more` bytes larger than it is.
+/// The packet of this number claims to be `more` bytes larger than it is.
 fn lies(number: usize, more: u64) -> Vec<u8> {
     let mut packets = packets();
     let packet = &mut packets[number];
@@ -68,7 +68,7 @@ fn a_packet_that_claims_too_much_hides_no_other() {
     }
 }
 
-/// Two in a row.
+/// Two consecutive packets.
 #[test]
 fn several_may_claim_too_much() {
     let mut packets = packets();
@@ -82,12 +82,12 @@ fn several_may_claim_too_much() {
     assert_eq!((events, counted, told.len()), (10, 10, 2), "{told:?}");
 }
 
-/// The tracer of probes writes the head of the next packet before it shortens the open one, and may
-/// be killed in between.
+/// The tracer of probes writes the head of the next packet before it shortens the open packet, and
+/// may be killed in between.
 #[test]
 fn an_empty_packet_at_the_end_of_an_open_one_is_not_yet_there() {
-    // Whether it is also at the end of the file, the number of discarded event records, and how
-    // many reports of damage there are.
+    // Whether the packet is also at the end of the file, the number of discarded event records, and
+    // the number of damage reports.
     for (is_last, discarded, damage) in [(true, 0, 0), (true, 1, 1), (false, 0, 1)] {
         let mut packets = packets();
         let mut empty = Packet::new(0, 5, &[]);
@@ -117,7 +117,7 @@ fn an_empty_packet_at_the_end_of_an_open_one_is_not_yet_there() {
     }
 }
 
-/// What a buffer had held before may look like an earlier packet.
+/// Remains from earlier use of a buffer may look like an earlier packet.
 #[test]
 fn remains_in_padding_are_no_packets() {
     let packets = packets();
@@ -167,7 +167,8 @@ fn a_stream_in_the_other_byte_order_is_called_that() {
     );
 }
 
-/// What damage took is not what the tracer lost; what the tracer lost elsewhere still is.
+/// Damaged packets do not count as lost by the tracer; packets that the tracer lost elsewhere still
+/// do.
 #[test]
 fn packets_that_are_damaged_are_not_lost_by_the_tracer() {
     let mut packets = packets();
@@ -194,7 +195,7 @@ fn a_file_instead_of_a_directory_is_told_what_to_give() {
     for name in ["metadata", "stream"] {
         let file = place.path().join(name);
         let expected = format!(
-            "{}: this is a file: a trace is a directory; give the one that this file is in: {}",
+            "{}: this is a file, but a trace is a directory; use the directory of this file: {}",
             file.display(),
             place.path().display()
         );

@@ -1,4 +1,4 @@
-//! Metadata in packets: both byte orders, both versions, and what is wrong with packets.
+//! Metadata in packets: both byte orders, both versions, and invalid packets.
 
 use tracebraid_ctf::metadata;
 use tracebraid_ctf::packetized::unpack_metadata;
@@ -6,7 +6,7 @@ use tracebraid_ctf::schema::{ByteOrder, CtfVersion};
 
 const TEXT: &str = "/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n";
 
-/// A metadata packet, to be made wrong.
+/// A metadata packet with fields that can be made invalid.
 struct Packet {
     byte_order: ByteOrder,
     uuid: [u8; 16],
@@ -208,7 +208,7 @@ fn wrong_packets_are_refused_with_their_place() {
                 content_bits: Some(37 * 8 + 3),
                 ..Packet::new(TEXT)
             },
-            "no multiples of 8",
+            "not multiples of 8",
         ),
         (
             Packet {
@@ -223,7 +223,7 @@ fn wrong_packets_are_refused_with_their_place() {
                 packet_bits: Some(u32::MAX - 7),
                 ..Packet::new(TEXT)
             },
-            "its content is cut",
+            "its content is truncated",
         ),
     ];
     let first = Packet {
@@ -274,14 +274,14 @@ fn packets_must_agree_with_the_first() {
             .bytes(),
             "no magic number",
         ),
-        (b"nonsense".to_vec(), "its header is cut"),
+        (b"nonsense".to_vec(), "its header is truncated"),
         (vec![b'x'; 100], "no magic number"),
     ];
     for (second, fragment) in cases {
         let error = metadata::parse(&[first.clone(), second].concat()).unwrap_err();
         assert!(error.message.contains(fragment), "{fragment}: {error}");
     }
-    // Padding that the packet's size does not count, and padding that is missing.
+    // Padding beyond the packet's size, and missing padding.
     metadata::parse(&[first.clone(), vec![0; 50]].concat()).unwrap();
     metadata::parse(
         &Packet {

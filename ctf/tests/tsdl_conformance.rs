@@ -1,5 +1,5 @@
-//! Verdicts on TSDL: cases of our own with the place and the words of each error, and the public
-//! suites where they are at hand.
+//! Verdicts on TSDL: our own cases with the position and text of each error, and the public suites
+//! if they are available.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tracebraid_ctf::metadata;
 use tracebraid_testkit::skip::skipped;
 
-/// A trace block, three types; seven lines, so that a case's own text begins on line 8.
+/// A trace block and three types in seven lines, so that a case's own text begins on line 8.
 const PROLOGUE: &str = "/* CTF 1.8 */
 typealias integer { size = 8; } := u8;
 typealias integer { size = 32; align = 32; } := u32;
@@ -17,7 +17,7 @@ trace { major = 1; minor = 8; byte_order = le; };
 
 ";
 
-/// The text of a case: with the prologue, unless it has a trace block of its own (`!`).
+/// The text of a case: with the prologue, unless the case has its own trace block (`!`).
 fn text(case: &str) -> String {
     match case.strip_prefix('!') {
         Some(whole) => whole.to_owned(),
@@ -215,7 +215,7 @@ const FAILURES: &[Failure] = &[
         "typealias floating_point { exp_dig = 8; mant_dig = 53; } := x;",
         0,
         11,
-        "no IEEE 754 format",
+        "not an IEEE 754 format",
     ),
     (
         "typealias string { encoding = 8; } := x;",
@@ -396,7 +396,7 @@ const FAILURES: &[Failure] = &[
         "struct s { u8 a[stream.x.y]; };",
         0,
         17,
-        "is not the place of a field",
+        "is not the location of a field",
     ),
     (
         "struct s { u8 a[event.fields]; };",
@@ -479,7 +479,7 @@ const FAILURES: &[Failure] = &[
         12,
         "has no tag",
     ),
-    // Events, streams, clocks together.
+    // Combinations of events, streams and clocks.
     (
         "stream { id = 1; };\nstream { id = 1; };",
         1,
@@ -525,7 +525,7 @@ const FAILURES: &[Failure] = &[
         1,
         "two clocks, `a` and `b`",
     ),
-    // The trace block, and what is around it.
+    // The trace block and its surroundings.
     ("trace { };", 0, 1, "a `trace` block already"),
     ("!", 1, 1, "the metadata is empty"),
     ("!/* CTF 1.8 */", 1, 1, "no `trace` block"),
@@ -700,9 +700,9 @@ fn entries(path: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// Cases that fail there for what the specification (4.2.2) or the other suite
-/// (`unknown-attribute-warnings`, `variant-missing-enum-mappings`) says is right: attributes that
-/// a reader does not know, and options without a label.
+/// Cases that fail there although the specification (4.2.2) or the other suite
+/// (`unknown-attribute-warnings`, `variant-missing-enum-mappings`) accepts them: unknown
+/// attributes, and options without a label.
 const DISPUTED: [&str; 4] = [
     "fail-dst-unknown-attr",
     "fail-ert-unknown-attr",
@@ -723,7 +723,8 @@ fn public_metadata_cases_get_their_verdict() {
         if verdict.is_ok() != name.starts_with("pass-") {
             wrong.push(format!("{name}: {verdict:?}"));
         }
-        // A failing case stands between lines of dashes: without them, it must fail by itself.
+        // A failing case is enclosed in lines of dashes. Without these lines, it must fail by
+        // itself.
         if let Some(rest) = file.strip_prefix(b"---\n") {
             let end = rest
                 .windows(4)
@@ -745,7 +746,7 @@ fn the_ctf_testsuite_gets_its_verdict() {
     };
     let mut wrong = Vec::new();
     let mut cases = 0;
-    // The streams' failing cases have metadata that is in order.
+    // The failing cases for streams have valid metadata.
     for (kind, valid) in [
         ("metadata/pass", true),
         ("metadata/fail", false),

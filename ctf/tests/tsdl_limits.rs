@@ -1,4 +1,4 @@
-//! TSDL that is meant to hurt: deep, huge, cut or mangled. It may be refused, not more.
+//! Hostile TSDL: deep, huge, truncated or mangled. It may be rejected, but must do no harm.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ const TRACE: &str =
 
 #[test]
 fn types_that_multiply_are_refused() {
-    // Each type has two of the one before: 2^60 fields in 60 lines. With a length that is
-    // looked up anew for each use, and without.
+    // Each type contains the previous type twice: 2^60 fields in 60 lines. With and without a
+    // length that is resolved anew for each use.
     for leaf in ["u8 a;", "u8 a[n];"] {
         let mut text = format!("{TRACE}struct s0 {{ {leaf} }};\n");
         for level in 1..60 {
@@ -52,7 +52,7 @@ fn many_uses_of_a_large_type_are_refused() {
 
 #[test]
 fn variants_that_multiply_targets_are_refused() {
-    // A length behind 40 variants of two options each has 2^40 places.
+    // A length after 40 nested variants of two options each has 2^40 candidates.
     let mut text = format!("{TRACE}enum e : u8 {{ a, b }};\n");
     let mut inner = "u8".to_owned();
     for level in 0..40 {
@@ -154,7 +154,7 @@ fn many_members_labels_and_attributes_take_linear_time() {
     );
 }
 
-/// A sample that uses everything; mangled, it must be accepted or refused, and nothing else.
+/// A sample that uses all features. After mangling, it must be either accepted or rejected.
 const SAMPLE: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; signed = false; } := u8;
 typealias u8 := int;
@@ -186,7 +186,7 @@ impl Numbers {
     }
 }
 
-/// Bytes that mean something.
+/// Bytes with a meaning in TSDL.
 const PIECES: &[u8] = b"{}[]<>();:=.,-*\"'\\/\0\x1e 0aL";
 
 #[test]

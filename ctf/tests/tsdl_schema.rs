@@ -1,4 +1,5 @@
-//! What TSDL comes out as: byte orders, roles, clocks, names, and where lengths and tags are.
+//! The schema that TSDL is converted to: byte orders, roles, clocks, names, and locations of
+//! lengths and tags.
 
 use tracebraid_ctf::schema::*;
 use tracebraid_ctf::tsdl;
@@ -138,7 +139,7 @@ fn one_underscore_is_removed_from_names() {
         .iter()
         .map(|member| member.name.as_str())
         .collect();
-    // Removing it from `_str` would make two fields of one name.
+    // Without its underscore, `_str` would have the same name as another field.
     assert_eq!(names, ["a", "_b", "", "str", "_str", "len", "s"]);
 }
 
@@ -174,7 +175,7 @@ fn the_innermost_field_of_a_name_is_the_length() {
 
 #[test]
 fn a_type_refers_to_the_fields_around_its_definition() {
-    // As in the example of the specification, 4.2.2: the string of the same name is not meant.
+    // As in the example of the specification, 4.2.2: the string of the same name is not the target.
     let payload = payload(
         "",
         "u8 len; typedef struct { u8 a[len]; } t; struct { string len; t x; } outer;",
@@ -688,7 +689,8 @@ fn equal_types_are_shared() {
     assert!(std::sync::Arc::ptr_eq(x, y));
 }
 
-/// The trace block, clocks, streams and events come in any order; only types come before their use.
+/// The trace block, clocks, streams and events may be in any order. Only types must precede their
+/// use.
 #[test]
 fn blocks_may_come_in_any_order() {
     let types = "typealias integer { size = 64; map = clock.b.value; } := stamp;
@@ -702,7 +704,7 @@ fn blocks_may_come_in_any_order() {
     ];
     let expected = parse(&format!("{}{types}{}", blocks[0], blocks[1..].concat()));
     assert_eq!(expected.streams[0].default_clock, Some(1));
-    // The last one, an event, stays there: events keep their order.
+    // The last block, an event, stays in its position, since events keep their order.
     for first in 0..4 {
         for second in 0..4 {
             let mut order = blocks;
@@ -727,7 +729,7 @@ fn a_clock_that_no_block_describes_is_refused_wherever_it_is_used() {
     let error = error("clock { name = d; };");
     assert!(error.message.contains("clock `c`"), "{error}");
     assert_eq!(error.line, 3);
-    // Twice the same clock, of which one is described behind its use.
+    // The clock is described twice, after its use.
     let text = "trace { major = 1; minor = 8; byte_order = le; };
         typealias integer { size = 64; map = clock.c.value; } := stamp;
         clock { name = c; };\nclock { name = c; };";

@@ -1,5 +1,5 @@
-//! What the writer makes of LTTng's streams: headers, packets, times, losses; what it refuses; and
-//! what is on the disk when.
+//! The writer on LTTng's streams: headers, packets, times, losses, rejected input, and the files on
+//! disk at each moment.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn writer(plan: &Arc<StreamPlan>, size: PacketSize) -> StreamWriter<Vec<u8>> {
     StreamWriter::new(plan, Vec::new(), size, 5, &[("cpu_id", 2)]).unwrap()
 }
 
-/// Bytes of a packet's head: magic, UUID, stream and instance id; six counters, CPU.
+/// Size of a packet's head in bytes: magic, UUID, stream and instance id; six counters, CPU.
 const HEAD: usize = 32 + 6 * 8 + 4;
 
 #[test]
@@ -58,12 +58,12 @@ fn headers_are_short_where_they_can_be() {
         }
     };
     out.record(&two, 1 << 40, give(7)).unwrap();
-    // As much as 27 bits can tell, and one more.
+    // The longest time that 27 bits can represent, and one cycle more.
     out.record(&two, (1 << 40) + (1 << 27) - 1, give(8))
         .unwrap();
     out.record(&two, (1 << 40) + (2 << 27) - 1, give(9))
         .unwrap();
-    // An id that 5 bits cannot tell.
+    // An id that does not fit into 5 bits.
     out.record(&named, (1 << 40) + (2 << 27), |fields| {
         fields.string("bash").string("/x");
     })
@@ -110,7 +110,7 @@ fn packets_tell_their_times_sizes_and_losses() {
     let data = out.finish().unwrap();
     assert_eq!(data.len(), 3 * 256);
     let word = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap());
-    // Begin, end, content, size, number, discarded. 18 bytes an event: nine fit.
+    // Begin, end, content, size, number, discarded. Nine events of 18 bytes each fit.
     let context =
         |packet: usize| [0, 1, 2, 3, 4, 5].map(|field| word(packet * 256 + 32 + field * 8));
     let bits = |events: usize| ((HEAD + events * 18) * 8) as u64;
@@ -285,7 +285,7 @@ fn a_session_gets_its_name_when_it_is_complete() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("deep/session");
     let session = Session::create(&path).unwrap();
-    assert!(Session::create(&path).is_err(), "somebody is writing it");
+    assert!(Session::create(&path).is_err(), "it is being written");
     let mut kernel = session
         .trace(
             "kernel".as_ref(),
@@ -453,7 +453,7 @@ fn traces_alike_have_the_same_metadata_and_are_read_as_one() {
             assert_eq!(stream.sequence(), sequence + 1);
             sequence = stream.sequence();
             stream.finish().unwrap();
-            // With another class, its metadata is no longer that of the beginning.
+            // With another class, the metadata differs from that at the beginning.
             let class = tracebraid_ctf::schema::EventClass {
                 id: 1000,
                 ..class.streams[0].events[0].clone()

@@ -1,5 +1,5 @@
-//! Schemas to metadata and back: what the front ends read is the schema that was written, or the
-//! writer says why the format cannot express it.
+//! Converts schemas to metadata and back: the front ends must read the schema that was written, or
+//! the writer must report the part that the format cannot express.
 
 use tracebraid_ctf::metadata::parse;
 use tracebraid_ctf::schema::build::{Align, Fields, clock, event};
@@ -65,7 +65,7 @@ fn metadata_that_grows_is_valid_at_any_moment() {
     }
 }
 
-/// Schemas of one version that say they were of the other: there is an error, or the text is right.
+/// Schemas marked as the other version must result in an error or in correct text.
 #[test]
 fn what_a_version_cannot_express_is_an_error() {
     let (mut refused, mut written) = (0, 0);
@@ -94,7 +94,7 @@ fn what_a_version_cannot_express_is_an_error() {
     assert!(refused > SEEDS, "{refused} refused, {written} written");
 }
 
-/// CTF 1.8 as CTF 2: everything but what only CTF 1.8 has.
+/// CTF 1.8 as CTF 2: the schema is preserved except for features that only CTF 1.8 has.
 #[test]
 fn schemas_are_converted_to_ctf_2() {
     let (mut done, mut refused) = (0, 0);
@@ -102,7 +102,7 @@ fn schemas_are_converted_to_ctf_2() {
         let options = Options {
             seed,
             events: 1,
-            // Without integers of more than 64 bits, which CTF 2 does not have.
+            // Without integers of more than 64 bits, which CTF 2 does not support.
             babeltrace: true,
             ..Options::default()
         };
@@ -118,7 +118,13 @@ fn schemas_are_converted_to_ctf_2() {
             Err(error) => {
                 refused += 1;
                 let told = error.to_string();
-                let is_known = ["bits", "nothing selects", "of a variant", "range", "empty"];
+                let is_known = [
+                    "bits",
+                    "no selector value selects",
+                    "of a variant",
+                    "range",
+                    "empty",
+                ];
                 assert!(
                     is_known.iter().any(|known| told.contains(known)),
                     "seed {seed}: {told}"
@@ -129,7 +135,7 @@ fn schemas_are_converted_to_ctf_2() {
     assert!(done > 5 * refused, "{done} done, {refused} refused");
 }
 
-/// As a recorder of the kernel's events has it.
+/// A schema like that of the kernel recorder.
 fn recorder() -> TraceClass {
     let order = ByteOrder::Little;
     let payload = || Fields::new(Scope::Payload, order, Align::Bytes);
@@ -253,7 +259,7 @@ fn errors_name_what_cannot_be_expressed() {
         &refusal(|trace| trace.environment[0].1 = null),
         &["environment", "`hostname`"],
     );
-    // A member that readers would take for the packet's size.
+    // A member that readers would interpret as the packet's size.
     let role = refusal(|trace| {
         let context =
             Fields::new(Scope::PacketContext, order, Align::Bytes).uint("packet_size", 64);
@@ -274,7 +280,7 @@ fn names(told: &str, parts: &[&str]) {
     }
 }
 
-/// Deeper than any stack: nothing here may call itself for what is within.
+/// Deeper than any stack: no code may recurse over nested classes.
 #[test]
 fn deep_nesting() {
     let mut class = FieldClass::Str {

@@ -1,6 +1,6 @@
-//! Random events to streams and back: what the reader returns is what was written, event by event,
-//! whatever the schema, the size of packets, the version of the format, and the way in which the
-//! values were given.
+//! Writes random events to streams and reads them back: the reader must return the written values
+//! event by event, for any schema, packet size and version of the format, and for all methods of
+//! passing values.
 
 use std::path::Path;
 
@@ -16,8 +16,8 @@ use tracebraid_testkit::rewrite::{body, copy, write};
 
 const SEEDS: u64 = 500;
 
-/// True for events of streams without a timestamp in their headers: these have the time of their
-/// packet.
+/// True if the headers of the stream contain a timestamp. Otherwise its events have the time of
+/// their packet.
 fn has_times(class: &TraceClass, stream: usize) -> bool {
     let header = class.streams[stream]
         .event_header
@@ -43,7 +43,7 @@ fn shown(
     (event.class, time, text)
 }
 
-/// Without the header, which is the writer's own affair.
+/// The rendered event without its header, whose form is up to the writer.
 fn without_header(shown: Shown, class: &TraceClass, stream: usize) -> (usize, Option<u64>, String) {
     let mut text = shown.text.as_str();
     if class.streams[stream].event_header.is_some() {
@@ -118,7 +118,7 @@ fn event_count(stream: &tracebraid_testkit::generate::GeneratedStream) -> u64 {
         .sum()
 }
 
-/// Packets follow each other in time, and tell what was discarded.
+/// Checks that packets follow each other in time and contain the number of discarded events.
 fn check_packets(stream: &tracebraid_ctf::stream::Stream, what: &str) {
     let mut last = 0;
     for (number, packet) in stream.packets.iter().enumerate() {
@@ -179,7 +179,7 @@ fn random_traces(version: CtfVersion, seeds: u64) {
             Err(WriteError::Unsupported { .. } | WriteError::EventTooLarge { .. }) => {
                 unsupported += 1
             }
-            // Generated heads may take all of a small packet.
+            // Generated heads may fill a small packet completely.
             Err(WriteError::Misuse(message)) if message.contains("packets of") => unsupported += 1,
             Err(other) => panic!("{what}: {other}"),
         }
@@ -237,7 +237,7 @@ fn random_traces_of_ctf_1_8_as_ctf_2() {
     assert!(written > SEEDS / 6, "{written} written");
 }
 
-/// Everything that can be read of a trace: its event records, stream by stream.
+/// All event records of a trace, by stream.
 fn all_events(path: &Path) -> Vec<Vec<(usize, Option<u64>, String)>> {
     let set = TraceSet::open(&[path]).unwrap();
     assert_eq!(set.damage().count(), 0);

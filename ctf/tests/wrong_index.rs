@@ -88,7 +88,7 @@ fn a_wrong_entry_in_the_middle_is_a_contradiction() {
     }
 }
 
-/// `misplaced` decides which times are right before packets are read, so it needs the right index.
+/// `misplaced` determines the right times before packets are read, so it needs the right index.
 #[test]
 fn every_entry_is_checked_where_times_are_in_no_order() {
     let changes: [Change; 4] = [
@@ -123,7 +123,7 @@ fn every_entry_is_checked_where_times_are_in_no_order() {
     );
 }
 
-/// The adjacent packets show that the head is wrong and the index right.
+/// The adjacent packets show that the head is wrong and the index is right.
 #[test]
 fn a_damaged_head_does_not_make_an_index_wrong() {
     let index = lttng::index(&packets(), 1);
@@ -148,7 +148,7 @@ fn a_damaged_head_does_not_make_an_index_wrong() {
     }
 }
 
-/// The boundary between two packets is wrong, or missing.
+/// The boundary between two packets is wrong or missing.
 #[test]
 fn a_wrong_border_is_a_contradiction() {
     let file = lttng::file(&packets());

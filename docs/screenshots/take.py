@@ -1,10 +1,11 @@
 """Takes screenshots of the program in a terminal, as SVG.
 
 Usage: take.py PROGRAM TRACES TO
-       take.py PROGRAM DIRECTORY TO.svg COMMAND
+       take.py PROGRAM DIRECTORY TO.svg COMMAND [COLUMNS]
 
-Each command of SCREENS runs in a terminal of its own; what it drew is written to TO/NAME.svg.
-Traces are named as below TRACES. With a COMMAND, only that one, which runs in DIRECTORY, in a wider terminal.
+Each command of SCREENS runs in a terminal of its own; its picture is TO/NAME.svg.
+Traces are named as below TRACES. With a COMMAND, only that one, which runs in DIRECTORY, in a
+terminal of COLUMNS (130) columns.
 """
 
 import os
@@ -42,7 +43,10 @@ SCREENS = {
     "sync": "tracebraid sync twohost-client twohost-server",
 }
 
-# What must have run before: it makes what others show.
+# Screens with lines that are not broken: commands to copy.
+WIDER = {"report"}
+
+# Commands that run first: they make the input of others.
 BEFORE = ["tracebraid history build kernel-mix-small -o kernel-mix-small.history"]
 
 # As the usual form, but without a font from the network.
@@ -70,7 +74,7 @@ FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="htt
 
 
 def run(program, traces, command, columns=COLUMNS):
-    """What the command draws on a terminal of so many columns."""
+    """The output of the command on a terminal with a number of columns."""
     words = shlex.split(command)
     pid, terminal = pty.fork()
     if pid == 0:
@@ -112,19 +116,20 @@ def take(program, traces, command, path, columns=COLUMNS):
     print(path)
 
 
-def main(program, traces, to, command=None):
+def main(program, traces, to, command=None, columns=WIDE):
     program = os.path.abspath(program)
     to = pathlib.Path(to)
     if command is not None:
-        take(program, traces, command, to, WIDE)
+        take(program, traces, command, to, int(columns))
         return
     for before in BEFORE:
         run(program, traces, before)
     for name, command in SCREENS.items():
-        take(program, traces, command, to / f"{name}.svg")
+        columns = WIDE if name in WIDER else COLUMNS
+        take(program, traces, command, to / f"{name}.svg", columns)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (4, 5):
+    if len(sys.argv) not in (4, 5, 6):
         raise SystemExit(__doc__)
     main(*sys.argv[1:])

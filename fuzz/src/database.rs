@@ -1,5 +1,5 @@
-//! Targets that read databases of executions which others made: files as they are, and rows in
-//! tables as they should be.
+//! Targets that read untrusted databases of executions: files as they are, and rows in tables of
+//! the right schema.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use tracebraid_sql::{Questions, Sink, SqlError};
 
 use crate::trace::directory;
 
-/// A file.
+/// The input is a database file.
 pub(crate) fn file(data: &[u8]) -> Corpus {
     let path = directory().join("file.db");
     std::fs::write(&path, data).expect("written");
@@ -25,7 +25,7 @@ pub(crate) fn file(data: &[u8]) -> Corpus {
     Corpus::Keep
 }
 
-/// The tables that rows are put into, with their columns, and how many those are.
+/// The tables into which rows are inserted, with their columns and the number of columns.
 const TABLES: [(&str, usize); 8] = [
     ("source (id, label, path, host, recording, sync)", 6),
     ("kind (id, name, definition)", 3),
@@ -40,7 +40,8 @@ const TABLES: [(&str, usize); 8] = [
     ),
 ];
 
-/// Rows in a database that is sound without them: a byte for the table, then values.
+/// The input is a list of rows, which are inserted into an otherwise valid database: a byte for the
+/// table, then the values.
 pub(crate) fn rows(data: &[u8]) -> Corpus {
     let path = directory().join("rows.db");
     std::fs::write(&path, sound()).expect("written");
@@ -55,7 +56,7 @@ pub(crate) fn rows(data: &[u8]) -> Corpus {
         let values: Vec<Value> = (0..columns).map(|_| value(&mut rest)).collect();
         let places = vec!["?"; columns].join(", ");
         let insert = format!("INSERT OR REPLACE INTO {table} VALUES ({places})");
-        // What the table itself refuses is not put into it.
+        // Rows that the table rejects are skipped.
         let _ = connection.execute(&insert, rusqlite::params_from_iter(values));
     }
     connection.execute_batch("COMMIT").expect("written");
@@ -64,12 +65,12 @@ pub(crate) fn rows(data: &[u8]) -> Corpus {
     Corpus::Keep
 }
 
-/// A database without executions, with a column for a value.
+/// A database without executions, with a column for a metric.
 fn sound() -> &'static [u8] {
     static SOUND: OnceLock<Vec<u8>> = OnceLock::new();
     SOUND.get_or_init(|| {
         let path = directory().join("sound.db");
-        let writer = Writer::create(&path, &about("sound")).expect("a place");
+        let writer = Writer::create(&path, &about("sound")).expect("a database");
         writer.finish(&Built::default()).expect("written");
         let connection = Connection::open(&path).expect("opened");
         let column =
@@ -120,8 +121,7 @@ fn value(rest: &mut &[u8]) -> Value {
     }
 }
 
-/// Reads all of a database, in every way in which it can be read; and appends to some, as that
-/// takes long.
+/// Reads the whole database with all readers, and appends to some databases (appending takes long).
 fn all_of(path: &Path, length: usize) {
     match read(path) {
         Ok(()) => (),
@@ -168,7 +168,7 @@ fn read(path: &Path) -> Result<(), DatabaseError> {
     one_by_one(&database)
 }
 
-/// All columns are as long as the table.
+/// Checks that all columns are as long as the table.
 fn columns(table: &Table) {
     let lengths = [
         table.begins.len(),
@@ -183,7 +183,7 @@ fn columns(table: &Table) {
     }
 }
 
-/// Two groups beside each other.
+/// Compares two groups.
 fn groups(database: &Database, table: &Table) {
     let condition =
         "duration > 1ms || called == word || ctx.\"*\" >= 1 || label != x || has(thread)";
@@ -206,7 +206,7 @@ fn groups(database: &Database, table: &Table) {
     }
 }
 
-/// Executions one behind the other: their ids ascend, so there is an end.
+/// Reads the executions one at a time. Their ids ascend, so the loop ends.
 fn one_by_one(database: &Database) -> Result<(), DatabaseError> {
     let mut from = i64::MIN;
     while let Some((id, _)) = database.execution_from(from)? {

@@ -4,7 +4,7 @@ use libfuzzer_sys::Corpus;
 
 use crate::trace::directory;
 
-/// Imports a file, and says all that is to be said of it.
+/// Imports a file and reads its summary.
 pub(crate) fn import(data: &[u8]) -> Corpus {
     let file = directory().join("imported");
     let to = directory().join("to");
@@ -24,7 +24,8 @@ pub(crate) fn import(data: &[u8]) -> Corpus {
     Corpus::Keep
 }
 
-/// A description of a tracepoint, and after a byte that no text has, one of its records.
+/// The input is the description of a tracepoint, a byte that does not occur in text, and a record
+/// of the tracepoint.
 pub(crate) fn format(data: &[u8]) -> Corpus {
     let end = data
         .iter()

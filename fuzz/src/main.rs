@@ -1,9 +1,9 @@
-//! Fuzz targets for everything that reads what others wrote: metadata of both languages and in
-//! packets, index files, packets, whole traces, blocks of state histories, definitions of analyses,
+//! Fuzz targets for all code that reads untrusted input: metadata of both languages and in packets,
+//! index files, packets, whole traces, blocks of state histories, definitions of analyses,
 //! databases of executions, files of other tools, and stacks with the unwind tables of programs.
 //!
-//! `FUZZ_TARGET` names the target, see [`TARGETS`]; the rest are libFuzzer's arguments. One
-//! program holds all targets, so that there is one thing to build.
+//! `FUZZ_TARGET` names the target, see [`TARGETS`]; the arguments are those of libFuzzer. A single
+//! program contains all targets, so that only one program must be built.
 #![no_main]
 
 mod database;
@@ -82,7 +82,7 @@ fn definition(data: &[u8]) -> Corpus {
     Corpus::Keep
 }
 
-/// A block of a state history: whether it has a snapshot, and its body.
+/// A block of a state history: a flag byte (whether it has a snapshot), then its body.
 fn history(data: &[u8]) -> Corpus {
     let Some((&flag, body)) = data.split_first() else {
         return Corpus::Reject;

@@ -1,4 +1,4 @@
-//! Targets that open a trace and read all of it, in every way in which it can be read.
+//! Targets that open a trace and read it completely, with all readers.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -25,7 +25,7 @@ const METADATA: &[&[u8]] = &[
     include_bytes!("../metadata/contexts.tsdl"),
 ];
 
-/// Compiles the layout, and the way to each event class's first fields.
+/// Compiles the layout, and the location of each event class's payload.
 pub(crate) fn compile(class: TraceClass) {
     let layout = TraceLayout::new(Arc::new(class));
     for stream in &layout.streams {
@@ -36,7 +36,7 @@ pub(crate) fn compile(class: TraceClass) {
     }
 }
 
-/// A directory for this process alone; the script that runs the targets removes it.
+/// A directory of this process. The script that runs the targets removes it.
 pub(crate) fn directory() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -165,7 +165,7 @@ fn hits(trace: &Trace, stream: &Stream) -> u64 {
     found
 }
 
-/// One byte chooses the metadata; the rest is the stream.
+/// A byte selects the metadata; the rest is the stream.
 pub(crate) fn packets(data: &[u8]) -> Corpus {
     let Some((&choice, stream)) = data.split_first() else {
         return Corpus::Reject;
@@ -177,13 +177,14 @@ pub(crate) fn packets(data: &[u8]) -> Corpus {
     Corpus::Keep
 }
 
-/// Two bytes, little endian, give the length of what comes next; then that; then the rest.
+/// Splits the data: two bytes, little endian, contain the length of the first part; the second part
+/// is the rest.
 fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))
 }
 
-/// An index, and the stream file that it tells of.
+/// An index, and the stream file that it describes.
 pub(crate) fn index(data: &[u8]) -> Corpus {
     let Some((index, stream)) = split(data) else {
         return Corpus::Reject;
@@ -193,7 +194,7 @@ pub(crate) fn index(data: &[u8]) -> Corpus {
     Corpus::Keep
 }
 
-/// Metadata, and a stream.
+/// Metadata and a stream.
 pub(crate) fn trace(data: &[u8]) -> Corpus {
     let Some((metadata, stream)) = split(data) else {
         return Corpus::Reject;

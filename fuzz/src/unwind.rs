@@ -3,7 +3,7 @@
 use libfuzzer_sys::Corpus;
 use tracebraid_unwind::{Code, Module, Registers, StackCopy, Unwinder};
 
-/// Where the stack and the code of the file lie.
+/// Addresses of the stack and of the file's code.
 const STACK: u64 = 0x7000_0000;
 const CODE: u64 = 0x4000_0000;
 const CODE_BYTES: u64 = 1 << 20;
@@ -33,7 +33,7 @@ pub(crate) fn unwind(data: &[u8]) -> Corpus {
     };
     let mut unwinder = Unwinder::default();
     let mut frames = [Vec::new(), Vec::new()];
-    // With rules that are new, and with those that are known then.
+    // With new rules, and with the rules that are cached then.
     for frames in &mut frames {
         unwinder.walk(
             registers,

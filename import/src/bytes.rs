@@ -1,13 +1,13 @@
-//! Numbers and strings, one after the other, out of bytes that may be fewer than they should be.
+//! A reader of numbers and strings from bytes that may be truncated.
 
 use crate::error::ImportError;
 
-/// A place in bytes that were read from a file.
+/// A position in bytes that were read from a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {
     data: &'a [u8],
     at: usize,
-    /// Where the bytes begin in the file.
+    /// Offset of the bytes in the file.
     base: u64,
     big: bool,
 }
@@ -15,18 +15,18 @@ pub(crate) struct Bytes<'a> {
 /// The bytes end too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Short {
-    /// Where it was tried to read, in bytes from the file's beginning.
+    /// Offset of the failed read, in bytes from the beginning of the file.
     pub(crate) offset: u64,
 }
 
 impl From<Short> for ImportError {
     fn from(short: Short) -> ImportError {
-        ImportError::malformed(short.offset, "this ends before it should")
+        ImportError::malformed(short.offset, "the data ends unexpectedly")
     }
 }
 
 impl<'a> Bytes<'a> {
-    /// All of `data`, which stands at `base` in the file; big endian if `big`.
+    /// Reads `data`, which begins at `base` in the file; big endian if `big`.
     pub(crate) fn new(data: &'a [u8], base: u64, big: bool) -> Self {
         let at = 0;
         Bytes {
@@ -45,7 +45,7 @@ impl<'a> Bytes<'a> {
         self.big
     }
 
-    /// What is left.
+    /// The remaining bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.data.get(self.at..).unwrap_or_default()
     }
@@ -80,7 +80,7 @@ impl<'a> Bytes<'a> {
         Ok(number(self.take(8)?, self.big))
     }
 
-    /// The bytes before the next null character, which is passed over.
+    /// The bytes before the next null character, which is skipped.
     pub(crate) fn string(&mut self) -> Result<&'a [u8], Short> {
         let rest = self.rest();
         let Some(length) = rest.iter().position(|&byte| byte == 0) else {
@@ -93,7 +93,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// The unsigned number of at most eight bytes.
+/// An unsigned number of at most eight bytes.
 pub(crate) fn number(bytes: &[u8], big: bool) -> u64 {
     let join = |value: u64, &byte: &u8| value << 8 | u64::from(byte);
     match big {
@@ -102,7 +102,7 @@ pub(crate) fn number(bytes: &[u8], big: bool) -> u64 {
     }
 }
 
-/// What stands before the first null character.
+/// The bytes before the first null character.
 pub(crate) fn before_null(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }

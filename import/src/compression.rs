@@ -1,13 +1,12 @@
-//! What is compressed, as zlib or zstd have it: never more at once than there is room for.
+//! Decompression with zlib or zstd, with bounded output.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
-/// Window of a zstd stream, as a power of two: 8 MiB, which every writer of the format keeps to by
-/// default.
+/// Window size of a zstd stream, as a power of two: 8 MiB, the default limit of all writers of the
+/// format.
 const WINDOW_LOG: u32 = 23;
 
-/// How something is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     None,
@@ -16,7 +15,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// By the name that trace-cmd gives it.
+    /// The algorithm for trace-cmd's name of it.
     pub(crate) fn by_name(name: &str) -> Option<Algorithm> {
         match name {
             "none" => Some(Algorithm::None),
@@ -26,10 +25,10 @@ impl Algorithm {
         }
     }
 
-    /// All of it, which must be `size` bytes.
+    /// Decompresses `bytes` to exactly `size` bytes.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// A description of the fault.
     pub(crate) fn all(self, bytes: &[u8], size: u64) -> Result<Vec<u8>, String> {
         let all = match self {
             Algorithm::None => bytes.to_vec(),
@@ -38,12 +37,15 @@ impl Algorithm {
         };
         match all.len() as u64 == size {
             true => Ok(all),
-            false => Err(format!("{} bytes come out instead of {size}", all.len())),
+            false => Err(format!(
+                "it decompresses to {} bytes instead of {size}",
+                all.len()
+            )),
         }
     }
 }
 
-/// Bytes by which a buffer grows: no more is allocated than comes out.
+/// Number of bytes by which a buffer grows, so that no more is allocated than the output needs.
 const PIECE: usize = 1 << 18;
 
 fn zlib(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
@@ -57,7 +59,7 @@ fn zlib(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
         match status.map_err(|error| error.to_string())? {
             Status::StreamEnd => return Ok(all),
             _ if (state.total_in(), state.total_out()) == before => {
-                return Err("it is cut off".to_owned());
+                return Err("it is truncated".to_owned());
             }
             _ if all.len() as u64 > most => return Ok(all),
             _ => {}
@@ -71,7 +73,7 @@ fn zstd(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
     stream.feed(bytes, |piece| {
         all.extend_from_slice(piece);
         if all.len() as u64 > most {
-            Err("too much comes out".to_owned())
+            Err("it decompresses to too many bytes".to_owned())
         } else {
             Ok(())
         }
@@ -79,7 +81,7 @@ fn zstd(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
     Ok(all)
 }
 
-/// A stream of zstd that comes in pieces, each flushed by its writer.
+/// A zstd stream in pieces, each flushed by its writer.
 pub(crate) struct ZstdStream {
     context: DCtx<'static>,
     out: Box<[u8]>,
@@ -88,16 +90,16 @@ pub(crate) struct ZstdStream {
 impl ZstdStream {
     pub(crate) fn new() -> Self {
         let mut context = DCtx::create();
-        // The limit is one that the library knows: it cannot be refused.
+        // The library supports this limit, so setting it cannot fail.
         let _ = context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG));
         let out = vec![0; PIECE / 2].into();
         ZstdStream { context, out }
     }
 
-    /// Gives all that comes out of the next piece to `take`, in pieces again.
+    /// Decompresses the next piece and passes the output to `take`, in pieces.
     ///
     /// # Errors
-    /// When the bytes are no zstd, and those of `take`.
+    /// If the bytes are not valid zstd, and errors of `take`.
     pub(crate) fn feed<E: From<String>>(
         &mut self,
         bytes: &[u8],

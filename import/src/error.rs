@@ -1,36 +1,36 @@
-//! Why a file was not imported.
+//! Errors of the import.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::write::WriteError;
 
-/// Why a file was not imported. Nothing is left of what had been written.
+/// The reason why a file was not imported. All partial output is removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The system refused to read the file.
+    /// The file could not be read.
     #[error("{path}: {error}", path = path.display())]
     Io {
-        /// The file.
+        /// The file that could not be read.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// The file is not what it says that it is.
+    /// The file is malformed.
     #[error("byte {offset}: {what}")]
     Malformed {
-        /// Where, in bytes from the file's beginning.
+        /// Position of the fault, in bytes from the beginning of the file.
         offset: u64,
-        /// What is wrong there.
+        /// Description of the fault.
         what: String,
     },
-    /// The file is sound, but of a kind that is not read.
+    /// The file is valid, but its kind is not supported.
     #[error("{0}")]
     Unsupported(String),
     /// The trace cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// It was asked to stop.
+    /// The import was stopped by its caller.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,4 +1,4 @@
-//! The file that is imported: read in pieces whose sizes are checked against the file's.
+//! The imported file, read in pieces whose sizes are checked against the size of the file.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,11 +11,11 @@ use tracebraid_ctf::special::special;
 
 use crate::error::ImportError;
 
-/// No part of a file that is read as a whole is larger: 1 GiB. Those of real files have some
+/// Limit for a part of a file that is read as a whole: 1 GiB. Parts of real files have a few
 /// megabytes.
 pub(crate) const MOST_BYTES: u64 = 1 << 30;
 
-/// Bytes that are read at once.
+/// Number of bytes that are read at once.
 const WINDOW: usize = 256 * 1024;
 
 /// An open file.
@@ -25,14 +25,14 @@ pub(crate) struct Input {
     file: File,
     length: u64,
     window: Vec<u8>,
-    /// Where the window begins.
+    /// Offset of the window in the file.
     window_at: u64,
 }
 
 impl Input {
     pub(crate) fn open(path: &Path) -> Result<Input, ImportError> {
         if let Some(what) = special(path) {
-            let what = format!("this is {what}: only files are imported");
+            let what = format!("this is {what}: only regular files can be imported");
             return Err(ImportError::Unsupported(what));
         }
         let file = File::open(path).map_err(ImportError::io(path))?;
@@ -46,16 +46,16 @@ impl Input {
         })
     }
 
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// A part of the file as a whole.
+    /// Reads a part of the file as a whole.
     pub(crate) fn part(&self, offset: u64, size: u64) -> Result<Vec<u8>, ImportError> {
         let rest = self.length.saturating_sub(offset);
         if size > rest {
-            let what = format!("{size} bytes should be here, but the file has {rest} more");
+            let what = format!("expected {size} bytes, but the file has only {rest} more");
             return Err(ImportError::malformed(offset, what));
         }
         if size > MOST_BYTES {
@@ -71,12 +71,12 @@ impl Input {
         Ok(bytes)
     }
 
-    /// The file's beginning, at most that many bytes.
+    /// Reads the beginning of the file, at most this number of bytes.
     pub(crate) fn head(&self, most: u64) -> Result<Vec<u8>, ImportError> {
         self.part(0, self.length.min(most))
     }
 
-    /// Bytes at that place, as few as `size` only if the file ends; for going through it.
+    /// Bytes at an offset, at least `size` unless the file ends. For sequential reading.
     pub(crate) fn at(&mut self, offset: u64, size: usize) -> Result<&[u8], ImportError> {
         let size = (self.length.saturating_sub(offset)).min(size as u64) as usize;
         let end = self.window_at + self.window.len() as u64;
@@ -97,14 +97,14 @@ impl Input {
             .ok_or_else(|| ImportError::io(&self.path)(io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// The same for the same content: two imports of a file are one trace.
+    /// A UUID that depends only on the content, so that two imports of a file are the same trace.
     pub(crate) fn uuid(&self) -> Result<Uuid, ImportError> {
         let head = self.head(1 << 20)?;
         Ok(uuid_of((self.length, &head)))
     }
 }
 
-/// The same for the same content.
+/// A UUID that depends only on the content.
 pub(crate) fn uuid_of(content: impl Hash) -> Uuid {
     let part = |salt: u8| {
         let mut hasher = DefaultHasher::new();

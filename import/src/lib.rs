@@ -1,16 +1,16 @@
-//! Other tools' recordings to CTF on disk: perf.data, and trace.dat of trace-cmd.
+//! Imports recordings of other tools as CTF: perf.data, and trace.dat of trace-cmd.
 //!
-//! In: a file. Out: the directory of a CTF 1.8 trace as LTTng lays it out, whose event classes have
-//! the names and fields that the kernel gives tracepoints (`sched:sched_switch`, `next_pid`), with
-//! a stream for each CPU; and a [`Summary`] of what was imported and what it lacks. Promise: no
-//! file makes it panic, hang or allocate without bound; damage is reported with its place, and
-//! hides nothing but itself; when it fails, no directory is left.
+//! In: a file. Out: the directory of a CTF 1.8 trace in LTTng's layout, whose event classes have
+//! the kernel's names and fields of tracepoints (`sched:sched_switch`, `next_pid`), with a stream
+//! for each CPU; and a [`Summary`] of the imported data and its limitations. Promise: no file makes
+//! the import panic, hang or allocate without bound; damage is reported with its position and does
+//! not affect data elsewhere; if the import fails, no directory is left.
 //!
-//! From above: `perf` and `ftrace` read the two formats, `tracepoint` the `format` files that both
-//! contain, `output` writes event classes as they are met. Records of perf wait (`perf/order.rs`)
-//! until a finished round shows that no older one can come; trace.dat has the pages of each CPU in
-//! order. The program imports into a temporary directory (`present/cli/src/imported.rs`), so that
-//! no other code needs to know that a trace was a file.
+//! From top to bottom: `perf` and `ftrace` read the two formats, `tracepoint` the `format` files
+//! that both contain, and `output` writes event classes as they are encountered. Records of perf
+//! are buffered (`perf/order.rs`) until a finished round shows that no older record can follow;
+//! trace.dat contains the pages of each CPU in order. The program imports into a temporary
+//! directory (`present/cli/src/imported.rs`), so that all other code only deals with traces.
 #![forbid(unsafe_code)]
 
 mod bytes;
@@ -35,12 +35,12 @@ pub use summary::Summary;
 
 use input::Input;
 
-/// Bytes that tell what a file is.
+/// Number of bytes that identify the format of a file.
 const HEAD: u64 = 16;
 
-/// True if the file can be imported, by what it begins with; false also if it cannot be read.
+/// True if the file can be imported, by its first bytes. False if it cannot be read.
 pub fn is_importable(path: &Path) -> bool {
-    // Opening a pipe would wait for who writes to it.
+    // Opening a pipe would block until a writer opens it.
     if !path.is_file() {
         return false;
     }
@@ -49,11 +49,11 @@ pub fn is_importable(path: &Path) -> bool {
     read.is_ok() && (perf::is_magic(&head) || ftrace::is_magic(&head))
 }
 
-/// Imports a file into a directory, which must not be there yet; stops when `stop` becomes true.
+/// Imports a file into a directory, which must not exist yet. Stops when `stop` becomes true.
 ///
 /// # Errors
-/// When the file is of no known format, or nothing of it can be read, or the trace cannot be written;
-/// then the directory is not there.
+/// If the format of the file is unknown, none of the file can be read, or the trace cannot be
+/// written. The directory does not exist then.
 pub fn import(path: &Path, to: &Path, stop: &AtomicBool) -> Result<Summary, ImportError> {
     let input = Input::open(path)?;
     let head = input.head(HEAD)?;
@@ -70,8 +70,8 @@ pub fn import(path: &Path, to: &Path, stop: &AtomicBool) -> Result<Summary, Impo
     let finished =
         imported.and_then(|summary| session.finish().map(|_| summary).map_err(Into::into));
     if finished.is_err() {
-        // What remains is nobody's: the reason is more worth telling than that it could not be
-        // removed.
+        // A failure to remove the partial output is ignored: the reason of the failed import is
+        // more important.
         let _ = fs::remove_dir_all(part);
     }
     finished

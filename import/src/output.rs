@@ -1,4 +1,4 @@
-//! The trace that is written: a stream for each CPU, event classes as they are met.
+//! The output trace: a stream for each CPU, and event classes as they are encountered.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,13 +16,13 @@ use tracebraid_ctf::write::{EventPlan, WriteError};
 
 use crate::error::ImportError;
 
-/// Linux has less.
+/// Larger than the largest number of CPUs that Linux supports.
 const MOST_CPUS: u32 = 1 << 14;
 
-/// Bytes of the name of a thread.
+/// Size of a thread's name in bytes.
 const NAME_BYTES: u64 = 16;
 
-/// What a trace says about itself.
+/// Properties of a trace that become part of its metadata.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) uuid: Uuid,
@@ -32,9 +32,9 @@ pub(crate) struct Facts {
     pub(crate) release: Option<String>,
     pub(crate) machine: Option<String>,
     pub(crate) clock: Clock,
-    /// Its events tell their CPUs.
+    /// Whether events contain their CPUs.
     pub(crate) has_cpus: bool,
-    /// Version and command line of the program that wrote the file, and the like.
+    /// Version and command line of the program that wrote the file, and similar properties.
     pub(crate) more: Vec<(&'static str, String)>,
 }
 
@@ -42,23 +42,23 @@ pub(crate) struct Facts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) name: String,
-    /// Nanoseconds from the Epoch to its zero, if that is known.
+    /// Nanoseconds from the Epoch to the zero of the clock, if known.
     pub(crate) offset: Option<i64>,
-    /// Clocks with the same one are one clock.
+    /// Clocks with the same UUID are considered the same clock.
     pub(crate) uuid: Option<Uuid>,
 }
 
-/// What became of an event.
+/// Result of writing an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     Yes,
-    /// It lies before an event of its CPU that has been written already.
+    /// The event is older than an event of its CPU that has been written already.
     Late,
-    /// Its values are not those of its class.
+    /// The values are not those of the event class.
     Broken,
 }
 
-/// A trace while it is written.
+/// A trace while it is being written.
 pub(crate) struct Output {
     trace: TraceWriter,
     /// By CPU.
@@ -73,7 +73,7 @@ struct Stream {
     last: u64,
 }
 
-/// The payload of an event class, without a field.
+/// The payload of an event class, without any fields yet.
 pub(crate) fn payload() -> Fields {
     Fields::new(Scope::Payload, ByteOrder::Little, Align::Bytes)
 }
@@ -119,11 +119,11 @@ impl Output {
             let writer = self.trace.stream(0, &name, u64::from(cpu), context)?;
             self.streams.insert(cpu, Stream { writer, last: 0 });
         }
-        let lost = || ImportError::Unsupported("a stream is not there".to_owned());
+        let lost = || ImportError::Unsupported("a stream is missing".to_owned());
         self.streams.get_mut(&cpu).ok_or_else(lost)
     }
 
-    /// Writes an event of that CPU; `comm` is the name of its thread, empty if nobody knows.
+    /// Writes an event of this CPU; `comm` is the name of its thread, empty if unknown.
     pub(crate) fn record(
         &mut self,
         cpu: u32,
@@ -151,8 +151,8 @@ impl Output {
         }
     }
 
-    /// So many events were lost on the CPU behind its last one, before that time if it is known: a
-    /// packet of its own tells it, so that readers see where.
+    /// Records that events were lost on the CPU after its last event, and before `until` if that is
+    /// known. The count goes into a separate packet, so that readers can locate the loss.
     pub(crate) fn discard(
         &mut self,
         cpu: u32,
@@ -161,7 +161,7 @@ impl Output {
     ) -> Result<(), ImportError> {
         let stream = self.stream(cpu)?;
         match until.filter(|&time| time > stream.last) {
-            // Nothing came before: the loss has no beginning.
+            // There was no earlier event, so the beginning of the loss is unknown.
             Some(time) if stream.last == 0 => stream.last = time,
             Some(time) => {
                 stream.writer.flush(stream.last)?;
@@ -176,7 +176,7 @@ impl Output {
         Ok(())
     }
 
-    /// Ends the stream of that CPU: nothing more comes from it.
+    /// Ends the stream of this CPU.
     pub(crate) fn finish_cpu(&mut self, cpu: u32) -> Result<(), ImportError> {
         match self.streams.remove(&cpu) {
             Some(stream) => Ok(stream.writer.finish()?),
@@ -240,7 +240,7 @@ fn schema(facts: &Facts) -> TraceClass {
     class
 }
 
-/// Without what a string of CTF 1.8's metadata cannot hold.
+/// Replaces characters that a string of CTF 1.8 metadata cannot contain.
 fn sound(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })

@@ -1,38 +1,38 @@
-//! What was imported, and what it lacks.
+//! Results and limitations of an import.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was imported. Its texts are for people.
+/// Results of an import. Its texts are for users.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// What the file is: `perf.data`, `trace.dat version 7`.
+    /// Format of the file: `perf.data`, `trace.dat version 7`.
     pub format: String,
-    /// Event records that were written.
+    /// Number of event records that were written.
     pub events: u64,
-    /// Events of which the file says that they were lost when it was recorded.
+    /// Number of events that were lost during the recording, according to the file.
     pub lost: u64,
     /// Names of the event classes that have events.
     pub classes: BTreeSet<String>,
-    /// What the file does not tell, or what of it is not read, one phrase each.
+    /// Data that the file lacks or that is not imported, a phrase for each.
     pub lacks: Vec<String>,
-    /// Damage and what follows from it, one sentence each, with the place in the file.
+    /// Damage and its consequences, a sentence for each, with the position in the file.
     pub damage: Vec<String>,
 }
 
-/// What is left out, by what it is; becomes phrases in the end.
+/// Counts skipped records by reason, for the phrases of the summary.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Number of records, and where the first one stands, in bytes.
+    /// Number of records, and offset of the first, in bytes.
     left_out: BTreeMap<&'static str, (u64, u64)>,
 }
 
 impl Tally {
-    /// Counts one at that place.
+    /// Counts a record at this offset.
     pub(crate) fn count(&mut self, what: &'static str, offset: u64) {
         self.left_out.entry(what).or_insert((0, offset)).0 += 1;
     }
 
-    /// Tells all as damage.
+    /// Adds all counts to the damage of the summary.
     pub(crate) fn tell(&self, summary: &mut Summary) {
         for (what, (count, offset)) in &self.left_out {
             let times = match count {
@@ -53,7 +53,7 @@ impl Summary {
         }
     }
 
-    /// Says of what kernel reports will miss.
+    /// Adds the data that reports on the kernel will lack.
     pub(crate) fn find_lacks(&mut self) {
         let has = |names: &[&str]| {
             self.classes

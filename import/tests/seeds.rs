@@ -1,4 +1,4 @@
-//! The files from which fuzzing begins, which are made by hand: all that is in them comes out.
+//! The hand-made seeds for fuzzing are imported completely.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

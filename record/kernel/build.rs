@@ -1,6 +1,6 @@
-//! Compiles the BPF programs. What both sides must agree upon stands in one place: ids of event
-//! classes in `src/events.tsdl`, which become a header and Rust here; numbers in `bpf/shared.h`,
-//! which become Rust.
+//! Compiles the BPF programs. Definitions shared with user space exist once: ids of event classes
+//! in `src/events.tsdl`, from which a header and Rust code are generated, and numbers in
+//! `bpf/shared.h`, from which Rust code is generated.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +23,7 @@ fn main() {
     compile(&out);
 }
 
-/// Names of event classes, and their ids.
+/// Names and ids of event classes.
 fn kinds(events: &str) -> Vec<(String, String)> {
     let classes = events.split("event { name = \"").skip(1);
     let kind = |class: &str| {
@@ -34,7 +34,7 @@ fn kinds(events: &str) -> Vec<(String, String)> {
     classes.filter_map(kind).collect()
 }
 
-/// Names of a header that stand for numbers, and these.
+/// Names and values of the macros in a header that are numbers.
 fn numbers(header: &str) -> Vec<(String, String)> {
     let lines = header
         .lines()
@@ -46,7 +46,7 @@ fn numbers(header: &str) -> Vec<(String, String)> {
     lines.filter_map(number).collect()
 }
 
-/// The same as constants of Rust.
+/// The numbers as Rust constants.
 fn constants(numbers: &[(String, String)], class: &str) -> String {
     let line = |(name, number): &(String, String)| {
         let name = name.to_uppercase();
@@ -61,11 +61,11 @@ fn compile(out: &Path) {
     let machine = match machine.as_str() {
         "x86_64" => "x86",
         "aarch64" => "arm64",
-        other => panic!("recording kernel events is for x86-64 and arm64, not for {other}"),
+        other => panic!("recording kernel events supports x86-64 and arm64, not {other}"),
     };
     let status = Command::new(&clang)
         .args(["-O2", "-g", "-Wall", "-Werror", "-target", "bpf"])
-        // Atomic operations that give a result (Linux 5.12; on arm64 5.18).
+        // Atomic operations with a result (Linux 5.12; on arm64 5.18).
         .args(["-mcpu=v3", "-I"])
         .arg(out)
         .arg(format!("-D__TARGET_ARCH_{machine}"))
@@ -74,7 +74,7 @@ fn compile(out: &Path) {
         .status();
     match status {
         Ok(status) if status.success() => {}
-        Ok(status) => panic!("{clang} fails ({status}): see what it says above"),
-        Err(error) => panic!("{clang} cannot be run ({error}): install clang, or set CLANG"),
+        Ok(status) => panic!("{clang} failed ({status}): see its messages above"),
+        Err(error) => panic!("cannot run {clang} ({error}): install clang, or set CLANG"),
     }
 }

@@ -1,4 +1,4 @@
-"""Probes for Python programs: their events stand in the trace beside the kernel's.
+"""Probes for Python programs: their events are recorded along with those of the kernel.
 
     import tracebraid
 
@@ -7,15 +7,17 @@
     with tracebraid.span("checkout"):
         ...
 
-An event class gets its fields from its first event: int is 64 bits, float is double; bool, str and bytes are what they are.
-To say them beforehand, or to save the look-up by name, declare the class:
+The first event of a class determines the types of its fields: int is 64 bits, float is double;
+bool, str and bytes keep their types. To declare the types in advance, or to avoid the look-up by
+name, declare the class:
 
     order = tracebraid.event("shop:order", number=int, customer=str, total=float)
     order(number=42, customer="Ada", total=9.5)
 
-Needs libtracebraid_probe.so: beside this file, in a directory of TRACEBRAID_LIBRARIES, or where the system looks for
-libraries. Without it, and without a session (TRACEBRAID_SESSION in the environment, as `tracebraid record` sets it), nothing
-is recorded and nothing else changes.
+Requires libtracebraid_probe.so in the directory TRACEBRAID_LIBRARIES, beside this file, or in the
+system's library path. Without the library, or without a session (the environment variable
+TRACEBRAID_SESSION, which `tracebraid record` sets), events are not recorded, and the program
+behaves as before.
 """
 
 import ctypes
@@ -28,7 +30,7 @@ import threading
 
 __all__ = ["Event", "counter", "event", "is_recording", "probe", "span", "traced"]
 
-# Bytes of a string or of bytes that are recorded at most.
+# Maximum number of recorded bytes of a str or bytes field.
 MOST_TEXT = 4095
 
 _INTEGER = "integer {{ size = {}; align = 8; signed = {}; }} _{};\n"
@@ -39,10 +41,10 @@ _BYTES = (
 
 
 def _text(value):
-    """UTF-8 with a NUL at its end, and none within."""
+    """UTF-8 with a terminating NUL and no other NUL."""
     data = ("(null)" if value is None else str(value)).encode("utf-8", "backslashreplace")
     if len(data) > MOST_TEXT:
-        # Not in the middle of a letter.
+        # Does not cut within a character.
         data = data[:MOST_TEXT].decode("utf-8", "ignore").encode()
     return data.replace(b"\0", b"?") + b"\0"
 
@@ -53,11 +55,11 @@ def _bytes(value):
 
 
 def _integer(value):
-    # What is larger wraps, as in C.
+    # Larger values wrap, as in C.
     return struct.pack("=Q", int(value) & 0xFFFFFFFFFFFFFFFF)
 
 
-# How each type is declared, and how a value is encoded.
+# By type: the declaration of a field in TSDL, and the encoding of a value.
 _TYPES = {
     bool: (lambda name: _INTEGER.format(8, "false", name), lambda value: b"\1" if value else b"\0"),
     int: (lambda name: _INTEGER.format(64, "true", name), _integer),
@@ -85,10 +87,11 @@ class _Class(ctypes.Structure):
 
 
 def _load():
-    """The library, if there is a session."""
+    """The library, or None without a session."""
     if not os.environ.get("TRACEBRAID_SESSION"):
         return None
-    # What the process has loaded already (LD_PRELOAD) comes first: what another copy calls would be looked for there.
+    # A library that is already loaded (LD_PRELOAD) comes first: the dynamic linker would resolve
+    # the calls of a second copy to it.
     own = ctypes.PyDLL(None)
     if hasattr(own, "tb_register"):
         return _declared(own)
@@ -98,7 +101,7 @@ def _load():
     places.append(os.path.dirname(os.path.abspath(__file__)))
     for path in [os.path.join(place, name) for place in places] + [name]:
         try:
-            # The interpreter's lock is kept: a probe takes less than giving it away and back.
+            # PyDLL keeps the GIL: a probe takes less time than releasing and reacquiring it.
             library = ctypes.PyDLL(path)
         except OSError:
             continue
@@ -120,8 +123,8 @@ def _declared(library):
 _library = _load()
 _lock = threading.Lock()
 _events = {}
-# The library knows classes until the process ends, longer than the interpreter keeps anything: what it is given is never
-# freed.
+# The library refers to classes until the process ends, after the interpreter has freed its
+# objects. So memory passed to the library is allocated by malloc and never freed.
 _memory = ctypes.CDLL(None)
 _memory.malloc.restype = ctypes.c_void_p
 _memory.malloc.argtypes = [ctypes.c_size_t]
@@ -136,21 +139,21 @@ def _kept(data):
 
 
 def is_recording():
-    """Whether there is a session that events go to."""
+    """True if a session records events."""
     return _library is not None
 
 
 class Event:
-    """An event class; call it to record an event. Made by event()."""
+    """An event class, made by event(). Call it to record an event."""
 
     def __init__(self, name, fields):
         if not re.fullmatch(r"\w+:\w+", name, re.ASCII):
-            raise ValueError(f"{name!r}: PROVIDER:NAME is expected, of letters, digits and _")
+            raise ValueError(f"{name!r}: expected PROVIDER:NAME, with letters, digits and _ only")
         for field, kind in fields.items():
             if kind not in _TYPES:
-                raise TypeError(f"{name}: {field} is {kind!r}: bool, int, float, str and bytes can be fields")
+                raise TypeError(f"{name}: field {field} has type {kind!r}: use bool, int, float, str or bytes")
             if not field.isascii():
-                raise ValueError(f"{name}: {field} cannot be a field: letters of ASCII can")
+                raise ValueError(f"{name}: field {field} is not ASCII: use ASCII names")
         self.name = name
         self.fields = dict(fields)
         self._encoders = [(field, _TYPES[kind][1]) for field, kind in fields.items()]
@@ -169,7 +172,7 @@ class Event:
         self._class, self._place = described, place
 
     def is_enabled(self):
-        """Whether events of this class are recorded now."""
+        """True if events of this class are recorded."""
         return self._class is not None and self._class.enabled[0] != 0
 
     def __call__(self, **values):
@@ -179,21 +182,21 @@ class Event:
         try:
             data = b"".join([encode(values[field]) for field, encode in self._encoders])
         except KeyError as error:
-            raise TypeError(f"{self.name}: no {error.args[0]} is given") from None
+            raise TypeError(f"{self.name}: missing field {error.args[0]}") from None
         if len(values) != len(self._encoders):
             unknown = ", ".join(sorted(set(values) - set(self.fields)))
-            raise TypeError(f"{self.name} has no {unknown}")
+            raise TypeError(f"{self.name}: unknown fields: {unknown}")
         _library.tb_record(self._place, data, len(data))
 
 
 def event(name, /, **fields):
-    """Declares an event class by the types of its fields. One of that name and these fields is the same again."""
+    """Declares an event class by the types of its fields; repeated calls return the same object."""
     with _lock:
         found = _events.get(name)
         if found is None:
             found = _events[name] = Event(name, fields)
     if found.fields != fields:
-        raise TypeError(f"{name} has other fields: {found.fields}")
+        raise TypeError(f"{name} exists already with other fields: {found.fields}")
     return found
 
 
@@ -214,12 +217,12 @@ def probe(name, /, **values):
     found(**values)
 
 
-# Numbers of spans: distinct in the process.
+# Ids of spans, unique in the process.
 _spans = itertools.count(1)
 
 
 class span:
-    """A span of time with a name, from the beginning of a `with` to its end."""
+    """A named span of time that covers the body of a `with` statement."""
 
     def __init__(self, name):
         self._name = _text(name)[:-1] if _library is not None else b""
@@ -236,7 +239,7 @@ class span:
 
 
 def traced(function):
-    """Makes each call of a function a span with its name."""
+    """Decorator that records each call of a function as a span with its name."""
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
@@ -247,6 +250,6 @@ def traced(function):
 
 
 def counter(name, value):
-    """Records the value of a counter, a whole number."""
+    """Records the value of a counter, an integer."""
     if _library is not None:
         _library.tb_counter(_text(name)[:-1], int(value))

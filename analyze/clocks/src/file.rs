@@ -1,4 +1,4 @@
-//! Corrections as a small file of JSON (documented in `docs/sync.md`).
+//! The JSON file of corrections (format: `docs/reference/sync.md`).
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
@@ -7,33 +7,34 @@ use tracebraid_ctf::trace::TraceSet;
 
 use crate::machines::Machine;
 
-/// The version of the form that is written, and the only one that is read.
+/// Version of the file format; files of other versions are rejected.
 const VERSION: u32 = 1;
 
-/// How the traces of several machines get the time of one.
+/// Corrections of the traces of several machines to the time of the reference machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transformations {
     tracebraid_sync: u32,
-    /// The machine whose time it is.
+    /// Name of the machine whose clock is the reference.
     pub reference: String,
-    /// The machines.
+    /// One correction for each machine, the reference included.
     pub hosts: Vec<Transformation>,
 }
 
-/// How the traces of one machine get the reference's time.
+/// Correction of the traces of one machine to the reference time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transformation {
-    /// The machine.
+    /// The machine, found again by clock UUID, host name or trace directory.
     #[serde(flatten)]
     pub machine: Machine,
-    /// How wrong a time can be, in the middle of what is known of the machine, in nanoseconds.
+    /// Maximum error of a corrected time, in nanoseconds, in the middle of the interval that
+    /// messages cover.
     pub error_ns: Option<u64>,
-    /// What is done one after the other; nothing for the reference itself, `None` if it cannot be
-    /// related.
+    /// Steps, applied in order: empty for the reference itself, `None` if no messages relate the
+    /// machine to it.
     steps: Option<Vec<Vec<Line>>>,
 }
 
-/// A line as the file has it.
+/// A piece of a correction, as stored in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
     from_ns: i64,
@@ -45,14 +46,16 @@ struct Line {
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It is something else.
-    #[error("this is no file of `tracebraid sync`: {0}")]
+    /// The file is not JSON of this format.
+    #[error("not a file written by `tracebraid sync -o`: {0}")]
     Form(serde_json::Error),
-    /// It is of another version.
-    #[error("its version is {0}: only version {VERSION} can be read")]
+    /// The file has another format version.
+    #[error(
+        "unsupported version {0}, expected {VERSION}: write the file again with `tracebraid sync -o`"
+    )]
     Version(u32),
-    /// A correction cannot be.
-    #[error("the correction of {0}: {1}")]
+    /// A correction is invalid, for example because its time goes back.
+    #[error("invalid correction of {0}: {1}")]
     Correction(String, CorrectionError),
 }
 
@@ -87,7 +90,7 @@ impl Transformation {
             .unwrap_or_default()
     }
 
-    /// The correction; `None` if the machine cannot be related.
+    /// The correction; `None` if the machine is not related to the reference.
     fn correction(&self) -> Result<Option<Correction>, FileError> {
         let Some(steps) = &self.steps else {
             return Ok(None);
@@ -118,10 +121,11 @@ impl Transformations {
         }
     }
 
-    /// Reads a file's text.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// When it is no such file, or what it says cannot be.
+    /// If the text is not JSON of this format, has another version, or contains an invalid
+    /// correction.
     pub fn parse(text: &[u8]) -> Result<Transformations, FileError> {
         #[derive(Deserialize)]
         struct Head {
@@ -138,12 +142,12 @@ impl Transformations {
         Ok(all)
     }
 
-    /// Lets the traces have the reference's time from now on; gives the machines that are not
-    /// related to it, or of which nothing is known. What corrects a trace lives as long as the
-    /// program.
+    /// Converts all times of the traces to reference time from now on. Returns the machines that
+    /// are unrelated to the reference or not in the file. Corrections are leaked: they live as long
+    /// as the program.
     ///
     /// # Errors
-    /// When a correction cannot be.
+    /// If a correction is invalid.
     pub fn apply(&self, set: &mut TraceSet) -> Result<Vec<Machine>, FileError> {
         let mut corrections = Vec::new();
         for host in &self.hosts {

@@ -1,4 +1,4 @@
-//! Times with parts of a nanosecond.
+//! Fixed-point times with fractions of a nanosecond.
 
 use std::ops::{Add, Sub};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hull::{LIMIT, Point, Slope};
 
-/// A time or a duration in 2⁻³⁰ nanoseconds.
+/// A time or a duration in units of 2⁻³⁰ ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fixed(i128);
 
@@ -14,36 +14,37 @@ const PLACES: u32 = 30;
 const E9: i128 = 1_000_000_000;
 
 impl Fixed {
-    /// Whole nanoseconds.
+    /// Converts from whole nanoseconds.
     pub fn whole(nanoseconds: i64) -> Fixed {
         Fixed(i128::from(nanoseconds) << PLACES)
     }
 
-    /// A place on the line through a point, rounded down. Places beyond [`LIMIT`] are taken to be
-    /// there.
+    /// The value at `x` of the line of `slope` through `point`, rounded down. `x` is clamped to
+    /// ±[`LIMIT`].
     pub(crate) fn on_line(point: Point, slope: Slope, x: i64) -> Fixed {
         let along = i128::from(x.clamp(-LIMIT, LIMIT)) - i128::from(point.x);
         let rise = along * slope.num();
         let (whole, rest) = (rise.div_euclid(slope.den()), rise.rem_euclid(slope.den()));
-        // Lines are steep only between points.
+        // The result saturates: a line can be steep enough to overflow outside the points that
+        // define it.
         let whole = whole
             .saturating_add(i128::from(point.y))
             .saturating_mul(1 << PLACES);
         Fixed(whole.saturating_add((rest << PLACES) / slope.den()))
     }
 
-    /// To the nearest nanosecond; saturates.
+    /// Rounds to the nearest nanosecond; saturates.
     pub fn round(self) -> i64 {
         let whole = self.0.saturating_add(1 << (PLACES - 1)) >> PLACES;
         whole.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// In nanoseconds, for people.
+    /// Nanoseconds as a float, for display.
     pub fn nanoseconds(self) -> f64 {
         self.0 as f64 / f64::from(1u32 << PLACES)
     }
 
-    /// Whole nanoseconds, rounded down, and billionths of one.
+    /// Whole nanoseconds, rounded down, and the remainder in units of 10⁻⁹ ns.
     pub(crate) fn parts(self) -> (i64, u32) {
         let whole = self.0 >> PLACES;
         let rest = ((self.0 & ((1 << PLACES) - 1)) * E9) >> PLACES;
@@ -51,25 +52,23 @@ impl Fixed {
         (whole, u32::try_from(rest).unwrap_or(0))
     }
 
-    /// A quarter of it.
     pub(crate) fn quarter(self) -> Fixed {
         Fixed(self.0 >> 2)
     }
 
-    /// Half of it.
     pub(crate) fn half(self) -> Fixed {
         Fixed(self.0 >> 1)
     }
 
-    /// True if it is negative.
     pub(crate) fn is_negative(self) -> bool {
         self.0 < 0
     }
 
-    /// What it is of a number of nanoseconds, at least 1, in 10⁻¹⁸.
+    /// This duration divided by `nanoseconds` (at least 1), in units of 10⁻¹⁸; `None` if the ratio
+    /// exceeds 9.
     pub(crate) fn over_e18(self, nanoseconds: i64) -> Option<i64> {
         let whole = i128::from(nanoseconds.max(1)) << PLACES;
-        // A ratio over 9 is of no use, and might overflow.
+        // A larger ratio is useless and might overflow.
         if self.0.unsigned_abs() / 9 >= whole.unsigned_abs() {
             return None;
         }
@@ -79,11 +78,11 @@ impl Fixed {
         i64::try_from(first.checked_mul(E9)?.checked_add(second)?).ok()
     }
 
-    /// How far along a way, of that length in nanoseconds, something reaches zero that begins with
-    /// this and ends with a value of the other sign.
+    /// Distance to the zero of a linear function that has this value at 0 and the value `end`, of
+    /// opposite sign, at `length` nanoseconds.
     pub(crate) fn zero_before(self, end: Fixed, length: i64) -> Option<i64> {
         let all = self.0.checked_sub(end.0)?;
-        // 62 digits of a ratio are enough.
+        // 62 bits of the ratio are enough.
         let digits = i128::BITS - all.unsigned_abs().leading_zeros();
         let more = digits.saturating_sub(62);
         let parts = (self.0 >> more).checked_mul(i128::from(length))?;

@@ -1,28 +1,28 @@
-//! A convex hull, of which one side is kept.
+//! One side of a convex hull.
 //!
-//! Points may come in any order, and hulls of parts may be joined in any order: the hull is the
-//! same.
+//! The result does not depend on the order in which points are inserted or partial hulls are
+//! merged.
 
 use serde::{Deserialize, Serialize};
 
-/// Times from here on, and before the negative of it, are not taken: with smaller ones no product
-/// of two differences is over 126 bits. In nanoseconds from 1970 it is the year 2116.
+/// Times at or beyond ±`LIMIT` are rejected: below it no product of two differences exceeds 126
+/// bits. In nanoseconds since 1970 it is the year 2116.
 pub const LIMIT: i64 = 1 << 62;
 
-/// Corners that are kept. Whoever has more has points along a curve; leaving out every second
-/// corner then makes the hull smaller, so that it says less, but nothing wrong.
+/// Maximum number of corners. Only points along a curve need more; every second corner is then
+/// dropped. The smaller hull implies weaker bounds, but no wrong ones.
 const MOST_CORNERS: usize = 256;
 
-/// A point: a time by one clock, and a time by another.
+/// A time by one clock and the same moment's bound by another clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
-    /// By the one.
+    /// Time by the first clock.
     pub x: i64,
-    /// By the other.
+    /// Time by the second clock.
     pub y: i64,
 }
 
-/// A slope: a fraction whose denominator is positive.
+/// The slope of a line: a fraction with a positive denominator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slope {
     num: i64,
@@ -30,23 +30,23 @@ pub struct Slope {
 }
 
 impl Slope {
-    /// That fraction of whole numbers; a denominator below 1 is taken for 1.
+    /// `num / den`; a denominator below 1 is replaced by 1.
     pub const fn new(num: i64, den: i64) -> Slope {
         let den = if den < 1 { 1 } else { den };
         Slope { num, den }
     }
 
-    /// From one point to one that is right of it; both are within [`LIMIT`].
+    /// The slope from one point to another on its right; both within [`LIMIT`].
     pub(crate) fn between(left: Point, right: Point) -> Slope {
         Slope::new(right.y - left.y, right.x - left.x)
     }
 
-    /// As a number, for people.
+    /// The slope as a float, for display.
     pub fn value(self) -> f64 {
         self.num as f64 / self.den as f64
     }
 
-    /// What it is above 1, in parts per million, for people.
+    /// Excess over 1 in parts per million, for display.
     pub fn drift_ppm(self) -> f64 {
         let above = i128::from(self.num) - i128::from(self.den);
         above as f64 * 1e6 / self.den as f64
@@ -67,7 +67,7 @@ impl Slope {
         }
     }
 
-    /// Where the line of that slope through a point meets the axis, times the denominator.
+    /// The intercept of the line of this slope through `point`, times the denominator.
     pub(crate) fn axis(self, point: Point) -> i128 {
         i128::from(point.y) * self.den() - i128::from(point.x) * self.num()
     }
@@ -79,7 +79,7 @@ impl PartialOrd for Slope {
     }
 }
 
-/// How far a third point is left of the way from one to another.
+/// Twice the signed area of the triangle; positive if `third` is left of the line `from`–`to`.
 fn cross(from: Point, to: Point, third: Point) -> i128 {
     let along = (
         i128::from(to.x) - i128::from(from.x),
@@ -92,15 +92,15 @@ fn cross(from: Point, to: Point, third: Point) -> i128 {
     along.0 * aside.1 - along.1 * aside.0
 }
 
-/// The upper side of the convex hull of points: all points are on it or below it.
+/// The upper side of a convex hull: all inserted points are on it or below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hull {
-    /// From left to right; each turns right.
+    /// Sorted by x; the chain turns right at each corner.
     corners: Vec<Point>,
 }
 
 impl Hull {
-    /// Adds a point; false if it is beyond [`LIMIT`] and was not taken.
+    /// Adds a point. Returns false if it is beyond [`LIMIT`] and was rejected.
     pub fn insert(&mut self, point: Point) -> bool {
         let is_near = |time: i64| -LIMIT < time && time < LIMIT;
         if !is_near(point.x) || !is_near(point.y) {
@@ -115,7 +115,7 @@ impl Hull {
         true
     }
 
-    /// Puts a point where it belongs, and says where, unless it changes nothing.
+    /// Inserts a point above the hull and returns its index; `None` if the hull already covers it.
     fn place(&mut self, point: Point) -> Option<usize> {
         let at = self.corners.partition_point(|corner| corner.x < point.x);
         if let Some(same) = self.corners.get_mut(at).filter(|same| same.x == point.x) {
@@ -135,7 +135,7 @@ impl Hull {
         Some(at)
     }
 
-    /// Takes out what is no corner any more beside a new one.
+    /// Removes the neighbours of a new corner that are no longer corners.
     fn straighten(&mut self, mut at: usize) {
         let turns_right = |corners: &[Point], from: usize| match corners.get(from..from + 3) {
             Some(&[first, second, third]) => cross(first, second, third) < 0,
@@ -159,20 +159,20 @@ impl Hull {
         });
     }
 
-    /// Adds all points of another.
+    /// Adds all points of another hull.
     pub fn merge(&mut self, other: &Hull) {
         for &corner in &other.corners {
             self.insert(corner);
         }
     }
 
-    /// The corners, from left to right.
+    /// The corners, sorted by x.
     pub fn corners(&self) -> &[Point] {
         &self.corners
     }
 
-    /// The corner that a line of that slope touches which comes down from above; the left one of
-    /// two.
+    /// The corner that a line of `slope` touches first when it is lowered from above; the left
+    /// corner if it touches two.
     pub fn touched(&self, slope: Slope) -> Option<Point> {
         let (mut low, mut high) = (0, self.corners.len().checked_sub(1)?);
         while low < high {
@@ -186,7 +186,7 @@ impl Hull {
         self.corners.get(low).copied()
     }
 
-    /// The corners left and right of a place between the first and the last one.
+    /// The corners on either side of `x`, which must lie between the first and the last corner.
     pub fn around(&self, x: i64) -> Option<(Point, Point)> {
         let at = self.corners.partition_point(|corner| corner.x <= x);
         let left = self.corners.get(at.checked_sub(1)?)?;
@@ -208,7 +208,8 @@ mod tests {
         hull
     }
 
-    /// A point is a corner if no two others, or one at the same place, are above it.
+    /// A point is a corner if neither a segment between two other points nor a point of equal x is
+    /// above it.
     fn is_corner(points: &[(i64, i64)], of: (i64, i64)) -> bool {
         let under = |a: &(i64, i64), b: &(i64, i64)| {
             let point = |(x, y)| Point { x, y };

@@ -1,27 +1,26 @@
-//! Relations between clocks, from messages that cannot arrive before they were sent.
+//! Relations between the clocks of hosts, inferred from the messages they exchanged.
 //!
-//! In: pairs of times, one by each of two clocks, of which one cannot be later than the other
-//! ([`Timeline`]); for machines, the TCP packets in kernel traces ([`PacketAnalysis`]). Out: the
-//! conversion of one clock's time to the other's ([`Path`]), with bounds; for several machines,
-//! corrections of all to the time of one ([`Synchronization`]), as a small file
-//! ([`Transformations`]) that is applied when traces are opened. Promise: no message is received
-//! before it was sent, to the nanosecond (over some years), unless the result states that no line
-//! fits; no number overflows; memory is bounded.
+//! In: pairs of times by two clocks where the first cannot be later than the second ([`Timeline`]);
+//! for machines, the TCP packets in their kernel traces ([`PacketAnalysis`]). Out: the conversion
+//! of one clock's time to another's ([`Path`]), with bounds; for several machines, the corrections
+//! of all clocks to the time of a reference ([`Synchronization`]), stored in a small file
+//! ([`Transformations`]) that is applied when traces are opened. Promise: after correction no
+//! message is received before it was sent, to the nanosecond (over some years), unless the result
+//! states that no line fits; no number overflows; memory is bounded.
 //!
-//! A message is a point, an inequality between the two clocks. `hull` keeps the corners that
-//! matter, `relation` finds all possible lines, `timeline` keeps hulls for pieces of time in
-//! bounded memory, and `path` makes one line of them, or as few as fit. Hulls, timelines and
-//! packets can be joined in any order with the same result, which is all that the law of folding
-//! needs.
+//! A message is a point: an inequality between the two clocks. `hull` keeps the corners that
+//! matter, `relation` finds all possible lines, `timeline` keeps hulls for intervals of time in
+//! bounded memory, and `path` fits one line, or as few lines as possible. Hulls, timelines and
+//! packets can be merged in any order with the same result, as the law of folding requires.
 //!
-//! Lines are fractions of integers, rounded once to the nearest nanosecond, at the end. A relation
-//! that holds for exact lines and whole nanoseconds still holds after rounding, so "received after
-//! sent" is exact. Times are below 2⁶², so that no cross product overflows.
+//! Lines are fractions of integers, rounded once at the end to the nearest nanosecond. An
+//! inequality between whole nanoseconds that holds for the exact line still holds after rounding,
+//! so "received after sent" is exact. Times are below 2⁶², so that no cross product overflows.
 //!
-//! `packets` finds the TCP packets of all hosts in one pass, `matches` pairs them (not by time:
-//! clocks may be years apart), `tree` finds for each host the best chain of relations to the
-//! reference. The corrections of a chain are applied one after the other and not composed, because
-//! rounding after each keeps the order.
+//! `packets` finds the TCP packets of all hosts in one pass. `matches` pairs them by content, not
+//! by time, because clocks may be years apart. `tree` finds the best chain of relations from each
+//! host to the reference. The corrections of a chain are applied in sequence instead of being
+//! composed into one, because rounding after each step preserves the order of messages.
 #![forbid(unsafe_code)]
 
 mod file;

@@ -1,24 +1,24 @@
-//! Which traces are of which machine.
+//! Assignment of traces to machines.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
-/// A machine: more exactly, one of its clocks, which is another after each start.
+/// A machine or, more exactly, its clock during one boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its name, if its traces tell it.
+    /// Host name, if the traces contain it.
     pub host: Option<String>,
-    /// The UUID of the clock, if its traces tell it.
+    /// UUID of the clock, if the traces contain it.
     pub clock: Option<String>,
-    /// The directory of its trace, if that is all that tells it.
+    /// Directory of the trace, if the trace contains neither host name nor clock UUID.
     pub trace: Option<String>,
 }
 
 impl Machine {
-    /// That of a trace.
+    /// The machine of a trace.
     pub fn of(trace: &Trace) -> Machine {
         let class = &trace.layout.class;
-        // LTTng's name, perf's name.
+        // `hostname` is LTTng's name, `host` is perf's.
         let host = class.env_str("hostname").or(class.env_str("host"));
         let clock = trace.layout.streams.iter().find_map(|stream| stream.clock);
         let clock = clock.and_then(|clock| class.clocks.get(clock)?.uid.clone());
@@ -34,8 +34,8 @@ impl Machine {
         }
     }
 
-    /// True if that is surely another one: it has another clock, or, where one of them tells none,
-    /// another name.
+    /// True if the two are certainly different machines: their clocks differ or, if either clock is
+    /// unknown, their host names differ.
     pub fn is_other(&self, other: &Machine) -> bool {
         let differ = |one: &Option<String>, other: &Option<String>| {
             one.as_ref()
@@ -48,7 +48,7 @@ impl Machine {
             .unwrap_or(false)
     }
 
-    /// True if a person can mean it by that name.
+    /// True if `name` is the host name, clock UUID or trace directory.
     fn is_called(&self, name: &str) -> bool {
         [&self.host, &self.clock, &self.trace]
             .into_iter()
@@ -57,15 +57,15 @@ impl Machine {
     }
 }
 
-/// The machines of some traces.
+/// The machines of a set of traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machines {
     all: Vec<Machine>,
-    /// By trace: the index of its machine.
+    /// Index of the machine, by index of the trace.
     of_traces: Vec<usize>,
 }
 
-/// Machines that have no traces.
+/// Creates machines without traces.
 impl FromIterator<Machine> for Machines {
     fn from_iter<I: IntoIterator<Item = Machine>>(machines: I) -> Self {
         Machines {
@@ -76,7 +76,7 @@ impl FromIterator<Machine> for Machines {
 }
 
 impl Machines {
-    /// Those of the traces, in their order.
+    /// The machines of a trace set, in the order of its traces.
     pub fn of(set: &TraceSet) -> Machines {
         let mut machines = Machines::default();
         for machine in set.traces.iter().map(Machine::of) {
@@ -89,22 +89,22 @@ impl Machines {
         machines
     }
 
-    /// All of them.
+    /// All machines, in the order of their first traces.
     pub fn all(&self) -> &[Machine] {
         &self.all
     }
 
-    /// That of a trace, by their indices.
+    /// Index of the machine of a trace.
     pub fn of_trace(&self, trace: usize) -> Option<usize> {
         self.of_traces.get(trace).copied()
     }
 
-    /// That with a name, or UUID of the clock, or directory.
+    /// Index of the machine with this host name, clock UUID or trace directory.
     pub fn called(&self, name: &str) -> Option<usize> {
         self.all.iter().position(|machine| machine.is_called(name))
     }
 
-    /// A name for people: of two machines of one name with the clock's.
+    /// Display name. Machines with equal host names are distinguished by their clocks.
     pub fn name(&self, machine: usize) -> String {
         let Some(own) = self.all.get(machine) else {
             return String::new();

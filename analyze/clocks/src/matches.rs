@@ -1,4 +1,4 @@
-//! Messages between machines: packets that one sent and another received.
+//! Messages between machines: packets that one machine sent and another received.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use crate::machines::Machines;
 use crate::packets::{Packets, Sighting};
 use crate::timeline::Timeline;
 
-/// A message, with its times in nanoseconds from the origin, each by the clock of its machine.
+/// A message. Times are nanoseconds from the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Message {
-    /// By the sender's.
+    /// Time by the sender's clock.
     pub sent: i64,
-    /// By the receiver's.
+    /// Time by the receiver's clock.
     pub received: i64,
 }
 
@@ -19,11 +19,11 @@ pub struct Message {
 #[derive(Clone, Debug, Default)]
 pub struct Matches {
     messages: BTreeMap<(usize, usize), Vec<Message>>,
-    /// Packets that a machine sent or received several times: retransmissions, mostly.
+    /// Packets that a machine sent or received more than once, mostly retransmissions.
     pub repeated: u64,
 }
 
-/// When a machine sent and received one packet.
+/// Times at which a machine sent and received one packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     sent: Option<i64>,
@@ -31,8 +31,8 @@ struct Seen {
 }
 
 impl Matches {
-    /// The messages among these packets. Packets that a machine sent or received several times are
-    /// left out, and those that came back to it.
+    /// Matches sightings of the same packet. Packets that a machine sent or received more than once
+    /// are ignored, and so are packets that returned to their sender.
     pub fn of(packets: &Packets, machines: &Machines) -> Matches {
         let mut matches = Matches::default();
         let same = |a: &Sighting, b: &Sighting| a.key == b.key;
@@ -47,7 +47,7 @@ impl Matches {
     }
 
     fn packet(&mut self, sightings: &[Sighting], machines: &Machines) {
-        // Most are seen twice.
+        // Most packets are seen by two machines.
         let mut seen: Vec<(usize, Seen)> = Vec::with_capacity(2);
         for sighting in sightings {
             let Some(machine) = machines.of_trace(sighting.trace as usize) else {
@@ -68,7 +68,7 @@ impl Matches {
         }
         for (from, sender) in &seen {
             for (to, receiver) in &seen {
-                // Of two that pass it on nobody knows which was first.
+                // If both machines forwarded the packet, the order of the hops is unknown.
                 let is_clear = sender.received.is_none() || receiver.sent.is_none();
                 if let (Some(sent), Some(received)) = (sender.sent, receiver.received)
                     && from != to
@@ -94,7 +94,7 @@ impl Matches {
             .unwrap_or_default()
     }
 
-    /// What they tell of how the time of one machine becomes that of another.
+    /// The timeline of messages between two machines, by the clock of the first.
     pub fn timeline(&self, one: usize, other: usize) -> Timeline {
         let mut line = Timeline::default();
         for message in self.between(other, one) {

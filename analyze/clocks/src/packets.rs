@@ -1,10 +1,10 @@
-//! Which TCP packets each machine sent and received, and when.
+//! The TCP packets that each machine sent and received, with times.
 //!
-//! A packet is known again by addresses, ports, sequence number, acknowledged number and flags;
-//! where a tracer does not tell the addresses (`inet_sock_local_*`) by the other three. Of all
-//! that, 64 mixed bits are kept. What is kept is bounded: when there is too much, only packets
-//! whose bits begin with a zero are kept, then with two, and so on. As sender and receiver keep the
-//! same packets so, the rest can still be matched.
+//! A packet is identified by a 64-bit hash of its addresses, ports, sequence number,
+//! acknowledgement number and flags; where a tracer records no addresses (`inet_sock_local_*`), of
+//! the last three. Memory is bounded: when the limit is reached, only hashes that begin with a zero
+//! bit are kept, then with two zero bits, and so on. Sender and receiver thus sample the same
+//! packets, and the remaining sightings can still be matched.
 
 use std::net::IpAddr;
 
@@ -15,35 +15,32 @@ use tracebraid_follow::{
 use tracebraid_kernel_model::events::network::{PacketStep, Socket, SocketStep};
 use tracebraid_kernel_model::{Body, Headers, IntField, KernelEvent, Transport};
 
-/// Finds the packets that machines sent to each other.
+/// The analysis that finds packets between machines.
 pub type PacketAnalysis = PerCpu<PacketRules>;
 
-/// A packet was sent or received.
+/// A packet that a machine sent or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sighting {
-    /// A hash of the fields that differ between packets.
+    /// Hash of the fields that identify the packet.
     pub key: u64,
     /// Index of the trace.
     pub trace: u32,
-    /// True if it was received, false if it was sent.
+    /// True if the packet was received, false if it was sent.
     pub is_received: bool,
-    /// When, in nanoseconds from the origin: the first time it was sent, the last time it was
-    /// received.
+    /// Time in nanoseconds from the origin: of the first transmission, or of the last reception.
     pub time: i64,
-    /// How often.
+    /// Number of times the packet was seen in this direction.
     pub times: u32,
 }
 
-/// Sightings that are kept at most.
+/// Maximum number of sightings in memory.
 const MOST: usize = 1 << 21;
 
-/// The packets of a part of the traces.
-///
-/// Bounded by a constant: beyond that number of packets a sample is kept.
+/// The packets of part of the traces, at most a constant number: beyond it, a sample.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Gathered {
     sightings: Vec<Sighting>,
-    /// Zeros with which the keys of those that are kept begin.
+    /// Number of zero bits with which the kept hashes begin.
     zeros: u32,
 }
 
@@ -78,9 +75,9 @@ impl Gathered {
         }
     }
 
-    /// One sighting for what was seen several times; then no more than that many. However often
-    /// this is done in between, the same are left in the end: fewer zeros never suffice for more
-    /// packets.
+    /// Merges repeated sightings of a packet, then samples down to at most `most` sightings. The
+    /// result does not depend on how often this runs in between: a longer part never needs fewer
+    /// zero bits.
     fn tidy(&mut self, most: usize) {
         self.sightings.sort_unstable();
         self.sightings.dedup_by(|later, first| {
@@ -100,7 +97,7 @@ impl Gathered {
     }
 }
 
-/// Which packets there are.
+/// Identifies packets in the event records of a kernel trace.
 #[derive(Debug)]
 pub struct PacketRules {
     selection: Selection,
@@ -134,7 +131,7 @@ impl Rules for PacketRules {
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
         let is_there = has(&|event| self.wants(event));
         (!is_there).then_some(
-            "nothing tells which packets were sent and received: record net_dev_queue and net_if_receive_skb \
+            "the trace does not identify TCP packets: record net_dev_queue and net_if_receive_skb \
              with lttng-modules 2.9 or later",
         )
     }
@@ -189,9 +186,9 @@ impl Rules for PacketRules {
 pub struct Packets {
     #[serde(flatten)]
     head: Head,
-    /// Sorted; one for each packet, trace and direction.
+    /// Sorted; one sighting for each packet, trace and direction.
     pub sightings: Vec<Sighting>,
-    /// Of so many to the power of two packets one was kept.
+    /// The sample contains one in 2^`zeros` packets.
     pub zeros: u32,
 }
 
@@ -207,7 +204,7 @@ impl KernelReport for Packets {
     fn truncate(&mut self, _: usize) {}
 }
 
-/// Packets between machines have different addresses: others stay on one.
+/// Skips packets with equal addresses, which stay on one machine.
 fn key_of_headers(headers: &Headers) -> Option<u64> {
     let Transport::Tcp(tcp) = headers.transport else {
         return None;
@@ -229,7 +226,7 @@ fn key_of_headers(headers: &Headers) -> Option<u64> {
     ]))
 }
 
-/// Its flags are those 16 bits of the header in which the flags are.
+/// The flags are the 16 bits of the TCP header that contain them.
 fn key_of_socket(socket: &Socket, body: &mut Body<'_, '_>) -> Option<u64> {
     let mut get = |field: &Option<IntField>| field.as_ref()?.get(body);
     let sequence = get(&socket.sequence)? as u64 & 0xffff_ffff;
@@ -246,8 +243,8 @@ fn address(of: IpAddr) -> (u64, u64) {
     ((bits >> 64) as u64, bits as u64)
 }
 
-/// Mixes numbers so that each bit depends on all of theirs (the finalizer of SplitMix64, after
-/// each).
+/// Mixes numbers so that each bit of the result depends on all bits (the finalizer of SplitMix64,
+/// after each number).
 fn mixed(words: &[u64]) -> u64 {
     words.iter().fold(words.len() as u64, |state, word| {
         let mut bits = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,12 +1,12 @@
-//! From one clock to another over all the time: one line as long as one fits, else one for each
-//! stretch.
+//! Conversion from one clock to another over the whole time: one line if one fits, else one line
+//! for each stretch.
 //!
-//! A stretch goes on while some line fits all of its inequalities. If these do not bound the drift
-//! (after the last message of one direction, for example), its line must also fit the cells before
-//! it, back to the first contradiction. Two neighbouring stretches share a cell of the timeline
-//! where they can; within it the correction goes over from the one's line to the other's. Both fit
-//! there, and so does what is between them: no inequality is broken anywhere, the correction is
-//! continuous, and time never goes back.
+//! A stretch is extended while some line fits all of its inequalities. If these do not bound the
+//! drift (after the last message of one direction, for example), its line must also fit the cells
+//! before it, back to the first contradiction. Two neighbouring stretches share a cell of the
+//! timeline where possible; within the shared cell the correction moves from one line to the other.
+//! Both lines fit there, and so does every point between them: no inequality is violated, the
+//! correction is continuous, and time never goes back.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
@@ -17,37 +17,37 @@ use crate::hull::Slope;
 use crate::relation::{Accuracy, Contradiction, Fit, Relation};
 use crate::timeline::Timeline;
 
-/// Part of the time, for which one line fits.
+/// An interval of time in which one line fits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// First place of which something is known.
+    /// Time of the first message, by the first clock.
     pub first: i64,
-    /// Last place of which something is known.
+    /// Time of the last message, by the first clock.
     pub last: i64,
-    /// The lines.
+    /// The lines that fit.
     pub fit: Fit,
 }
 
-/// A way from the time of one clock to that of another.
+/// The conversion from the time of one clock to that of another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
-    /// In the order of time; at least one.
+    /// In the order of time; never empty.
     stretches: Vec<Stretch>,
-    /// Corners of the line that is followed, at least two.
+    /// Corners of the polyline that converts times, at least two.
     corners: Vec<(i64, Fixed)>,
-    /// Cells of the timeline that contradict themselves, and say nothing.
+    /// Cells of the timeline that contradict themselves and are ignored.
     left_out: usize,
 }
 
-/// A line is followed at least that long, in nanoseconds, to tell its slope.
+/// Minimum duration of a line, in nanoseconds, for its slope to be meaningful.
 const LEAST: i64 = 1_000_000_000;
 
 impl Path {
-    /// The way for what is known; `None` if that is nothing.
+    /// Fits lines to a timeline; `None` if it contains no messages.
     ///
     /// # Errors
-    /// When all inequalities contradict others, or a clock would have to go back or at another speed than any
-    /// clock does.
+    /// If every inequality contradicts others, or a clock would have to go back or to drift more
+    /// than any clock does.
     pub fn of(timeline: &Timeline) -> Result<Option<Path>, Contradiction> {
         let is_sound = |cell: &&Relation| cell.solve().is_ok();
         let cells: Vec<&Relation> = timeline.cells().filter(is_sound).collect();
@@ -60,7 +60,8 @@ impl Path {
         }
         let mut stretches = Vec::new();
         let mut corners = Vec::new();
-        // The stretches themselves keep the lines of their own messages, for honest bounds.
+        // The stretches keep the lines of their own messages only, so that bounds are not
+        // overstated.
         let mut followed: Option<Stretch> = None;
         let mut at = 0;
         while at < cells.len() {
@@ -76,7 +77,7 @@ impl Path {
                     let last = corners
                         .last()
                         .map_or(i64::MIN, |corner: &(i64, Fixed)| corner.0);
-                    // Where one begins at a corner that is there, the line is the same.
+                    // A stretch that begins at an existing corner continues the same line.
                     corners.extend(new.into_iter().filter(|corner| corner.0 > last));
                 }
             }
@@ -100,12 +101,12 @@ impl Path {
         }
     }
 
-    /// Its stretches, in the order of time.
+    /// The stretches, in the order of time.
     pub fn stretches(&self) -> &[Stretch] {
         &self.stretches
     }
 
-    /// How well it is known: the least of its stretches.
+    /// Accuracy of the worst stretch.
     pub fn accuracy(&self) -> Accuracy {
         if self.left_out > 0 {
             return Accuracy::Fail;
@@ -114,7 +115,7 @@ impl Path {
         accuracies.max().unwrap_or_default()
     }
 
-    /// The first and the last place of which something is known.
+    /// Times of the first and the last message, by the first clock.
     pub fn extent(&self) -> (i64, i64) {
         let first = self.stretches.first().map_or(0, |stretch| stretch.first);
         (
@@ -123,7 +124,7 @@ impl Path {
         )
     }
 
-    /// The least and the greatest slope of all stretches' lines.
+    /// The least and the greatest slope of any line of any stretch.
     pub fn slopes(&self) -> Option<(Slope, Slope)> {
         let slopes = self.stretches.iter().map(|stretch| stretch.fit.slopes());
         slopes.reduce(|(low, high), (lower, higher)| {
@@ -134,14 +135,14 @@ impl Path {
         })
     }
 
-    /// The time by the other clock.
+    /// Converts a time of the first clock to the second clock.
     pub fn at(&self, x: i64) -> Option<Fixed> {
         let correction = self.correction()?;
         Some(Fixed::whole(correction.apply(Timestamp(x)).0))
     }
 
-    /// The least and the greatest that the time by the other clock can be, if drifts are constant
-    /// in each stretch.
+    /// The least and the greatest possible time by the second clock, if the drift is constant
+    /// within each stretch.
     pub fn bounds(&self, x: i64) -> (Option<Fixed>, Option<Fixed>) {
         let distance = |stretch: &Stretch| match x {
             _ if x < stretch.first => stretch.first.abs_diff(x),
@@ -163,7 +164,7 @@ impl Path {
             .unwrap_or_default()
     }
 
-    /// The same as pieces of a correction.
+    /// The conversion as pieces of a correction.
     pub fn pieces(&self) -> Option<Vec<Piece>> {
         let ways = self.corners.iter().zip(self.corners.iter().skip(1));
         ways.map(|(&(from, begin), &(to, end))| {
@@ -181,22 +182,22 @@ impl Path {
         .collect()
     }
 
-    /// The same as a correction of one step.
+    /// The conversion as a correction with one step.
     pub fn correction(&self) -> Option<Correction> {
         Correction::new([&self.pieces()?[..]]).ok()
     }
 }
 
-/// The longest stretch that begins with a cell, and the index of its last one.
+/// The longest stretch that begins with cell `at`, and the index of its last cell.
 fn longest(cells: &[&Relation], at: usize) -> Result<(usize, Stretch), Contradiction> {
     let cells = cells.get(at..).unwrap_or_default();
-    // Most clocks drift so evenly that one line fits everything.
+    // Most clocks drift so evenly that one line fits the whole recording.
     if at == 0
         && let Some(stretch) = together(cells)?
     {
         return Ok((cells.len() - 1, stretch));
     }
-    // As long as twice as many cells fit, take them; then half of that, and so on.
+    // Exponential search: double the number of cells while they fit, then halve the step.
     let (mut fits, mut step) = (1, 1);
     while fits + step <= cells.len() && is_one(cells, fits + step) {
         fits += step;
@@ -213,12 +214,11 @@ fn longest(cells: &[&Relation], at: usize) -> Result<(usize, Stretch), Contradic
 }
 
 /// Narrows the lines of a stretch that begins at cell `at` by the cells before it, from the nearest
-/// one to the first that contradicts them. Does nothing if the stretch's own messages bound the
-/// drift.
+/// to the first that contradicts them. Does nothing if the stretch's own messages bound the drift.
 ///
 /// Messages of one direction allow drifts of up to 1,000 ppm, far more than the drift of a clock
-/// changes at once. Stopping as soon as messages bound the drift was measured as well: after a
-/// change of 19 ppm the error 10 s later was 1.4 ms, instead of 0.3 ms with all cells and 4.4 ms
+/// changes at once. Stopping as soon as messages bound the drift was measured and rejected: after a
+/// change of 19 ppm the error 10 s later was 1.4 ms, compared with 0.3 ms with all cells and 4.4 ms
 /// with none.
 fn narrowed(cells: &[&Relation], at: usize, fit: &Fit) -> Fit {
     let mut fit = fit.clone();
@@ -241,10 +241,10 @@ fn is_one(cells: &[&Relation], count: usize) -> bool {
     )
 }
 
-/// The stretch of these cells, if one line fits them all.
+/// The stretch of these cells, if a single line fits.
 ///
 /// # Errors
-/// When not even one of them has such a line.
+/// If no line fits even a single cell.
 fn together(cells: &[&Relation]) -> Result<Option<Stretch>, Contradiction> {
     let mut all = Relation::default();
     cells.iter().for_each(|cell| all.merge(cell));
@@ -255,8 +255,8 @@ fn together(cells: &[&Relation]) -> Result<Option<Stretch>, Contradiction> {
     }
 }
 
-/// Where the stretch behind one begins: with its last cell, if that goes together with the next
-/// one.
+/// First cell of the next stretch: the last cell of this stretch if one line fits it and its
+/// successor, else the successor.
 fn next_start(cells: &[&Relation], at: usize, end: usize) -> usize {
     let pair = cells.get(end..end + 2).unwrap_or_default();
     match end > at && pair.len() == 2 && matches!(together(pair), Ok(Some(_))) {
@@ -265,8 +265,7 @@ fn next_start(cells: &[&Relation], at: usize, end: usize) -> usize {
     }
 }
 
-/// The cell with which a stretch begins, and its neighbours: where the last known place before it
-/// is, its own first and last ones, and the first one behind it.
+/// Extents of the cell with which a stretch begins (middle) and of its two neighbours.
 fn shared(cells: &[&Relation], at: usize) -> [Option<(i64, i64)>; 3] {
     let extent = |index: Option<usize>| cells.get(index?)?.extent();
     [
@@ -276,7 +275,7 @@ fn shared(cells: &[&Relation], at: usize) -> [Option<(i64, i64)>; 3] {
     ]
 }
 
-/// The corners with which the way goes over from one stretch's line to that of the next.
+/// The corners at which the correction leaves one stretch's line and joins the next.
 fn transition(
     before: &Stretch,
     after: &Stretch,
@@ -284,7 +283,7 @@ fn transition(
 ) -> Vec<(i64, Fixed)> {
     let middle = |left: i64, right: i64| left + (right - left) / 2;
     let (from, to) = match (previous, own, next) {
-        // They share the cell.
+        // The stretches share the cell.
         (Some(previous), Some(own), Some(next)) if before.last >= after.first => {
             (middle(previous.1, own.0), middle(own.1, next.0))
         }
@@ -293,7 +292,8 @@ fn transition(
     let difference = |x| after.fit.at(x) - before.fit.at(x);
     let (begin, end) = (difference(from), difference(to));
     let mut corners = vec![(from, before.fit.at(from))];
-    // Lines that cross are left where they do: what is between them lies on either side.
+    // Lines that cross are exchanged at the crossing: on each side, the corrected time stays
+    // between them.
     if begin.is_negative() != end.is_negative()
         && let Some(way) = begin.zero_before(end, to - from)
         && 0 < way

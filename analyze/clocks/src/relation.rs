@@ -1,48 +1,48 @@
-//! The relation of two clocks over one stretch of time: all lines that are possible, and the one in
-//! the middle.
+//! The relation of two clocks over one stretch of time: all possible lines, and the line in their
+//! middle.
 //!
-//! A message that one machine sends and another receives tells an inequality: whatever the clocks
-//! say, it was sent first. With the time by the one clock as x and the time by the other as y, each
-//! message is a point, and the line y = αx + β that turns one clock into the other lies above the
-//! points of one direction and below those of the other. Only the corners of two convex hulls
-//! matter. (A. Duda, G. Harrus, Y. Haddad, G. Bernard: Estimating global time in distributed
-//! systems, 1987; B. Poirier, R. Roy, M. Dagenais: Accurate offline synchronization of distributed
-//! traces using kernel-level events, 2010; M. Jabbarifar, M. Dagenais, A. Shameli-Sendi: Streaming
-//! mode incremental clock synchronization, 2015.)
+//! A message is an inequality: whatever the two clocks show, it was sent before it was received.
+//! With the time by the first clock as x and the time by the second as y, each message is a point,
+//! and the line y = αx + β that converts the first clock to the second lies above the points of one
+//! direction and below those of the other. Only the corners of two convex hulls matter. (A. Duda,
+//! G. Harrus, Y. Haddad, G. Bernard: Estimating global time in distributed systems, 1987; B.
+//! Poirier, R. Roy, M. Dagenais: Accurate offline synchronization of distributed traces using
+//! kernel-level events, 2010; M. Jabbarifar, M. Dagenais, A. Shameli-Sendi: Streaming mode
+//! incremental clock synchronization, 2015.)
 //!
-//! The steepest and the flattest possible line each touch both hulls. What is possible at all is
-//! convex: so the line in the middle of these two is possible, too.
+//! The steepest and the flattest possible line each touch both hulls. The set of possible lines is
+//! convex, so the mean of these two lines is possible, too.
 
 use serde::{Deserialize, Serialize};
 
 use crate::fixed::Fixed;
 use crate::hull::{Hull, LIMIT, Point, Slope};
 
-/// How well two clocks are related.
+/// How tightly messages bound the relation of two clocks, best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Accuracy {
     /// Messages of both directions bound offset and drift.
     Accurate,
-    /// Messages of both directions bound the offset, but not the drift from both sides, or not as
-    /// well as it is known what drifts clocks have: that is assumed then.
+    /// Messages of both directions bound the offset, but the drift only on one side or more loosely
+    /// than the assumed range of clock drifts, which is used instead.
     Approximate,
-    /// There are messages of one direction only: the offset is bounded from one side.
+    /// Only messages of one direction exist: the offset is bounded on one side.
     Incomplete,
-    /// There are no messages.
+    /// No messages exist.
     #[default]
     Absent,
-    /// No line fits: some message would have been received before it was sent. What does fit is
-    /// used all the same, if it is possible at all.
+    /// No line fits: some message would have been received before it was sent. The inequalities
+    /// that do not contradict each other are used all the same, if a line fits them.
     Fail,
 }
 
-/// What is known of two clocks: the inequalities that matter.
+/// The inequalities between two clocks that matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relation {
-    /// Points that the line is not below.
+    /// Points on or below the line.
     below: Hull,
-    /// Points that the line is not above, upside down.
+    /// Points on or above the line, with y negated.
     above: Hull,
 }
 
@@ -50,43 +50,43 @@ pub struct Relation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contradiction;
 
-/// Drifts of clocks that are not known better: one part in a thousand. Quartz is ten times better,
-/// and what steers clocks stays within half of it.
+/// Assumed range of drifts where messages do not bound them: one part in a thousand. Quartz is ten
+/// times better, and clock steering stays within half of it.
 const USUAL: (Slope, Slope) = (Slope::new(999, 1000), Slope::new(1001, 1000));
-/// No clock is worse than that.
+/// Range of drifts that any clock can have.
 const POSSIBLE: (Slope, Slope) = (Slope::new(1, 2), Slope::new(3, 2));
 
 impl Relation {
-    /// The one's time x is, by the other clock, y or later. False if a time is absurd and was not
-    /// taken.
+    /// At time `x` by the first clock, the second clock shows `y` or later. Returns false if a time
+    /// is out of range and was ignored.
     pub fn not_before(&mut self, x: i64, y: i64) -> bool {
         self.below.insert(Point { x, y })
     }
 
-    /// The one's time x is, by the other clock, y or earlier. False if a time is absurd and was not
-    /// taken.
+    /// At time `x` by the first clock, the second clock shows `y` or earlier. Returns false if a
+    /// time is out of range and was ignored.
     pub fn not_after(&mut self, x: i64, y: i64) -> bool {
         y > -LIMIT && self.above.insert(Point { x, y: -y })
     }
 
-    /// Adds what another knows of the same clocks. The order in which several are joined does not
+    /// Adds the inequalities of another relation of the same clocks. The order of merging does not
     /// matter.
     pub fn merge(&mut self, other: &Relation) {
         self.below.merge(&other.below);
         self.above.merge(&other.above);
     }
 
-    /// The first and the last place of which something is known.
+    /// The first and the last x of any inequality.
     pub fn extent(&self) -> Option<(i64, i64)> {
         let corners = || self.below.corners().iter().chain(self.above.corners());
         let places = || corners().map(|corner| corner.x);
         Some((places().min()?, places().max()?))
     }
 
-    /// All lines that are possible; `None` if nothing is known.
+    /// All possible lines; `None` without inequalities.
     ///
     /// # Errors
-    /// When there is no such line.
+    /// If no line is possible.
     pub fn solve(&self) -> Result<Option<Fit>, Contradiction> {
         let (is_below, is_above) = (
             !self.below.corners().is_empty(),
@@ -97,7 +97,7 @@ impl Relation {
         }
         let (flattest, steepest) = (self.flattest()?, self.steepest()?);
         let (low, high) = within(flattest, steepest)?;
-        // Where a usual drift is what bounds the lines, messages are not.
+        // If the assumed range of drifts bounds the slopes on both sides, messages do not.
         let is_bound = flattest == Some(low) && steepest == Some(high);
         let accuracy = match (is_below && is_above, is_bound) {
             (true, true) => Accuracy::Accurate,
@@ -116,7 +116,7 @@ impl Relation {
         }))
     }
 
-    /// The lines of that slope that touch the hulls.
+    /// The lines of `slope` that touch the hulls.
     fn tangents(&self, slope: Slope) -> Tangents {
         let upright = |point: Point| Point {
             y: -point.y,
@@ -129,14 +129,14 @@ impl Relation {
         }
     }
 
-    /// The slope of the steepest line that messages allow, if one direction's first message is
-    /// before the other's last one.
+    /// The slope of the steepest line that messages allow, if the first message of one direction
+    /// precedes the last message of the other.
     ///
-    /// From the right: the distance between the lines of a slope that touch the hulls is a concave
-    /// function of the slope, and Newton's way to its greatest zero takes few steps.
+    /// The distance between the two lines of a slope that touch the hulls is a concave function of
+    /// the slope. Newton's method, started from the right, finds its greatest zero in few steps.
     ///
     /// # Errors
-    /// When no line is possible.
+    /// If no line is possible.
     pub fn steepest(&self) -> Result<Option<Slope>, Contradiction> {
         let (Some(&left), Some(right)) =
             (self.below.corners().first(), self.above.corners().last())
@@ -165,10 +165,10 @@ impl Relation {
         }
     }
 
-    /// The same of the flattest line.
+    /// The slope of the flattest line that messages allow; see `steepest`.
     ///
     /// # Errors
-    /// When no line is possible.
+    /// If no line is possible.
     pub fn flattest(&self) -> Result<Option<Slope>, Contradiction> {
         let (Some(left), Some(&right)) =
             (self.above.corners().first(), self.below.corners().last())
@@ -198,7 +198,7 @@ impl Relation {
     }
 }
 
-/// The slopes that are possible and, if any are, usual.
+/// Intersects the possible slopes with the assumed range, unless the intersection is empty.
 fn within(
     flattest: Option<Slope>,
     steepest: Option<Slope>,
@@ -212,7 +212,7 @@ fn within(
         return Ok(usual);
     }
     let (low, high) = of(POSSIBLE).ok_or(Contradiction)?;
-    // Of two ends the one that nothing bounds says nothing.
+    // An end that no message bounds is replaced by the other end.
     Ok(match (flattest, steepest) {
         (Some(_), None) => (low, low),
         (None, Some(_)) => (high, high),
@@ -220,18 +220,18 @@ fn within(
     })
 }
 
-/// Two lines of one slope, which touch the hulls.
+/// Two lines of equal slope that touch the hulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Tangents {
     slope: Slope,
-    /// Where the lowest possible one touches.
+    /// Corner that the lowest possible line touches.
     below: Option<Point>,
-    /// Where the highest possible one touches.
+    /// Corner that the highest possible line touches.
     above: Option<Point>,
 }
 
 impl Tangents {
-    /// True if the lowest is above the highest.
+    /// True if the lowest line is above the highest.
     fn is_contradiction(&self) -> bool {
         match (self.below, self.above) {
             (Some(below), Some(above)) => self.slope.axis(above) < self.slope.axis(below),
@@ -239,7 +239,7 @@ impl Tangents {
         }
     }
 
-    /// Twice the line in their middle.
+    /// Twice the value at `x` of the line in their middle.
     fn twice(&self, x: i64) -> Fixed {
         let at = |point: Option<Point>| point.map(|point| Fixed::on_line(point, self.slope, x));
         let (below, above) = (at(self.below), at(self.above));
@@ -254,12 +254,12 @@ pub struct Fit {
     relation: Relation,
     low: Tangents,
     high: Tangents,
-    /// How well they are bounded.
+    /// How tightly messages bound the lines.
     pub accuracy: Accuracy,
 }
 
 impl Fit {
-    /// Adds the inequalities of `other`; `None` if no line satisfies all of them.
+    /// Adds the inequalities of `other`; `None` if no line fits any more.
     pub(crate) fn with(&self, other: &Relation) -> Option<Fit> {
         let mut all = self.relation.clone();
         all.merge(other);
@@ -271,12 +271,12 @@ impl Fit {
         (self.low.slope, self.high.slope)
     }
 
-    /// The line in the middle, at that time by the one clock: the time by the other.
+    /// The value at `x` of the line in the middle: the time by the second clock.
     pub fn at(&self, x: i64) -> Fixed {
         (self.low.twice(x) + self.high.twice(x)).quarter()
     }
 
-    /// The least and the greatest time by the other clock that any possible line gives.
+    /// The least and the greatest time by the second clock that any possible line gives for `x`.
     pub fn bounds(&self, x: i64) -> (Option<Fixed>, Option<Fixed>) {
         (self.least(x), self.greatest(x))
     }

@@ -1,4 +1,4 @@
-//! All machines get the time of one.
+//! Synchronization of several machines to the time of one.
 
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
@@ -12,75 +12,77 @@ use crate::path::Path;
 use crate::relation::Accuracy;
 use crate::tree;
 
-/// How the clocks of several machines are related.
+/// Relations between the clocks of several machines.
 #[derive(Clone, Debug, Serialize)]
 pub struct Synchronization {
-    /// The machine whose time the others get.
+    /// Name of the machine whose clock is the reference.
     pub reference: String,
     /// The machines, in the order of their traces.
     pub hosts: Vec<MachineReport>,
-    /// Each two of them.
+    /// All pairs of machines.
     pub pairs: Vec<PairReport>,
-    /// Packets that were sent or received several times, and not used.
+    /// Packets that were sent or received more than once, and ignored.
     pub repeated_packets: u64,
     #[serde(skip)]
     machines: Machines,
 }
 
-/// How a machine gets the time of the reference.
+/// Relation of one machine's clock to the reference.
 #[derive(Clone, Debug, Serialize)]
 pub struct MachineReport {
-    /// Its name.
+    /// Host name.
     pub host: String,
-    /// False if nothing relates it to the reference.
+    /// False if no messages connect it with the reference, directly or through other machines.
     pub is_related: bool,
-    /// Through which others it gets the reference's time, and the reference.
+    /// Machines through which it is related to the reference, the nearest first; ends with the
+    /// reference.
     pub through: Vec<String>,
-    /// What is added to its time in the middle of what is known of it, in nanoseconds.
+    /// Correction to add to its times, in the middle of its messages, in nanoseconds.
     pub offset_ns: Option<i64>,
-    /// What is added to it for each second, in microseconds.
+    /// Rate at which the correction grows, in parts per million (µs per s).
     pub drift_ppm: Option<f64>,
-    /// How wrong its time can be there: the sum of the errors on the way. `None` if that is not
-    /// bounded.
+    /// Maximum error of the correction there, in nanoseconds: the sum of the errors along the
+    /// chain; `None` if unbounded.
     pub error_ns: Option<u64>,
-    /// The steps of its correction.
+    /// The steps of its correction, applied in order.
     #[serde(skip)]
     pub steps: Vec<Vec<Piece>>,
 }
 
-/// How the clocks of two machines are related: what is added to the other's time to get the
-/// reference's.
+/// Relation of the clocks of two machines: the correction to add to times of `other` to get times
+/// of `reference`.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairReport {
-    /// Whose time it becomes.
+    /// Machine whose clock is the target.
     pub reference: String,
-    /// Whose time it was.
+    /// Machine whose clock is corrected.
     pub other: String,
-    /// How well that is known.
+    /// How tightly messages bound the relation.
     pub accuracy: Accuracy,
-    /// Packets that were sent by the reference and received by the other.
+    /// Packets sent by the reference and received by the other machine.
     pub packets_to_other: u64,
-    /// Packets the other way.
+    /// Packets sent by the other machine and received by the reference.
     pub packets_to_reference: u64,
-    /// Lines that follow each other.
+    /// Number of successive lines.
     pub stretches: usize,
-    /// The offset in the middle of the time, in nanoseconds.
+    /// Offset in the middle of the interval that messages cover, in nanoseconds.
     pub offset_ns: Option<i64>,
-    /// The least that it can be there.
+    /// Least possible offset there.
     pub offset_min_ns: Option<i64>,
-    /// The greatest.
+    /// Greatest possible offset there.
     pub offset_max_ns: Option<i64>,
-    /// From the first to the last message, in microseconds a second.
+    /// Mean drift from the first to the last message, in parts per million.
     pub drift_ppm: Option<f64>,
-    /// The least that it can be, in any stretch.
+    /// Least possible drift of any stretch.
     pub drift_min_ppm: Option<f64>,
-    /// The greatest.
+    /// Greatest possible drift of any stretch.
     pub drift_max_ppm: Option<f64>,
-    /// Shortest way of a packet by corrected times, in nanoseconds: never negative if a line fits.
+    /// Shortest delay of a packet by corrected times, in nanoseconds; never negative if a line
+    /// fits.
     pub delay_min_ns: Option<i64>,
-    /// Residual: half of the packets took no longer to the other, in nanoseconds.
+    /// Median delay of packets to the other machine by corrected times, in nanoseconds.
     pub delay_to_other_ns: Option<i64>,
-    /// The same to the reference.
+    /// Median delay of packets to the reference, in nanoseconds.
     pub delay_to_reference_ns: Option<i64>,
     #[serde(skip)]
     path: Option<Path>,
@@ -89,16 +91,16 @@ pub struct PairReport {
 /// Why clocks cannot be synchronized.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SyncError {
-    /// No trace is of that machine.
-    #[error("{0}: no trace is of a host of that name; there are: {1}")]
+    /// No trace is of a host with the requested name.
+    #[error("no trace was recorded on host '{0}'; the traces were recorded on: {1}")]
     NoSuchHost(String, String),
 }
 
 impl Synchronization {
-    /// Relates the machines by their messages. The reference is the first one if none is named.
+    /// Relates the machines by their messages. The reference defaults to the first machine.
     ///
     /// # Errors
-    /// When there is no machine of the reference's name.
+    /// If no machine has the name of the reference.
     pub fn of(
         machines: Machines,
         matches: &Matches,
@@ -116,7 +118,8 @@ impl Synchronization {
         let mut edges = Vec::new();
         for one in 0..count {
             for other in one + 1..count {
-                // Who asks for a reference reads what is added to get its time.
+                // The requested reference is always the target, so that the reported offsets
+                // convert to its time.
                 let (first, second) = if other == root {
                     (other, one)
                 } else {
@@ -140,7 +143,7 @@ impl Synchronization {
         })
     }
 
-    /// The same as corrections, to be kept.
+    /// The corrections in the form that is stored in a file.
     pub fn transformations(&self) -> Transformations {
         let hosts = self.hosts.iter().zip(self.machines.all());
         let of = |(host, machine): (&MachineReport, _)| {
@@ -151,7 +154,7 @@ impl Synchronization {
     }
 }
 
-/// The better, the less: how well it is known, and how wrong it can be.
+/// Cost of a path in the spanning tree: accuracy first, then error.
 fn weight(path: &Path) -> (Accuracy, u64) {
     let (first, last) = path.extent();
     let errors = [first, last].map(|x| error_at(path, x).unwrap_or(u64::MAX));
@@ -161,7 +164,7 @@ fn weight(path: &Path) -> (Accuracy, u64) {
     )
 }
 
-/// How wrong the way can be at most there, in nanoseconds.
+/// Maximum error of the path at `x`, in nanoseconds.
 fn error_at(path: &Path, x: i64) -> Option<u64> {
     let (low, high) = path.bounds(x);
     let (low, high, at) = (low?.round(), high?.round(), path.at(x)?.round());
@@ -172,7 +175,7 @@ fn middle((first, last): (i64, i64)) -> i64 {
     first + (last.saturating_sub(first)) / 2
 }
 
-/// The drift from the first to the last place of which something is known, in parts per million.
+/// Mean drift from the first to the last message, in parts per million.
 fn drift_of(path: &Path) -> Option<f64> {
     let (first, last) = path.extent();
     let last = last.max(first.saturating_add(1_000_000_000));
@@ -181,16 +184,16 @@ fn drift_of(path: &Path) -> Option<f64> {
     Some(ppm(e18 as f64 / 1e12))
 }
 
-/// Millionths of a part per million are enough.
+/// Rounds to a millionth of a part per million.
 fn ppm(drift: f64) -> f64 {
     (drift * 1e6).round() / 1e6
 }
 
 impl MachineReport {
-    /// What its times are corrected by.
+    /// The correction to apply to its times.
     ///
     /// # Errors
-    /// When that cannot be; what was found here always can.
+    /// If the steps do not form a valid correction, which cannot happen for steps found here.
     pub fn correction(&self) -> Result<Correction, CorrectionError> {
         Correction::new(self.steps.iter().map(Vec::as_slice))
     }
@@ -309,7 +312,7 @@ impl PairReport {
     }
 }
 
-/// The value that half of them do not exceed.
+/// Lower median.
 fn median(values: &mut [i64]) -> Option<i64> {
     let at = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable(at).1)

@@ -1,8 +1,8 @@
-//! What is known of two clocks over a long time, in bounded memory.
+//! The inequalities between two clocks over a long time, in bounded memory.
 //!
-//! The time of the one clock is divided into cells, each with the hulls of its own points. Points
-//! may come in any order and from any number of threads; when there are too many cells, two
-//! neighbours each become one. The result is the same whatever the order.
+//! The time of the first clock is divided into cells, each with the hulls of its own points. Points
+//! may be added in any order and from any number of threads. When the number of cells exceeds the
+//! limit, neighbouring cells are merged in pairs. The result does not depend on the order.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::relation::Relation;
 
-/// Cells that are kept at most.
+/// Maximum number of cells.
 const MOST_CELLS: usize = 8192;
-/// Cells begin as long as 2²⁰ ns, about a millisecond.
+/// Initial cell length: 2²⁰ ns, about a millisecond.
 const FIRST_PLACES: u32 = 20;
-/// One cell for all times.
+/// With this cell length, one cell covers all times.
 const LAST_PLACES: u32 = 63;
 
 /// The inequalities between two clocks, by the time of the first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// Cells are 2 to the power of that long, in nanoseconds.
+    /// Binary logarithm of the cell length in nanoseconds.
     places: u32,
     cells: BTreeMap<i64, Relation>,
-    /// Inequalities: those of messages to the first clock's machine, and from it.
+    /// Numbers of messages to the first clock's machine, and from it.
     messages: (u64, u64),
-    /// Those with absurd times.
+    /// Messages with times out of range.
     ignored: u64,
 }
 
@@ -41,14 +41,14 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// The first clock's machine receives at x what the other sent at y.
+    /// Adds a message that the other machine sent at `y` and the first received at `x`.
     pub fn receives(&mut self, x: i64, y: i64) {
         self.messages.0 += 1;
         let is_taken = self.cell(x).not_before(x, y);
         self.took(is_taken);
     }
 
-    /// The first clock's machine sends at x what the other receives at y.
+    /// Adds a message that the first machine sent at `x` and the other received at `y`.
     pub fn sends(&mut self, x: i64, y: i64) {
         self.messages.1 += 1;
         let is_taken = self.cell(x).not_after(x, y);
@@ -84,7 +84,7 @@ impl Timeline {
         }
     }
 
-    /// Adds what another knows of the same clocks.
+    /// Adds the messages of another timeline of the same clocks.
     pub fn merge(&mut self, mut other: Timeline) {
         self.coarsen(other.places);
         other.coarsen(self.places);
@@ -97,18 +97,18 @@ impl Timeline {
         self.limit();
     }
 
-    /// How many messages the first clock's machine received and sent.
+    /// Numbers of messages that the first clock's machine received and sent.
     pub fn messages(&self) -> (u64, u64) {
         self.messages
     }
 
-    /// How many of them have times that are no times: within a third of the range of numbers is
-    /// needed.
+    /// Number of messages that were ignored because a time is beyond the range that products of
+    /// times allow.
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
 
-    /// The cells of which something is known, in the order of time.
+    /// The cells with messages, in the order of time.
     pub fn cells(&self) -> impl Iterator<Item = &Relation> {
         self.cells.values().filter(|cell| cell.extent().is_some())
     }

@@ -1,14 +1,13 @@
-//! Through which others a machine gets the time of the reference: the best relations that connect
-//! all.
+//! The chains of relations that connect all machines with the reference best.
 
 use std::collections::VecDeque;
 
-/// An edge between two of some nodes, with its weight: the less, the better.
+/// An edge between two nodes; smaller weights are better.
 pub(crate) type Edge<W> = (W, usize, usize);
 
-/// For each node the next one on the way to the root; `None` for the root, and for those from which
-/// no way leads there. The ways are those of a spanning tree of least weights (Kruskal 1956); of
-/// equal edges the first is taken.
+/// For each node, the next node on its path to the root; `None` for the root and for nodes that are
+/// not connected with it. Paths follow a spanning tree of minimum weight (Kruskal 1956); of edges
+/// with equal weights the first is used.
 pub(crate) fn ways_to<W: Ord + Copy>(
     root: usize,
     nodes: usize,
@@ -39,7 +38,7 @@ pub(crate) fn ways_to<W: Ord + Copy>(
 fn spanning<W: Ord + Copy>(nodes: usize, edges: &[Edge<W>]) -> Vec<(usize, usize)> {
     let mut edges: Vec<&Edge<W>> = edges.iter().collect();
     edges.sort_by_key(|edge| edge.0);
-    // By node: the least node that it is connected with.
+    // By node: the smallest node of its connected component.
     let mut parts: Vec<usize> = (0..nodes).collect();
     let mut tree = Vec::new();
     for &&(_, a, b) in &edges {

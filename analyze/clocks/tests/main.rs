@@ -1,4 +1,4 @@
-//! Tests of the whole crate: against recordings of two machines, and against random clocks.
+//! Tests of the whole crate: recordings of two machines, and random clocks.
 
 mod recorded;
 mod truth;

@@ -1,4 +1,5 @@
-//! Recordings of two machines: what is known of them, and what others found.
+//! Recordings of two machines, compared with their true offset and with the results of Trace
+//! Compass.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -14,11 +15,11 @@ use tracebraid_testkit::skip::skipped;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The messages between the machines of those traces.
+/// The messages between the machines of the traces.
 fn messages(set: &TraceSet) -> (Machines, Matches) {
     let analysis = PacketAnalysis::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    let packets = outcome.expect("nobody cancels").report;
+    let packets = outcome.expect("the pass is not cancelled").report;
     let machines = Machines::of(set);
     let matches = Matches::of(&packets, &machines);
     (machines, matches)
@@ -30,7 +31,7 @@ fn two_hosts() -> [PathBuf; 2] {
     ["twohost-server", "twohost-client"].map(|name| directory.join(name))
 }
 
-/// Every message of both directions, as the corrected traces tell its times.
+/// Checks every message of both directions by corrected times.
 fn none_arrives_before_it_was_sent(found: &Synchronization, matches: &Matches) {
     let corrections: Vec<_> = found
         .hosts
@@ -46,8 +47,8 @@ fn none_arrives_before_it_was_sent(found: &Synchronization, matches: &Matches) {
     }
 }
 
-/// The truth is told with the recording (`tests/data/README.md`): by the traces' times, the client
-/// is between 3.716590 and 3.717036 s ahead.
+/// The true offset was recorded with the traces (`tests/data/README.md`): by the times of the
+/// traces, the client is between 3.716590 and 3.717036 s ahead.
 #[test]
 fn the_offset_of_two_hosts_is_the_true_one() {
     let set = TraceSet::open(&two_hosts()).expect("the traces can be opened");
@@ -71,7 +72,7 @@ fn the_offset_of_two_hosts_is_the_true_one() {
     );
     assert!(pair.offset_min_ns.unwrap() <= offset && offset <= pair.offset_max_ns.unwrap());
     assert!(pair.drift_min_ppm.unwrap() < 0.0 && 0.0 < pair.drift_max_ppm.unwrap());
-    // The same seen from the other one.
+    // The same relation with the other machine as reference.
     let other = Synchronization::of(machines, &matches, Some("cli")).unwrap();
     none_arrives_before_it_was_sent(&other, &matches);
     let (there, back) = (
@@ -81,7 +82,7 @@ fn the_offset_of_two_hosts_is_the_true_one() {
     assert!((there + back).abs() < 1_000, "{there} {back}");
 }
 
-/// What is corrected is the same by a file that was written and read, and traces keep it.
+/// A correction survives being written and read, and traces opened with it have corrected times.
 #[test]
 fn traces_are_corrected_as_they_are_read() {
     let mut set = TraceSet::open(&two_hosts()).expect("the traces can be opened");
@@ -92,7 +93,7 @@ fn traces_are_corrected_as_they_are_read() {
     assert_eq!(read, found.transformations());
     assert_eq!(read.apply(&mut set).unwrap(), []);
     assert!(set.traces.iter().all(|trace| trace.is_synchronized));
-    // By corrected times, nothing is left to be corrected, and order is kept without more ado.
+    // By corrected times, no correction remains and the order of messages holds.
     let (machines, matches) = messages(&set);
     assert!(!matches.between(0, 1).is_empty() && !matches.between(1, 0).is_empty());
     for message in [(0, 1), (1, 0)]
@@ -106,9 +107,9 @@ fn traces_are_corrected_as_they_are_read() {
     assert!(again.pairs[0].drift_ppm.unwrap().abs() < 0.001);
 }
 
-/// What Trace Compass finds for these traces: its `ExperimentSyncTest.testExperimentSync`
-/// (org.eclipse.tracecompass.lttng2.kernel.core.tests, event.matchandsync) holds that the times of
-/// scp_src become those of scp_dest by `TmfTimestampTransformLinearFast [ slope =
+/// The result of Trace Compass for these traces: `ExperimentSyncTest.testExperimentSync`
+/// (org.eclipse.tracecompass.lttng2.kernel.core.tests, event.matchandsync) asserts that times of
+/// scp_src are converted to those of scp_dest by `TmfTimestampTransformLinearFast [ slope =
 /// 0.9999413783703139011056845831168394, offset = 79796507913179.33347660124688298171 ]`.
 const TRACE_COMPASS: (f64, f64) = (0.999_941_378_370_313_9, 79_796_507_913_179.33);
 
@@ -122,9 +123,9 @@ fn the_scp_pair_is_related_as_trace_compass_relates_it() {
     let set = TraceSet::open(&paths).expect("the traces can be opened");
     let (machines, matches) = messages(&set);
     let (source, destination) = (0, 1);
-    // Without what is usual of clocks, which Trace Compass does not ask for, the line is its own
-    // one: the inverse of the mean of the flattest and the steepest line from the destination's
-    // time to the source's.
+    // Trace Compass does not assume a range of clock drifts. Without that assumption the line
+    // equals its line: the inverse of the mean of the flattest and the steepest line from the
+    // destination's time to the source's.
     let mut relation = Relation::default();
     for message in matches.between(source, destination) {
         relation.not_before(message.received, message.sent);
@@ -141,10 +142,11 @@ fn the_scp_pair_is_related_as_trace_compass_relates_it() {
 
     let found = Synchronization::of(machines, &matches, Some("VM3")).unwrap();
     none_arrives_before_it_was_sent(&found, &matches);
-    // It lasts too short for its packets to bound the drift better than what is known of clocks
-    // does, which bounds ours.
+    // The trace is too short for its packets to bound the drift more tightly than the assumed range
+    // of clock drifts.
     assert_eq!(found.pairs[0].accuracy, Accuracy::Approximate);
-    // Its drift and, all the time that packets went, its offset are within our bounds.
+    // The drift that Trace Compass found, and its offset while packets were exchanged, are within
+    // our bounds.
     let path = Path::of(&matches.timeline(source, destination))
         .unwrap()
         .unwrap();
@@ -152,7 +154,7 @@ fn the_scp_pair_is_related_as_trace_compass_relates_it() {
     assert!(low.value() <= TRACE_COMPASS.0 && TRACE_COMPASS.0 <= high.value());
     let (first, last) = path.extent();
     for x in (0..=20).map(|step| first + (last - first) / 20 * step) {
-        // The product has more digits than a number of 64 bits: of its part below 1 only.
+        // The product needs more than 64 bits, so only the fraction below 1 is multiplied.
         let theirs = x as f64 * (TRACE_COMPASS.0 - 1.0) + TRACE_COMPASS.1;
         let (low, high) = path.bounds(x);
         let bound = |y: tracebraid_clocks::Fixed| (y.round() - x) as f64;

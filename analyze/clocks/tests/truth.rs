@@ -1,5 +1,4 @@
-//! What is found is true: random clocks, of which all is known, with random messages between their
-//! machines.
+//! Results for random clocks whose relation is known, with random messages between their machines.
 
 use proptest::prelude::*;
 use tracebraid_clocks::{
@@ -8,8 +7,8 @@ use tracebraid_clocks::{
 };
 use tracebraid_ctf::clock::Timestamp;
 
-/// A machine's time, as the other's clock tells it: `x`, `offset` and the drifts, each for so long,
-/// in parts per million.
+/// A machine's time as a function of the other's: `x`, `offset` and the drifts in parts per
+/// million, each with its duration.
 #[derive(Clone, Debug)]
 struct Clock {
     begin: i64,
@@ -18,7 +17,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Rounded down.
+    /// The time at `x`, rounded down.
     fn at(&self, x: i64) -> i64 {
         let mut from = self.begin;
         let mut moved = 0i128;
@@ -41,8 +40,8 @@ impl Clock {
     }
 }
 
-/// When the one sends or receives, after the beginning; whether it receives; how long the message
-/// takes.
+/// Time after the beginning at which the first machine sends or receives, whether it receives, and
+/// the delay of the message.
 type Sent = (i64, bool, i64);
 
 fn message(clock: &Clock, &(after, receives, delay): &Sent) -> (i64, i64, bool) {
@@ -64,7 +63,7 @@ fn timeline(messages: &[(i64, i64, bool)]) -> Timeline {
     line
 }
 
-/// No message is received before it was sent, or not by more than that.
+/// Checks that no message is received before it was sent, with a tolerance in nanoseconds.
 fn keeps_order(
     path: &Path,
     messages: &[(i64, i64, bool)],
@@ -91,14 +90,14 @@ fn keeps_order(
     Ok(())
 }
 
-/// How long messages take at most where drifts change, in nanoseconds.
+/// Maximum delay of messages where drifts change, in nanoseconds.
 const DELAY: i64 = 40_000;
-/// How far apart two drifts can be: 1000 that are usual, and 200 that are drawn. In parts per
-/// million.
+/// Maximum difference of two drifts, in parts per million: the assumed range of 1000, and 200 that
+/// are drawn.
 const MOST_PPM: i64 = 1200;
 
-/// The time around a place in which a stretch may begin or end, in nanoseconds: up to the second
-/// message of either direction on either side, where there are any.
+/// Uncertainty of the end of a stretch near `x`, in nanoseconds: the distance to the second message
+/// of either direction on either side, where there are any.
 fn unknown(messages: &[(i64, i64, bool)], x: i64) -> i64 {
     let distances = |receives: bool, is_before: bool| {
         let mut found: Vec<i64> = messages
@@ -137,7 +136,7 @@ proptest! {
     ) {
         let clock = Clock { begin, offset, drifts: vec![(0, ppm)] };
         let messages: Vec<_> = sent.iter().map(|sent| message(&clock, sent)).collect();
-        let path = Path::of(&timeline(&messages)).expect("a line fits").expect("something is known");
+        let path = Path::of(&timeline(&messages)).expect("a line fits").expect("there are messages");
         prop_assert_eq!(path.stretches().len(), 1);
         keeps_order(&path, &messages, 0)?;
         for probe in probes {
@@ -145,7 +144,7 @@ proptest! {
             let (truth, (low, high)) = (clock.at(x), path.bounds(x));
             prop_assert!(low.is_none_or(|low| low.round() <= truth + 1), "{:?} {}", low, truth);
             prop_assert!(high.is_none_or(|high| truth <= high.round()), "{} {:?}", truth, high);
-            let found = path.at(x).expect("a path leads everywhere").round();
+            let found = path.at(x).expect("a path converts all times").round();
             prop_assert!(low.is_none_or(|low| low.round() <= found + 1));
             prop_assert!(high.is_none_or(|high| found <= high.round() + 1));
         }
@@ -167,15 +166,15 @@ proptest! {
         let drifts = drifts.into_iter().map(|(seconds, ppm)| (seconds * 1_000_000_000, ppm)).collect();
         let clock = Clock { begin, offset, drifts };
         let messages: Vec<_> = sent.iter().map(|sent| message(&clock, sent)).collect();
-        let path = Path::of(&timeline(&messages)).expect("lines fit").expect("something is known");
+        let path = Path::of(&timeline(&messages)).expect("lines fit").expect("there are messages");
         keeps_order(&path, &messages, 0)?;
         let (first, last) = path.extent();
         let correction = path.correction().expect("a path is a correction");
         let times: Vec<i64> = (0..500).map(|step| first + (last - first) / 500 * step).collect();
         let corrected: Vec<Timestamp> = times.iter().map(|&x| correction.apply(Timestamp(x))).collect();
         prop_assert!(corrected.is_sorted());
-        // A message bounds the time by its delay, and what lies between messages by how far apart
-        // two drifts can be.
+        // At a message the error is bounded by its delay; between messages it grows by at most the
+        // difference of two drifts.
         for (&x, found) in times.iter().zip(&corrected) {
             let most = 4 * DELAY + unknown(&messages, x) / 1_000_000 * MOST_PPM;
             prop_assert!(found.0.abs_diff(clock.at(x)) <= most.unsigned_abs(), "{} {}", found.0, clock.at(x));
@@ -199,7 +198,7 @@ proptest! {
                 let is_near = |time: i64| -LIMIT < time && time < LIMIT;
                 let taken: Vec<_> =
                     messages.into_iter().filter(|&(x, y, _)| is_near(x) && is_near(y)).collect();
-                // Over a century the drift is not told to the nanosecond.
+                // Over a century, 64 bits cannot represent the drift to the nanosecond.
                 keeps_order(&path, &taken, 10)?;
             }
         }
@@ -227,15 +226,15 @@ proptest! {
         let name = |index: usize| Machine { host: Some(format!("h{index}")), ..Machine::default() };
         let machines = Machines::from_iter((0..count).map(name));
         let reference = format!("h{root}");
-        let found = Synchronization::of(machines, &matches, Some(&reference)).expect("it is there");
+        let found = Synchronization::of(machines, &matches, Some(&reference)).expect("the reference exists");
         prop_assert_eq!(&found.reference, &reference);
         let corrections: Vec<_> = found.hosts.iter().map(|host| host.correction().expect("sound")).collect();
         for (index, host) in found.hosts.iter().enumerate() {
-            // Whoever is connected with the reference gets its time.
+            // Exactly the machines that are connected with the reference get its time.
             let is_connected = connected(&matches, count, root).contains(&index);
             prop_assert_eq!(host.is_related, is_connected);
             for next in 0..count {
-                // Those that are next to each other on the way keep the order of their messages.
+                // Machines that are adjacent in a chain keep the order of their messages.
                 let is_next = host.through.first() == Some(&format!("h{next}"));
                 if is_next && host.is_related {
                     for (from, to) in [(index, next), (next, index)] {
@@ -271,7 +270,7 @@ fn connected(matches: &Matches, count: usize, root: usize) -> Vec<usize> {
 fn few_messages_say_little_but_nothing_wrong() {
     let path = |messages: &[(i64, i64, bool)]| Path::of(&timeline(messages));
     assert_eq!(path(&[]), Ok(None));
-    // One message: it arrives at once.
+    // One message: it is assumed to arrive at once.
     let one = path(&[(1000, 4000, true)]).unwrap().unwrap();
     assert_eq!(
         (one.accuracy(), one.at(1000).map(|at| at.round())),
@@ -279,7 +278,7 @@ fn few_messages_say_little_but_nothing_wrong() {
     );
     assert_eq!(one.bounds(1000).0.map(|low| low.round()), Some(4000));
     assert_eq!(one.bounds(1000).1, None);
-    // There and back at one moment: the middle.
+    // A message in each direction at one moment: the middle.
     let both = path(&[(1000, 4000, true), (1000, 4010, false)])
         .unwrap()
         .unwrap();
@@ -287,15 +286,14 @@ fn few_messages_say_little_but_nothing_wrong() {
         (both.accuracy(), both.at(1000).map(|at| at.round())),
         (Accuracy::Approximate, Some(4005))
     );
-    // All at one place, and at the same one again.
+    // All messages at one time, which also repeats.
     let same = path(&[(5, 5, true), (5, 5, false), (5, 5, true)])
         .unwrap()
         .unwrap();
     assert_eq!(same.at(5).map(|at| at.round()), Some(5));
 }
 
-/// A hundred parts in a million more from one moment on, which messages that take 20 to 40
-/// microseconds show.
+/// The drift changes by 100 ppm; messages with delays of 20 to 40 µs reveal it.
 #[test]
 fn each_drift_has_a_line() {
     let begin = 1_700_000_000_000_000_000;
@@ -357,7 +355,7 @@ fn one_direction_at_the_end_is_bounded_by_what_came_before() {
         )
     };
     let mut sent: Vec<Sent> = (0..1000).map(sent).collect();
-    // No line with the earlier drift satisfies these two.
+    // No line with the earlier drift satisfies these two messages.
     sent.push((90 * second, true, 0));
     sent.push((91 * second, false, 0));
     let messages: Vec<_> = sent.iter().map(|sent| message(&clock, sent)).collect();
@@ -378,8 +376,7 @@ fn one_direction_at_the_end_is_bounded_by_what_came_before() {
     }
 }
 
-/// Where what bounds the drift is not the messages but what drifts clocks have, that is not called
-/// accurate.
+/// If the assumed range of drifts and not messages bound the drift, the accuracy is not `Accurate`.
 #[test]
 fn assumed_drifts_are_not_accurate() {
     let clock = Clock {
@@ -387,8 +384,8 @@ fn assumed_drifts_are_not_accurate() {
         offset: 7_000_000_000,
         drifts: vec![(0, 30)],
     };
-    // Half a millisecond each way, over so long: the messages allow drifts of a millisecond in that
-    // time.
+    // Messages take half a millisecond in each direction, so over `length` they leave the drift
+    // uncertain by a millisecond.
     let within = |length: i64| {
         let sent = |step: i64| (step * length / 1000, step % 2 == 0, 500_000);
         let messages: Vec<_> = (0..1000).map(|step| message(&clock, &sent(step))).collect();
@@ -421,8 +418,7 @@ fn what_cannot_be_is_said() {
         (second, 1 - second, false),
     ];
     assert!(Path::of(&timeline(&back)).is_err());
-    // A message that was received before it was sent, among many that were not: the others are
-    // enough.
+    // One message that was received before it was sent, among many valid ones, which suffice.
     let mut many: Vec<_> = (0..100)
         .flat_map(|step| {
             [

@@ -59,6 +59,13 @@ impl Control {
         self.cancelled.load(Ordering::Relaxed)
     }
 
+    /// Reports the progress of reading outside of any fold: bytes that were read, of all. 0 of 0
+    /// ends it.
+    pub fn progress(&self, done: u64, total: u64) {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+    }
+
     pub(crate) fn plan(&self, bytes: u64) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(bytes, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Conditions that select executions: `duration > 50ms && cause == "disk"`.
 //!
-//! The language is that of filters (`docs/filter.md`). Its fields are the columns of a [`Table`]
+//! The language is that of filters (`docs/reference/filter.md`). Its fields are the columns of a [`Table`]
 //! and the source and thread of each execution. Numbers may have a unit.
 
 use std::cmp::Ordering;

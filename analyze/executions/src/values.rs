@@ -140,7 +140,9 @@ fn unknown(name: &str, table: &Table) -> String {
     let columns = columns.chain(table.texts.iter().map(|texts| &texts.column));
     let known: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
     let always = ["id", "label", "host", "trace", "thread", "tid", "begin_ns"];
-    let instead = did_you_mean(&Glob::literal(name), known.iter().copied().chain(always));
+    let short = known.iter().filter_map(|name| name.strip_suffix("_ns"));
+    let candidates = known.iter().copied().chain(short).chain(always);
+    let instead = did_you_mean(&Glob::literal(name), candidates);
     let names: String = known.iter().map(|name| format!("{name}, ")).collect();
     let but = if instead.is_empty() {
         "; they have"

@@ -1,37 +1,37 @@
 //! Identity of files without a build id: whether a file is still the one that was recorded.
 //!
 //! In: a path. Out: size, time of modification and hash ([`FileIdentity`]). The recorder writes
-//! them into the trace and readers compare them, so both use this crate. Promise: a path that leads
-//! to something other than a regular file is refused without waiting for it.
+//! them into the trace and readers compare them, so both use this crate. Promise: a path other than
+//! that of a regular file is rejected without blocking.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// A file as it was when it was mapped, as `tracebraid_map_file` contains it.
+/// The identity of a file when it was mapped, as recorded in `tracebraid_map_file`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Time of the last modification, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// FNV-1a, 64 bits, of the first and the last [`FileIdentity::PART`] bytes; of a file of at
-    /// most twice that, of all.
+    /// FNV-1a, 64 bits, of the first and the last [`FileIdentity::PART`] bytes. If the file has at
+    /// most twice that size, of all bytes.
     pub hash: u64,
 }
 
 impl FileIdentity {
-    /// Bytes at each end that are hashed.
+    /// Number of bytes that are hashed at each end.
     pub const PART: u64 = 64 << 10;
 
-    /// Reads it from a file.
+    /// Reads the identity of the file at `path`.
     ///
     /// # Errors
-    /// When it is no regular file or cannot be read.
+    /// If it is not a regular file or cannot be read.
     pub fn of(path: &Path) -> io::Result<FileIdentity> {
         let about = path.metadata()?;
-        // The path may lead elsewhere by now: a pipe would be waited for.
+        // Opening a pipe would block until a writer opens it.
         if !about.is_file() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
@@ -41,7 +41,7 @@ impl FileIdentity {
     /// Reads the identity from an open file, whose position must be 0.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the file cannot be read.
     pub fn of_open(mut file: File) -> io::Result<FileIdentity> {
         let about = file.metadata()?;
         let size = about.size();

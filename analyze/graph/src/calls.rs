@@ -43,6 +43,8 @@ impl LongCall {
 pub(crate) struct Wanted {
     /// Number of requested calls.
     pub(crate) most: usize,
+    /// Only calls of this thread.
+    pub(crate) tid: Option<i32>,
     /// Shorter calls are not among the longest: `most` calls of at least this duration, in
     /// nanoseconds, were found.
     least: AtomicU64,
@@ -55,9 +57,9 @@ pub(crate) struct Longest {
 }
 
 impl Wanted {
-    pub(crate) fn new(most: usize) -> Wanted {
+    pub(crate) fn new(most: usize, tid: Option<i32>) -> Wanted {
         let least = AtomicU64::new(0);
-        Wanted { most, least }
+        Wanted { most, tid, least }
     }
 }
 
@@ -65,7 +67,9 @@ impl Longest {
     /// Adds a call, if it is long enough.
     #[inline]
     pub(crate) fn add(&mut self, call: LongCall, wanted: &Wanted) {
-        if call.duration() >= wanted.least.load(Ordering::Relaxed) && wanted.most > 0 {
+        let is_of_thread = wanted.tid.is_none_or(|tid| call.thread.tid == tid);
+        let is_long = call.duration() >= wanted.least.load(Ordering::Relaxed) && wanted.most > 0;
+        if is_long && is_of_thread {
             self.calls.push(call);
             if self.calls.len() >= wanted.most.saturating_mul(2).max(64) {
                 self.cut(wanted);
@@ -124,7 +128,7 @@ mod tests {
             expected.sort_by_key(LongCall::order);
             expected.truncate(most);
             for part in [1, 70, 5000] {
-                let wanted = Wanted::new(most);
+                let wanted = Wanted::new(most, None);
                 let mut all = Longest::default();
                 for part in calls.chunks(part) {
                     let mut longest = Longest::default();

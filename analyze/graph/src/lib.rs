@@ -44,7 +44,7 @@
 //! does not depend on the order in which chunks are read.
 //!
 //! `reason` gives each part of a path its [`WaitReason`], by the rules of `kernel/threads`;
-//! `docs/critical-path.md` defines each reason.
+//! `docs/reference/critical-path.md` defines each reason.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]

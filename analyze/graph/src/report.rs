@@ -11,6 +11,7 @@ use crate::summary::Summary;
 use crate::tree::Node;
 use tracebraid_threads::WaitReason;
 
+/// Critical paths, and the range and hosts that they are about.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathReport {
     /// The traces, and the part of them that was analysed.

@@ -37,6 +37,8 @@ pub struct GraphOptions {
     pub longest: CallNames,
     /// Number of longest calls.
     pub rows: usize,
+    /// Only calls of this thread are among the longest.
+    pub tid: Option<i32>,
 }
 
 impl From<Views> for GraphOptions {
@@ -110,10 +112,13 @@ impl Rules for GraphRules {
         GraphRules {
             classes: CallClasses::default(),
             chosen: options.longest.chosen(),
-            wanted: Wanted::new(match options.longest.0.is_empty() {
-                true => 0,
-                false => options.rows,
-            }),
+            wanted: Wanted::new(
+                match options.longest.0.is_empty() {
+                    true => 0,
+                    false => options.rows,
+                },
+                options.tid,
+            ),
             from: selection.window.from.map_or(i64::MIN, |from| from.0),
             until: selection.read_until().map_or(i64::MAX, |until| until.0),
             selection: selection.clone(),

@@ -5,45 +5,45 @@ use crate::glob::Glob;
 /// A condition on event records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// All of them hold.
+    /// Conjunction: every part holds.
     And(Vec<Expr>),
-    /// At least one holds.
+    /// Disjunction: at least one part holds.
     Or(Vec<Expr>),
-    /// It does not hold.
+    /// Negation.
     Not(Box<Expr>),
-    /// The event's name matches.
+    /// The event class's name matches the pattern.
     Event(Glob),
-    /// The field is there and compares so.
+    /// The field exists, and the comparison of its value with this one holds.
     Compare(Field, Operator, Value),
-    /// The field is there.
+    /// The field exists.
     Has(Field),
 }
 
-/// What is compared.
+/// The left side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field {
-    /// Name of the event.
+    /// Name of the event class.
     Name,
     /// Time of the event record.
     Time,
-    /// CPU.
+    /// CPU on which the event record was written.
     Cpu,
-    /// Thread that the event record belongs to: its own fields name it, or it is the one that runs.
+    /// Thread of the event record: from its own fields, else the thread that runs on its CPU.
     Tid,
-    /// As above, only where fields of the event record name it. Not part of the language: following
+    /// [`Field::Tid`] from the event record's own fields only. Not part of the language: following
     /// the running thread requires reading all switches.
     OwnTid,
-    /// Process that the event record belongs to.
+    /// Process of the event record.
     Pid,
-    /// Name of that thread.
+    /// Name of the thread of the event record.
     Procname,
-    /// The trace environment's value of that name (`hostname` is `env.hostname`).
+    /// Value of that name in the trace environment (`hostname` is `env.hostname`).
     Environment(String),
-    /// A field: in which scopes it is looked for, and the names of members that lead to it.
+    /// A field: the scopes in which it is looked up, and the names of the members that lead to it.
     Path(Where, Vec<String>),
 }
 
-/// Scopes in which a field is looked for, in this order.
+/// Scopes in which a field is looked up, in the listed order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     /// Payload, specific context, common context, packet context.
@@ -64,7 +64,7 @@ pub enum Where {
     PacketHeader,
 }
 
-/// How values compare.
+/// A comparison of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `==`
@@ -81,12 +81,12 @@ pub enum Operator {
     GreaterOrEqual,
     /// `=~`: matches the glob pattern.
     Matches,
-    /// `!~`: does not match it.
+    /// `!~`: does not match the glob pattern.
     MatchesNot,
 }
 
 impl Operator {
-    /// How it is written.
+    /// The operator as written in an expression.
     pub fn sign(self) -> &'static str {
         match self {
             Operator::Equal => "==",
@@ -100,7 +100,7 @@ impl Operator {
         }
     }
 
-    /// Whether it holds for two values that compare so.
+    /// Whether the comparison holds for two values of that ordering.
     pub fn holds(self, ordering: std::cmp::Ordering) -> bool {
         match self {
             Operator::Equal | Operator::Matches => ordering.is_eq(),
@@ -113,14 +113,14 @@ impl Operator {
     }
 }
 
-/// What it is compared with.
+/// The right side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A whole number.
     Integer(i128),
-    /// Another number; its text serves for times, which need all digits.
+    /// A number that is not whole. Its text is kept for times, which need all digits.
     Float(f64, String),
-    /// A string, or a word.
+    /// A string or an unquoted word.
     Text(String),
 }
 

@@ -29,7 +29,7 @@ enum Getter {
 
 impl ClassField {
     /// The field in the event class with index `event` of a stream class. `None` if the class has
-    /// no such field, or the field is an array, a structure or the like.
+    /// no such field, or the field is an array, a structure or another compound.
     pub fn new(
         field: &Field,
         trace: &Trace,
@@ -79,24 +79,24 @@ impl ClassField {
         Getter::of(found).map(ClassField)
     }
 
-    /// A field that no event record has: for values that are found out in other ways.
+    /// A field that no event record has; the caller finds its value elsewhere.
     pub fn missing() -> ClassField {
         ClassField(Getter::Const(Datum::Missing))
     }
 
-    /// Whether it is [`ClassField::missing`].
+    /// Whether this is [`ClassField::missing`].
     pub fn is_missing(&self) -> bool {
         matches!(self.0, Getter::Const(Datum::Missing))
     }
 
-    /// Whether some of its values are labels of numbers: those of an enumeration that is
+    /// Whether some values are labels instead of numbers: an enumeration that is
     /// [`ClassField::labelled`].
     pub fn has_labels(&self) -> bool {
         matches!(self.0, Getter::Label(..))
     }
 
-    /// The same field, but that numbers which an enumeration has labels for become the first of
-    /// these.
+    /// The same field with labels: a number that an enumeration maps to labels becomes the first
+    /// one.
     pub fn labelled(self) -> ClassField {
         let Getter::Integer(field, signed) = self.0 else {
             return self;
@@ -117,7 +117,7 @@ impl ClassField {
         })
     }
 
-    /// Its value in an event record.
+    /// The field's value in an event record.
     #[inline]
     pub fn get(&self, event: &mut At<'_, '_>, subject: &Subject<'_>) -> Datum {
         self.0.get(event, subject).unwrap_or_default()

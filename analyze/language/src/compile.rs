@@ -1,4 +1,4 @@
-//! The syntax tree to predicates, one for each event class that is met.
+//! Compiles the syntax tree to one predicate for each event class, on first use.
 
 use std::cmp::Ordering;
 
@@ -13,24 +13,24 @@ use tracebraid_kernel_model::{event_cpu, packet_cpu};
 use crate::ast::{Expr, Field, Operator, Value, Where};
 use crate::glob::Glob;
 
-/// What is known of an event record besides its fields.
+/// Properties of an event record that are not among its own fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Subject<'a> {
     /// Nanoseconds from the clock's origin.
     pub time: i64,
     /// CPU.
     pub cpu: Option<u64>,
-    /// Thread, for traces that do not say it in every event record.
+    /// Thread, for traces whose event records do not contain it.
     pub tid: Option<i64>,
-    /// Process of that thread.
+    /// Process of `tid`.
     pub pid: Option<i64>,
-    /// Name of that thread.
+    /// Name of `tid`.
     pub procname: Option<&'a [u8]>,
     /// Integers of the packet context.
     pub packet: &'a [(NodeId, u64)],
 }
 
-/// A condition with all decided that does not depend on the data.
+/// A condition after evaluating all parts that do not depend on the data.
 #[derive(Clone, Debug)]
 enum Predicate {
     Const(bool),
@@ -42,17 +42,17 @@ enum Predicate {
     Tid(Operator, i128),
     Pid(Operator, i128),
     Procname(Text),
-    /// The flag: signed.
+    /// The flag is true for a signed field.
     Integer(Box<FieldRef>, bool, Operator, i128),
     IntegerAsFloat(Box<FieldRef>, bool, Operator, f64),
-    /// In one of the ranges (or in none, if the flag is false).
+    /// The value is in one of the ranges, or in none if the last flag is false.
     Label(Box<FieldRef>, bool, Vec<(i128, i128)>, bool),
     Float(Box<FieldRef>, Operator, f64),
     Bytes(Box<FieldRef>, Text),
     Packet(NodeId, Operator, i128),
 }
 
-/// How a string compares.
+/// Comparison of a string with a constant.
 #[derive(Clone, Debug)]
 struct Text {
     operator: Operator,
@@ -84,12 +84,12 @@ impl Text {
 pub struct Filter<'t> {
     pub(crate) expr: Expr,
     pub(crate) traces: &'t [Trace],
-    /// By trace, stream class and event class; made when the class is met first.
+    /// By trace, stream class and event class; compiled when a class first occurs.
     predicates: Vec<Vec<Vec<Option<Predicate>>>>,
     needs_tasks: bool,
 }
 
-/// A body of an event record, and registers to decode it with.
+/// The body of an event record, and scratch registers to decode it with.
 #[derive(Debug)]
 pub struct At<'e, 's> {
     pub(crate) body: Cursor<'e>,
@@ -97,20 +97,20 @@ pub struct At<'e, 's> {
 }
 
 impl<'e, 's> At<'e, 's> {
-    /// Behind the header of an event record.
+    /// `body` starts after the header of the event record.
     pub fn new(body: Cursor<'e>, slots: &'s mut [u64]) -> Self {
         At { body, slots }
     }
 }
 
-/// Gives the time (nanoseconds from the origin) that a text means.
+/// Converts the text of a time to nanoseconds from the origin.
 pub type TimeOf<'f> = &'f dyn Fn(&str) -> Result<i64, String>;
 
 impl<'t> Filter<'t> {
-    /// Prepares an expression; `time_of` is asked for the times that it names.
+    /// Prepares an expression; `time_of` converts the times in it.
     ///
     /// # Errors
-    /// When a time cannot be understood.
+    /// A time in the expression is malformed.
     pub fn new(mut expr: Expr, set: &'t TraceSet, time_of: TimeOf<'_>) -> Result<Self, String> {
         resolve_times(&mut expr, time_of)?;
         let per_class = |stream: &StreamLayout| stream.events.iter().map(|_| None).collect();
@@ -129,8 +129,8 @@ impl<'t> Filter<'t> {
         self.needs_tasks
     }
 
-    /// Whether the event record is wanted: `trace` and `stream_class` are the indices of its trace
-    /// and of its stream's class.
+    /// Whether the filter selects the event record. `trace` and `stream_class` are the indices of
+    /// its trace and of its stream's class.
     #[inline]
     pub fn accepts(
         &mut self,
@@ -189,7 +189,7 @@ fn needs_tasks(expr: &Expr) -> bool {
     }
 }
 
-/// The first field of that path in the scopes of that place.
+/// The first field of that path in the scopes that `place` lists.
 fn field(stream: &StreamLayout, event: usize, place: Where, path: &[String]) -> Option<FieldRef> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let scopes: &[Scope] = match place {
@@ -205,8 +205,8 @@ fn field(stream: &StreamLayout, event: usize, place: Where, path: &[String]) -> 
         .find_map(|&scope| stream.field(event, scope, &path))
 }
 
-/// A value that headers contain for all event records of a class; their other members are how the
-/// class is encoded.
+/// A header member that has the same value in all event records of a class. The other members only
+/// encode the class.
 pub(crate) fn header_member(
     stream: &StreamLayout,
     event: usize,
@@ -233,13 +233,13 @@ pub(crate) fn packet_member(
     }
 }
 
-/// A condition on the event records of one class, for those who read classes of their own choice.
-/// Names and environments are decided; [`Field::Time`] must be compared with nanoseconds.
+/// A condition on the event records of one class, for callers that select the classes themselves.
+/// Names and environments are evaluated already; [`Field::Time`] must be compared with nanoseconds.
 #[derive(Clone, Debug)]
 pub struct ClassFilter(Predicate);
 
 impl ClassFilter {
-    /// For the class with that index in that stream class of that trace.
+    /// `event` is the index of an event class in the stream class `stream` of `trace`.
     pub fn new(expr: &Expr, trace: &Trace, stream: &StreamLayout, event: usize) -> ClassFilter {
         ClassFilter(
             Compiler {
@@ -251,7 +251,7 @@ impl ClassFilter {
         )
     }
 
-    /// What it is, if it is the same for all event records of the class.
+    /// The result, if it is the same for all event records of the class.
     pub fn constant(&self) -> Option<bool> {
         match self.0 {
             Predicate::Const(value) => Some(value),
@@ -259,7 +259,7 @@ impl ClassFilter {
         }
     }
 
-    /// Whether it holds for an event record.
+    /// Whether the condition holds for an event record.
     #[inline]
     pub fn holds(&self, event: &mut At<'_, '_>, subject: &Subject<'_>) -> bool {
         self.0.holds(event, subject)
@@ -312,7 +312,7 @@ impl<'a> Compiler<'a> {
         self.compile(expr).can_hold()
     }
 
-    /// False if a field compares so in no event record of the class, whatever its value.
+    /// False if the comparison holds for no event record of the class, whatever the field's value.
     pub(crate) fn may_compare(&self, field: &Field, operator: Operator, value: &Value) -> bool {
         self.compare(field, operator, value).can_hold()
     }
@@ -328,14 +328,14 @@ impl<'a> Compiler<'a> {
         field(self.stream, self.event, place, path)
     }
 
-    /// A context that tells of every event record what the field means; perf and ftrace put it
-    /// before the event's own fields.
+    /// The context field that contains the value of `field` in every event record. perf and ftrace
+    /// store it among the event's own fields, ahead of the others.
     pub(crate) fn context(&self, field: &Field) -> Option<FieldRef> {
         let (names, perf): (&[&str], &[&str]) = match field {
             Field::Tid | Field::OwnTid => (&["tid", "vtid"], &["common_pid", "perf_tid"]),
             Field::Pid => (&["pid", "vpid"], &["perf_pid"]),
             Field::Procname => (&["procname"], &[]),
-            // The packet gives the CPU of all its events.
+            // The packet contains the CPU of all its event records.
             Field::Cpu if packet_cpu(self.stream).is_some() => return None,
             Field::Cpu => return event_cpu(&self.trace.layout.class, self.stream, self.event),
             _ => return None,
@@ -410,7 +410,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Without constants; `neutral` decides nothing.
+/// Joins the parts that are not constant; without any, the result is `neutral`.
 fn join(parts: Vec<Predicate>, neutral: bool, join: fn(Vec<Predicate>) -> Predicate) -> Predicate {
     let mut parts: Vec<_> = parts
         .into_iter()
@@ -461,7 +461,7 @@ fn compare_field(field: FieldRef, operator: Operator, value: &Value) -> Predicat
     }
 }
 
-/// Labels are compared once; what is left is the ranges of those that compare so.
+/// Compares the labels once, and keeps the ranges of those for which the comparison holds.
 fn label(field: Box<FieldRef>, class: &IntClass, operator: Operator, value: &Value) -> Predicate {
     let (negated, positive) = match operator {
         Operator::NotEqual => (true, Operator::Equal),
@@ -491,7 +491,8 @@ pub(crate) fn whole(raw: u64, signed: bool) -> i128 {
 }
 
 impl Predicate {
-    /// False if it holds for no event record, for one comparison.
+    /// False if the predicate is known to hold for no event record. Meant for a single comparison:
+    /// and, or and not are not examined.
     fn can_hold(&self) -> bool {
         match self {
             Predicate::Const(value) => *value,

@@ -1,4 +1,4 @@
-//! Tokens to conditions: one parser for filters, periods, executions and user analyses.
+//! Parses tokens to conditions: one parser for filters, periods, executions and user analyses.
 
 use crate::ast::{Expr, Field, Operator, Value, Where};
 use crate::datum::Datum;
@@ -9,19 +9,19 @@ use crate::logic::{Logic, Tokens};
 use crate::parse::{FilterError, TimeCheck, number, operator};
 use crate::periods::{Condition, Operand, Reference, Source};
 
-/// What a condition may be about, besides the event record at hand.
+/// Event records that a condition may refer to besides the current one.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'a> {
-    /// Nothing else.
+    /// None.
     Filter {
-        /// Says why a text is not a time.
+        /// Returns an error message for text that is not a time.
         check_time: TimeCheck<'a>,
-        /// Whether a number and what stands behind it are one.
+        /// Whether a number and the word after it are together a quantity such as `5ms`.
         is_quantity: &'a dyn Fn(&str) -> bool,
     },
-    /// The event records that began a period and the one around it.
+    /// The event records that began the period and its parent.
     Period {
-        /// It is about the end of a period.
+        /// True in the condition of a period's end.
         in_end: bool,
         has_parent: bool,
     },
@@ -55,7 +55,7 @@ impl<'a> Logic<'a> for Conditions<'a> {
 
     fn condition(&mut self) -> Result<Condition, FilterError> {
         match self.tokens.peek() {
-            // A name in quotes is a pattern like one without.
+            // A quoted name is a pattern, as an unquoted one is.
             Token::Text(name) => {
                 let name = name.clone();
                 return Ok(self.event(&name));
@@ -72,11 +72,9 @@ impl<'a> Logic<'a> for Conditions<'a> {
                     _ => return Ok(self.event(&word)),
                 }
             }
-            Token::End => return Err(self.tokens.error("a condition is missing here")),
+            Token::End => return Err(self.tokens.error("expected a condition")),
             _ => {
-                return Err(self
-                    .tokens
-                    .error("an event name, a field or `(` is expected here"));
+                return Err(self.tokens.error("expected an event name, a field or `(`"));
             }
         }
         let reference = self.reference(Side::Left)?;
@@ -84,63 +82,63 @@ impl<'a> Logic<'a> for Conditions<'a> {
     }
 }
 
-/// On which side of an operator a field stands: on the right one words are text.
+/// The side of an operator on which a field stands. On the right, unprefixed words are text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Left,
     Right,
 }
 
-/// True for the scope behind which a name may stand in quotes.
+/// True for a scope after which a name may be quoted.
 fn is_context(word: &str) -> bool {
     matches!(word, "ctx." | "context.")
 }
 
 impl<'a> Conditions<'a> {
-    /// The condition up to the end.
+    /// Parses one condition that extends to the end of the text.
     pub(crate) fn whole(&mut self) -> Result<Condition, FilterError> {
         let condition = self.alternatives()?;
         match self.tokens.peek() {
             Token::End => Ok(condition),
-            _ => Err(self.tokens.error("`&&`, `||` or the end is expected here")),
+            _ => Err(self.tokens.error("expected `&&`, `||` or the end")),
         }
     }
 
-    /// The event's name matches; takes what comes next.
+    /// Consumes the next token, an event name pattern.
     fn event(&mut self, pattern: &str) -> Condition {
         self.tokens.at += 1;
         Condition::Event(Expr::Event(Glob::new(pattern)))
     }
 
-    /// `has(FIELD)`, which comes next.
+    /// Parses `has(FIELD)`.
     fn presence(&mut self) -> Result<Condition, FilterError> {
         self.tokens.at += 2;
         let place = self.tokens.at;
         let reference = self.reference(Side::Left)?;
         if reference.source != Source::Event {
             self.tokens.at = place;
-            return Err(self
-                .tokens
-                .error("a field of the current event is expected here"));
+            return Err(self.tokens.error("expected a field of the current event"));
         }
         match self.tokens.take(")") {
             true => Ok(Condition::Event(Expr::Has(reference.field))),
-            false => Err(self.tokens.error("`)` is expected here")),
+            false => Err(self.tokens.error("expected `)`")),
         }
     }
 
-    /// What follows a field.
+    /// Parses an operator and its right side.
     fn comparison(&mut self, reference: Reference) -> Result<Condition, FilterError> {
         let sign = self.tokens.at;
         let operator = self.operator()?;
         let matching = matches!(operator, Operator::Matches | Operator::MatchesNot);
         if matches!(reference.field, Field::Time) && matching {
             self.tokens.at = sign;
-            return Err(self.tokens.error("times have no pattern"));
+            return Err(self.tokens.error(
+                "a time cannot be matched with a pattern; compare it with `==`, `<` or `>`",
+            ));
         }
         if self.is_reference() {
             if matching {
-                return Err(self.tokens.error("a pattern is expected here"));
+                return Err(self.tokens.error("expected a pattern"));
             }
             let other = self.reference(Side::Right)?;
             return Ok(Condition::Compare(
@@ -163,27 +161,29 @@ impl<'a> Conditions<'a> {
 
     fn operator(&mut self) -> Result<Operator, FilterError> {
         let operator = match self.tokens.peek() {
-            Token::Sign("=") => return Err(self.tokens.error("to compare, write `==`")),
+            Token::Sign("=") => {
+                return Err(self.tokens.error("to compare, write `==`"));
+            }
             Token::Sign(sign) => operator(sign),
             _ => None,
         };
         let Some(operator) = operator else {
             return Err(self
                 .tokens
-                .error("an operator is expected here, such as `==` or `=~`"));
+                .error("expected an operator such as `==` or `=~`"));
         };
         self.tokens.at += 1;
         Ok(operator)
     }
 
-    /// True if a field comes next, on the right side of an operator.
+    /// True if the next token is a field, on the right side of an operator.
     fn is_reference(&self) -> bool {
         let Token::Word(word) = self.tokens.peek() else {
             return false;
         };
         match self.scope {
             Scope::Period { .. } => word.starts_with('$'),
-            // Other words are text there.
+            // Other words are text in filters.
             Scope::Filter { .. } => {
                 let sources = ["$evt", "$begin", "$parent"];
                 sources.contains(&word.split('.').next().unwrap_or_default())
@@ -191,17 +191,15 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// The value that comes next.
+    /// Consumes the next value.
     fn constant(&mut self, field: &Field, matching: bool) -> Result<Value, FilterError> {
         let value = self.value()?;
         let wrong = match (field, &value) {
-            (_, Value::Integer(_) | Value::Float(..)) if matching => "a pattern is expected here",
-            (Field::Name, Value::Integer(_) | Value::Float(..)) => "a name is expected here",
-            (Field::Cpu, Value::Float(..) | Value::Text(_)) => {
-                "a whole number is expected here, such as 42"
-            }
+            (_, Value::Integer(_) | Value::Float(..)) if matching => "expected a pattern",
+            (Field::Name, Value::Integer(_) | Value::Float(..)) => "expected a name",
+            (Field::Cpu, Value::Float(..) | Value::Text(_)) => "expected a whole number such as 42",
             (Field::Tid | Field::Pid, Value::Float(..) | Value::Text(_)) => {
-                "a whole number is expected here, such as 42; use procname for names"
+                "expected a whole number such as 42; to select by name, use procname"
             }
             _ => "",
         };
@@ -217,20 +215,18 @@ impl<'a> Conditions<'a> {
         Ok(quantity.map_or(value, Value::Text))
     }
 
-    /// The value that comes next, which is not taken.
+    /// The next value; consumes no token.
     fn value(&self) -> Result<Value, FilterError> {
         match (self.tokens.peek(), self.scope) {
             (Token::Text(text) | Token::Word(text), _) => Ok(Value::Text(text.clone())),
             (Token::Number(text), Scope::Filter { .. }) => Ok(number(text)),
             (Token::Number(text), Scope::Period { .. }) => {
                 match number(text.trim_start_matches('+')) {
-                    Value::Text(_) => Err(self.tokens.error("this is not a number")),
+                    Value::Text(_) => Err(self.tokens.error("not a number")),
                     value => Ok(value),
                 }
             }
-            _ => Err(self
-                .tokens
-                .error("a number, a string or a word is expected here")),
+            _ => Err(self.tokens.error("expected a number, a string or a word")),
         }
     }
 
@@ -240,11 +236,11 @@ impl<'a> Conditions<'a> {
                 check_time(&value.text()).map_err(|message| self.tokens.error(message))
             }
             Scope::Period { .. } if matches!(value, Value::Integer(_)) => Ok(()),
-            Scope::Period { .. } => Err(self.tokens.error("nanoseconds are expected here")),
+            Scope::Period { .. } => Err(self.tokens.error("expected a time in nanoseconds")),
         }
     }
 
-    /// The number that comes next with the unit that stands behind it, neither of which is taken.
+    /// The next number with the unit after it, as one text; consumes no token.
     fn quantity(&self) -> Option<String> {
         let Scope::Filter { is_quantity, .. } = self.scope else {
             return None;
@@ -257,22 +253,22 @@ impl<'a> Conditions<'a> {
         is_quantity(&quantity).then_some(quantity)
     }
 
-    /// A field of an event record.
+    /// Parses a field of an event record.
     pub(crate) fn reference(&mut self, side: Side) -> Result<Reference, FilterError> {
         let place = self.tokens.at;
         let Token::Word(first) = self.tokens.peek() else {
-            return Err(self.tokens.error("a field is expected here"));
+            return Err(self.tokens.error("expected a field"));
         };
         let mut word = first.clone();
         self.tokens.at += 1;
-        // A name that is no word: `ctx."operator new(unsigned long)"`.
+        // A quoted name is not one word: `ctx."operator new(unsigned long)"`.
         if let (true, Token::Text(name)) = (is_context(&word), self.tokens.peek()) {
             let field = Field::Path(Where::Context, vec![name.clone()]);
             self.tokens.at += 1;
             let source = Source::Event;
             return Ok(Reference { source, field });
         }
-        // There may be white space around points.
+        // White space is allowed around points.
         while let Token::Word(next) = self.tokens.peek()
             && (word.ends_with('.') || next.starts_with('.'))
         {
@@ -292,7 +288,7 @@ impl<'a> Conditions<'a> {
             return Ok(Reference { source, field });
         };
         let field = old_field(old)?;
-        // On the right side it says that this is no word.
+        // On the right side `$evt.` is not an old form: it marks a field.
         let is_current = prefix.is_empty() && side == Side::Right && !old.contains('$');
         if !is_current {
             let prefix = match side {
@@ -304,13 +300,13 @@ impl<'a> Conditions<'a> {
         Ok(Reference { source, field })
     }
 
-    /// The event record that a field is of, what is written for that, and the field.
+    /// The event record whose field is named, the prefix that selects it, and the field.
     fn source<'w>(&self, word: &'w str) -> Result<(Source, &'static str, &'w str), String> {
         let (in_end, has_parent) = match self.scope {
             Scope::Period { in_end, has_parent } => (in_end, has_parent),
             Scope::Filter { .. } if word.starts_with("$begin.") || word.starts_with("$parent.") => {
                 return Err(
-                    "`$begin` and `$parent` have no meaning here: only periods have them"
+                    "`$begin` and `$parent` are defined only in the conditions of periods"
                         .to_owned(),
                 );
             }
@@ -318,12 +314,12 @@ impl<'a> Conditions<'a> {
         };
         if let Some(rest) = word.strip_prefix("$parent.") {
             if !has_parent {
-                return Err("`$parent` has no meaning here: this period has no parent".to_owned());
+                return Err("`$parent` is undefined: this period has no parent".to_owned());
             }
             let behind = rest.strip_prefix("$begin.");
             if behind.is_none() && rest.starts_with('$') {
                 return Err(
-                    "behind `$parent.` comes a field, or `$begin.$evt.` and a field".to_owned(),
+                    "expected a field, or `$begin.$evt.` and a field, after `$parent.`".to_owned(),
                 );
             }
             return Ok((Source::Parent, "$parent.", behind.unwrap_or(rest)));

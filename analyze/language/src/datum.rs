@@ -1,4 +1,4 @@
-//! Values of fields, apart from the event record that they were read from.
+//! Values of fields, detached from the event records that contained them.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ast::Operator;
 use crate::glob::Glob;
 
-/// Bytes of text that need no memory of their own: names of threads have 15.
+/// Longest text in bytes that is stored inline; names of threads have at most 15.
 const SHORT: usize = 22;
 
 /// The value of a field. Integers of all 64-bit classes are exact. Equality is that of groups: the
@@ -20,16 +20,16 @@ pub enum Datum {
     Missing,
     /// A whole number.
     Integer(i128),
-    /// Bits of a floating point number.
+    /// Bits of a floating-point number.
     Float(u64),
-    /// Text of few bytes: how many, and they.
+    /// Text of at most 22 bytes: its length, and the bytes.
     Short(u8, [u8; SHORT]),
-    /// Text.
+    /// Longer text.
     Long(Box<[u8]>),
 }
 
 impl Datum {
-    /// Text.
+    /// Stores short text inline.
     pub fn text(bytes: &[u8]) -> Datum {
         let mut short = [0; SHORT];
         match short.get_mut(..bytes.len()) {
@@ -41,7 +41,7 @@ impl Datum {
         }
     }
 
-    /// A floating point number.
+    /// Stores the bits of `number`.
     pub fn float(number: f64) -> Datum {
         Datum::Float(number.to_bits())
     }
@@ -51,7 +51,7 @@ impl Datum {
         matches!(self, Datum::Missing)
     }
 
-    /// The bytes of text.
+    /// The bytes of a text; `None` for other kinds.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Datum::Short(length, bytes) => bytes.get(..usize::from(*length)),
@@ -60,8 +60,8 @@ impl Datum {
         }
     }
 
-    /// Whether it compares so with another value. What is missing, and text with a number, compare
-    /// with no operator, not even `!=`.
+    /// Whether the comparison holds. A missing value, and text compared with a number, satisfy no
+    /// operator, not even `!=`.
     pub fn compares(&self, operator: Operator, other: &Datum) -> bool {
         let ordering = match (self, other) {
             (Datum::Integer(a), Datum::Integer(b)) => Some(a.cmp(b)),
@@ -83,13 +83,13 @@ impl Datum {
         })
     }
 
-    /// Whether it is text that matches.
+    /// Whether the value is text that matches.
     pub fn matches(&self, pattern: &Glob) -> bool {
         self.bytes().is_some_and(|bytes| pattern.matches(bytes))
     }
 
-    /// A number that is the same for values that compare as equal; `None` for what equals nothing.
-    /// The same in each run.
+    /// A hash that is equal for values that compare as equal, and the same in each run. `None` for
+    /// values that equal nothing: missing ones and NaN.
     pub fn key(&self) -> Option<u64> {
         match self {
             Datum::Missing => None,
@@ -101,7 +101,8 @@ impl Datum {
                 if number.is_nan() {
                     None
                 } else if number.fract() == 0.0 {
-                    // It may equal an integer; beyond the greatest one the conversion saturates.
+                    // The value may equal an integer; beyond the greatest integer the conversion
+                    // saturates.
                     Datum::Integer(number as i128).key()
                 } else {
                     Some(mix(*bits))
@@ -115,7 +116,7 @@ impl Datum {
     }
 }
 
-/// The finalizer of MurmurHash3: bits that differ anywhere change all of them.
+/// The finalizer of MurmurHash3: each input bit affects all output bits.
 fn mix(mut bits: u64) -> u64 {
     bits ^= bits >> 33;
     bits = bits.wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -129,7 +130,7 @@ fn exactly(whole: i128, number: f64) -> Option<Ordering> {
     if number.is_nan() {
         return None;
     }
-    // Integers of fields have 64 bits: what saturates is beyond them all the same.
+    // Integers of fields have 64 bits, so a number that saturates is beyond them all the same.
     let floor = number.floor();
     Some(whole.cmp(&(floor as i128)).then(if number > floor {
         Ordering::Less
@@ -147,7 +148,7 @@ mod tests {
         let big = Datum::Integer(i128::from(u64::MAX));
         assert!(big.compares(Operator::Equal, &Datum::Integer(i128::from(u64::MAX))));
         assert!(!big.compares(Operator::Equal, &Datum::Integer(i128::from(u64::MAX) - 1)));
-        // As floating point numbers these would be equal.
+        // As floating-point numbers the two would be equal.
         assert!(big.compares(Operator::Less, &Datum::float(u64::MAX as f64)));
         assert!(Datum::Integer(2).compares(Operator::Less, &Datum::float(2.5)));
         assert!(Datum::Integer(-2).compares(Operator::Greater, &Datum::float(-2.5)));

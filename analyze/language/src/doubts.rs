@@ -26,14 +26,14 @@ const MOST_SHOWN: usize = 3;
 /// with the nearest names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
-    /// No event class has such a name.
+    /// No event class has a matching name.
     Event {
         /// The pattern.
         pattern: String,
         /// Suggestion, or empty.
         instead: String,
     },
-    /// No event class has the field, or none of those that are chosen by name.
+    /// No event class has the field, or none of the classes that the expression selects by name.
     Field {
         /// The field, as it was written.
         field: String,
@@ -79,23 +79,23 @@ impl fmt::Display for Doubt {
             },
             Doubt::Comparison(text) => write!(
                 f,
-                "'{text}' never holds: the field has no values comparable with this one"
+                "'{text}' never holds: no value of the field can be compared with this one"
             ),
         }
     }
 }
 
-/// Whether each of several names of events must be there.
+/// Whether all of several alternative event names must exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alternatives {
-    /// Each: the user wrote them for these traces.
+    /// All: the user wrote the names for these traces.
     Each,
-    /// Any: the others are the event's names in other tracers.
+    /// At least one: the others are names of the same event in other tracers.
     OneOf,
 }
 
 impl<'t> Filter<'t> {
-    /// Probable mistakes in an expression, in its order, each once.
+    /// Probable mistakes in the expression, in its order, without repetitions.
     pub fn doubts(&self, alternatives: Alternatives) -> Vec<Doubt> {
         let mut search = Search {
             all: self.compilers().collect(),
@@ -128,7 +128,8 @@ impl<'t> Filter<'t> {
     }
 }
 
-/// Probable mistakes in several expressions, each sentence once. Times in them are nanoseconds.
+/// Probable mistakes in several expressions, without repetitions. Times in the expressions are
+/// nanoseconds.
 pub fn of(parts: &[Expr], set: &TraceSet, alternatives: Alternatives) -> Vec<Doubt> {
     let time = |text: &str| text.parse().map_err(|_| text.to_owned());
     let mut doubts = Vec::new();
@@ -152,7 +153,7 @@ struct Search<'t> {
 }
 
 impl<'t> Search<'t> {
-    /// Looks at an expression that is asked of these event classes.
+    /// Examines an expression that applies to `classes`, indices of event classes.
     fn walk(&mut self, expr: &Expr, classes: &[usize]) {
         match expr {
             Expr::And(_) => {
@@ -165,7 +166,7 @@ impl<'t> Search<'t> {
                             .is_some_and(|class| class.may_hold(part))
                     });
                 }
-                // Names that exclude each other say nothing about fields.
+                // Names that exclude each other select no class, and so no fields to check against.
                 let chosen = if chosen.is_empty() { classes } else { &chosen };
                 parts.into_iter().for_each(|part| self.walk(part, chosen));
             }
@@ -205,7 +206,7 @@ impl<'t> Search<'t> {
             .any(|class| glob.matches(class.name().as_bytes()))
     }
 
-    /// No event class has such a name.
+    /// Reports a name that no event class matches.
     fn event(&mut self, expr: &Expr) {
         let Some(glob) = pattern(expr).filter(|glob| !self.matches_any(glob)) else {
             return;
@@ -217,7 +218,7 @@ impl<'t> Search<'t> {
         });
     }
 
-    /// None of the event classes has the field: true if that is so.
+    /// Reports a field that no class of `classes` has; true if reported.
     fn field(
         &mut self,
         field: &Field,
@@ -250,7 +251,7 @@ impl<'t> Search<'t> {
         true
     }
 
-    /// The comparison holds for no value of the fields of that name, in any trace.
+    /// Reports a comparison that holds for no value of the fields of that name, in any trace.
     fn comparison(
         &mut self,
         (field, path): (&Field, &[String]),
@@ -276,7 +277,7 @@ impl<'t> Search<'t> {
     }
 }
 
-/// The pattern that an expression compares the event's name with.
+/// The pattern that an expression compares the event name with.
 fn pattern(expr: &Expr) -> Option<Glob> {
     match expr {
         Expr::Event(glob) => Some(glob.clone()),
@@ -286,7 +287,7 @@ fn pattern(expr: &Expr) -> Option<Glob> {
     }
 }
 
-/// The parts of a conjunction, also of those within it.
+/// The parts of a conjunction, with those of nested conjunctions.
 fn conjunction<'e>(expr: &'e Expr, to: &mut Vec<&'e Expr>) {
     match expr {
         Expr::And(parts) => parts.iter().for_each(|part| conjunction(part, to)),
@@ -294,7 +295,7 @@ fn conjunction<'e>(expr: &'e Expr, to: &mut Vec<&'e Expr>) {
     }
 }
 
-/// Whether an expression is about the event's name alone.
+/// Whether an expression depends on the event name alone.
 fn is_of_names(expr: &Expr) -> bool {
     match expr {
         Expr::And(parts) | Expr::Or(parts) => parts.iter().all(is_of_names),
@@ -304,7 +305,7 @@ fn is_of_names(expr: &Expr) -> bool {
     }
 }
 
-/// Adds the names of the fields that an event class has in the scopes of that place.
+/// Adds the names of the fields that an event class has in the scopes that `place` lists.
 fn fields(class: Compiler<'_>, place: Where, to: &mut BTreeSet<String>) {
     let mut add = |tree: &Tree| {
         if let Some(root) = tree.root() {

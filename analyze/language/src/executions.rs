@@ -1,7 +1,7 @@
-//! Definitions of executions: what delimits them, and what programs attach to them.
+//! Definitions of executions: their delimiters, and the values that programs attach to them.
 //!
-//! Periods are one kind of delimiter; the others are what begins and ends by itself: a system call,
-//! a function, a span, a process. `docs/executions.md` describes the language.
+//! Periods are one kind of delimiter. The others have a fixed start and end: a system call, a
+//! function, a span, a process. `docs/reference/executions.md` describes the language.
 
 use crate::ast::Field;
 use crate::field::{field, old_field, spelling};
@@ -10,77 +10,77 @@ use crate::parse::FilterError;
 use crate::periods::Periods;
 use crate::periods::file::without_comments;
 
-/// What executions there are.
+/// Definitions of executions and of attached values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Definitions {
     /// In the order in which they were defined.
     pub list: Vec<Definition>,
-    /// Those that are delimited by conditions on event records.
+    /// The definitions that are delimited by conditions on event records.
     pub periods: Periods,
-    /// What programs attach to executions.
+    /// Values that programs attach to executions.
     pub values: Vec<Attached>,
 }
 
-/// A kind of executions.
+/// A kind of execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
-    /// Its name.
+    /// Unique name.
     pub name: String,
-    /// What begins and ends one.
+    /// Rule for the start and the end.
     pub delimiter: Delimiter,
 }
 
-/// What begins and ends an execution.
+/// Rule for the start and the end of an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delimiter {
-    /// Event records that conditions choose: that one of [`Definitions::periods`].
+    /// Event records that conditions select: an index into [`Definitions::periods`].
     Period(usize),
-    /// Entry and exit of a system call of such a name.
+    /// Entry and exit of a system call whose name matches.
     Call(Glob),
-    /// Entry and exit of a function of such a name.
+    /// Entry and exit of a function whose name matches.
     Function(Glob),
-    /// Begin and end of a span of such a name.
+    /// Start and end of a span whose name matches.
     Span(Glob),
-    /// The making and the end of a process of such a name.
+    /// Creation and end of a process whose name matches.
     Process(Glob),
 }
 
-/// A value that a program attaches to its executions: event records of a thread while it is on
-/// their critical path.
+/// A value that a program attaches to its executions by event records of a thread while the thread
+/// is on the critical path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attached {
-    /// Its name.
+    /// Unique name.
     pub name: String,
-    /// To which executions, by place among the definitions; none: to all.
+    /// Index of the definition whose executions have the value; `None`: of all.
     pub kind: Option<usize>,
     /// Names of the event records.
     pub events: Glob,
-    /// What is taken of them; none: nothing but how many there are.
+    /// Field that contains the value; `None`: event records are counted.
     pub field: Option<Field>,
-    /// What is made of several.
+    /// How several values are combined.
     pub how: How,
 }
 
-/// What is made of several values.
+/// How the values of one execution are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum How {
-    /// What they add up to.
+    /// Their sum.
     #[default]
     Sum,
-    /// That of the last event record.
+    /// The value of the last event record.
     Last,
-    /// The greatest.
+    /// The greatest value.
     Max,
-    /// How many event records there are.
+    /// Number of event records.
     Count,
 }
 
-/// Definitions that there may be, and values.
+/// Maximum number of definitions, and of values.
 const MOST: usize = 1000;
 
 impl Delimiter {
-    /// Names of what is kept of each execution: at its begin, and at its end. Periods tell it in
-    /// their definitions.
+    /// Names of the values captured at the start and at the end of each execution. For periods, the
+    /// definition lists them.
     pub fn captures(&self) -> [&'static [&'static str]; 2] {
         match self {
             Delimiter::Period(_) => [&[], &[]],
@@ -93,7 +93,7 @@ impl Delimiter {
 }
 
 impl How {
-    /// What it is called.
+    /// The word for it in a definition.
     pub fn name(self) -> &'static str {
         match self {
             How::Sum => "sum",
@@ -123,17 +123,18 @@ impl Definitions {
     /// `process ...` or `value ...`.
     ///
     /// # Errors
-    /// With the place of what cannot be understood.
+    /// The definition is malformed; the error contains the position.
     pub fn add(&mut self, text: &str) -> Result<(), FilterError> {
         let start = text.len() - text.trim_start().len();
         self.statement(text, start)
     }
 
-    /// Adds the definitions of a file, of which this is the text: each begins at the beginning of a
-    /// line and goes on over the lines that begin with white space; `#` begins a line of comment.
+    /// Adds the definitions of a file with this text. A definition begins at the beginning of a
+    /// line and extends over the following lines that begin with white space; a line that begins
+    /// with `#` is a comment.
     ///
     /// # Errors
-    /// With the place of what cannot be understood.
+    /// A definition is malformed; the error contains the position.
     pub fn file(&mut self, text: &str) -> Result<(), FilterError> {
         let text = &without_comments(text);
         let mut statement = None;
@@ -149,15 +150,15 @@ impl Definitions {
         statement.map_or(Ok(()), |start| self.statement(text, start))
     }
 
-    /// The place of the definition of that name.
+    /// Index of the definition of that name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.list
             .iter()
             .position(|definition| definition.name == name)
     }
 
-    /// Names of what is kept of executions of a definition, those of the begin before those of the
-    /// end.
+    /// Names of the values captured in executions of a definition: those of the start, then those
+    /// of the end.
     pub fn captures(&self, kind: usize) -> Vec<String> {
         match self.list.get(kind).map(|definition| &definition.delimiter) {
             Some(Delimiter::Period(place)) => {
@@ -183,7 +184,7 @@ impl Definitions {
         }
     }
 
-    /// What a definition is called, behind the names of the periods around it.
+    /// The definition's name after the names of the enclosing periods: `outer/inner`.
     pub fn path(&self, kind: usize) -> String {
         match self.list.get(kind) {
             Some(Definition {
@@ -194,7 +195,7 @@ impl Definitions {
         }
     }
 
-    /// The definition that begins at that byte and ends with the text.
+    /// Parses the definition from byte `start` to the end of the text.
     fn statement(&mut self, text: &str, start: usize) -> Result<(), FilterError> {
         let mut words = Words { text, at: start };
         let delimiter: fn(Glob) -> Delimiter = match words.name() {
@@ -209,7 +210,7 @@ impl Definitions {
                 return Err(FilterError::new(
                     text,
                     start,
-                    "a definition begins with `period`, `captures`, `call`, `function`, `span`, `process` or `value`",
+                    "expected a definition, which begins with `period`, `captures`, `call`, `function`, `span`, `process` or `value`",
                 ));
             }
         };
@@ -220,7 +221,7 @@ impl Definitions {
             return Err(FilterError::new(
                 text,
                 at,
-                "a name or a pattern of names is missing here",
+                "expected a name or a pattern of names",
             ));
         }
         let name = name.unwrap_or(pattern).to_owned();
@@ -252,48 +253,45 @@ impl Definitions {
         let wrong = |message| Err(FilterError::new(text, place, message));
         if self.find(&name).is_some() {
             return wrong(format!(
-                "`{name}` is defined already: give this one another name, as in `other : {name}` for a pattern"
+                "`{name}` is already defined: choose another name, as in `other : {name}` for a pattern"
             ));
         }
         if self.list.len() >= MOST {
-            return wrong("these are too many definitions".to_owned());
+            return wrong("too many definitions (at most 1000)".to_owned());
         }
         self.list.push(Definition { name, delimiter });
         Ok(())
     }
 
-    /// `NAME(KIND) = PATTERN . FIELD HOW`.
+    /// Parses `NAME(KIND) = PATTERN . FIELD HOW`.
     fn value(&mut self, mut words: Words<'_>) -> Result<(), FilterError> {
         let text = words.text;
         let wrong = |place, message: &str| Err(FilterError::new(text, place, message));
         let place = words.skip();
         let name = words.name().to_owned();
         if name.is_empty() {
-            return wrong(place, "the name of a value is expected here");
+            return wrong(place, "expected the name of a value");
         }
         if self.values.iter().any(|value| value.name == name) {
-            return wrong(place, "a value of that name is defined already");
+            return wrong(place, "a value of that name is already defined");
         }
         let kind = self.kind_of_value(&mut words)?;
         if !words.take("=") {
-            return wrong(
-                words.skip(),
-                "`=` and a pattern of names of events are expected here",
-            );
+            return wrong(words.skip(), "expected `=` and a pattern of event names");
         }
         let at = words.skip();
         let events = words.word();
         if events.is_empty() {
-            return wrong(at, "a pattern of names of events is expected here");
+            return wrong(at, "expected a pattern of event names");
         }
         let field = self.field_of_value(&mut words)?;
         let how = how_to_attach(&mut words, field.is_some())?;
         let at = words.skip();
         if !words.rest().is_empty() {
-            return wrong(at, "the end is expected here");
+            return wrong(at, "expected the end");
         }
         if self.values.len() >= MOST {
-            return wrong(place, "these are too many values");
+            return wrong(place, "too many values (at most 1000)");
         }
         self.values.push(Attached {
             name,
@@ -305,7 +303,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// Parses `(KIND)`, if it comes next.
+    /// Parses an optional `(KIND)`.
     fn kind_of_value(&self, words: &mut Words<'_>) -> Result<Option<usize>, FilterError> {
         if !words.take("(") {
             return Ok(None);
@@ -315,20 +313,16 @@ impl Definitions {
         let name = words.until(")").trim_end();
         let kind = self.find(name);
         if kind.is_none() {
-            let message = "no definition of that name stands before this";
+            let message = "no definition of that name precedes this one";
             return Err(FilterError::new(words.text, at, message));
         }
         if !words.take(")") {
-            return Err(FilterError::new(
-                words.text,
-                words.skip(),
-                "`)` is expected here",
-            ));
+            return Err(FilterError::new(words.text, words.skip(), "expected `)`"));
         }
         Ok(kind)
     }
 
-    /// Parses `. FIELD`, if it comes next.
+    /// Parses an optional `. FIELD`.
     fn field_of_value(&mut self, words: &mut Words<'_>) -> Result<Option<Field>, FilterError> {
         if !words.take(".") {
             return Ok(None);
@@ -346,7 +340,7 @@ impl Definitions {
     }
 }
 
-/// Parses `HOW`; without it, the values of a field are added up.
+/// Parses `HOW`; the default for a field is the sum.
 fn how_to_attach(words: &mut Words<'_>, has_field: bool) -> Result<How, FilterError> {
     let (text, at) = (words.text, words.skip());
     let wrong = |message: &str| Err(FilterError::new(text, at, message));
@@ -355,14 +349,12 @@ fn how_to_attach(words: &mut Words<'_>, has_field: bool) -> Result<How, FilterEr
         "last" if has_field => Ok(How::Last),
         "max" if has_field => Ok(How::Max),
         "count" => Ok(How::Count),
-        "" | "sum" | "last" | "max" => {
-            wrong("` . ` and a field are expected before this, or `count`")
-        }
-        _ => wrong("`sum`, `last`, `max`, `count` or the end is expected here"),
+        "" | "sum" | "last" | "max" => wrong("expected `count`, or ` . ` and a field before this"),
+        _ => wrong("expected `sum`, `last`, `max`, `count` or the end"),
     }
 }
 
-/// A text that is taken word by word.
+/// A cursor over the words of a text.
 #[derive(Clone, Copy)]
 struct Words<'t> {
     text: &'t str,
@@ -374,7 +366,7 @@ impl<'t> Words<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Where the next word begins; behind the last one, where that ends.
+    /// Offset of the next word; at the end of the text, the end of the last word.
     fn skip(&mut self) -> usize {
         let next = self.left().trim_start();
         if !next.is_empty() {
@@ -389,7 +381,7 @@ impl<'t> Words<'t> {
         taken
     }
 
-    /// A name, which may be empty.
+    /// Consumes a name, which may be empty.
     fn name(&mut self) -> &'t str {
         self.skip();
         let rest = self.left();
@@ -397,14 +389,14 @@ impl<'t> Words<'t> {
         self.advance(rest.find(|letter| !is_of_it(letter)).unwrap_or(rest.len()))
     }
 
-    /// What stands up to the next white space.
+    /// Consumes the text up to the next white space.
     fn word(&mut self) -> &'t str {
         self.skip();
         let rest = self.left();
         self.advance(rest.find(char::is_whitespace).unwrap_or(rest.len()))
     }
 
-    /// What stands before that.
+    /// Consumes the text up to `end`, or all.
     fn until(&mut self, end: &str) -> &'t str {
         let rest = self.left();
         self.advance(rest.find(end).unwrap_or(rest.len()))
@@ -417,7 +409,8 @@ impl<'t> Words<'t> {
         found
     }
 
-    /// `NAME :`, if that comes next, and where; names of functions may have `::`.
+    /// Consumes an optional `NAME :`; returns the offset and the name. A function name may contain
+    /// `::`.
     fn named(&mut self) -> (usize, Option<&'t str>) {
         let mut ahead = *self;
         let place = ahead.skip();
@@ -518,17 +511,17 @@ mod tests {
         let cases = [
             ("", 0, "begins with"),
             ("cal read", 0, "begins with"),
-            ("call", 4, "is missing"),
-            ("call reads:  ", 11, "is missing"),
-            ("call read", 5, "defined already"),
-            ("period read : $evt.$name == \"x\"", 6, "defined already"),
+            ("call", 4, "expected a name"),
+            ("call reads:  ", 11, "expected a name"),
+            ("call read", 5, "already defined"),
+            ("period read : $evt.$name == \"x\"", 6, "already defined"),
             ("period : $evt.x = 1", 16, "`==`"),
             ("value", 5, "the name of a value"),
-            ("value v = a . b", 6, "defined already"),
+            ("value v = a . b", 6, "already defined"),
             ("value w(x) = a . b", 8, "no definition"),
             ("value w(read = a . b", 8, "no definition"),
             ("value w a . b", 8, "`=`"),
-            ("value w =", 9, "names of events"),
+            ("value w =", 9, "event names"),
             ("value w = a", 11, "a field"),
             ("value w = a max", 12, "a field"),
             ("value w = a . b mean", 16, "`sum`"),
@@ -561,8 +554,8 @@ mod tests {
         assert_eq!(error.place(), (3, 5), "{error}");
     }
 
-    /// Cut anywhere, and with anything anywhere: an error with a place in the text, or a
-    /// definition.
+    /// Each prefix of a definition, alone and with any character inserted, yields a definition or
+    /// an error with a position in the text.
     #[test]
     fn no_text_panics() {
         for whole in [

@@ -1,13 +1,13 @@
-//! Fields as they are written: the same in filters, periods, executions and user analyses.
+//! The spelling of fields: the same in filters, periods, executions and user analyses.
 
 use crate::ast::{Field, Where};
 
-/// Forms of definitions that are still understood, each with what is written now.
+/// Outdated forms in definitions that are still accepted, each with its current form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OldForms(Vec<(String, String)>);
 
 impl OldForms {
-    /// A form was met.
+    /// Records an old form that occurred.
     pub(crate) fn add(&mut self, old: &str, new: String) {
         let form = (old.to_owned(), new);
         if !self.0.contains(&form) {
@@ -15,7 +15,7 @@ impl OldForms {
         }
     }
 
-    /// Adds those of another text.
+    /// Adds the forms of another text.
     pub fn extend(&mut self, other: OldForms) {
         other
             .0
@@ -23,7 +23,7 @@ impl OldForms {
             .for_each(|(old, new)| self.add(&old, new));
     }
 
-    /// A sentence about them, if there are some.
+    /// A sentence about the old forms; `None` without any.
     pub fn note(&self) -> Option<String> {
         const MOST: usize = 3;
         let (old, new) = self.0.first()?;
@@ -41,7 +41,7 @@ impl OldForms {
     }
 }
 
-/// Scopes by their names.
+/// Scopes by name.
 const SCOPES: [(&str, Where); 8] = [
     ("payload", Where::Payload),
     ("ctx", Where::Context),
@@ -70,7 +70,7 @@ fn scope(scopes: &[(&str, Where)], name: &str) -> Option<Where> {
         .map(|(_, place)| *place)
 }
 
-/// The field that is not looked up in event records, if that is the name of one.
+/// The field of that name that is not looked up in event records.
 fn own_field(name: &str) -> Option<Field> {
     Some(match name {
         "name" => Field::Name,
@@ -84,7 +84,7 @@ fn own_field(name: &str) -> Option<Field> {
     })
 }
 
-/// The field that is written so.
+/// Parses a field.
 pub(crate) fn field(text: &str) -> Result<Field, String> {
     if let Some(own) = own_field(text) {
         return Ok(own);
@@ -104,7 +104,7 @@ pub(crate) fn field(text: &str) -> Result<Field, String> {
     Ok(Field::Path(place, steps))
 }
 
-/// The field that is written so behind `$evt.` in the old syntax.
+/// Parses the part of a field after `$evt.` in the old syntax.
 pub(crate) fn old_field(text: &str) -> Result<Field, String> {
     match text {
         "$name" => return Ok(Field::Name),
@@ -117,7 +117,7 @@ pub(crate) fn old_field(text: &str) -> Result<Field, String> {
     let (place, path) = scoped.unwrap_or((Where::Anywhere, text));
     if path.contains('$') {
         return Err(format!(
-            "`$evt.{text}` has no meaning: there are $name, $cpu, $time, and fields of $payload, $ctx, \
+            "`$evt.{text}` is undefined: use $name, $cpu, $time, or fields of $payload, $ctx, \
              $stream_ctx, $header, $pkt_ctx, $pkt_header"
         ));
     }
@@ -125,7 +125,7 @@ pub(crate) fn old_field(text: &str) -> Result<Field, String> {
     Ok(Field::Path(place, steps))
 }
 
-/// The names of members and the indexes of elements that lead to a field: `a.b[2]`.
+/// The member names and element indexes that lead to a field: `a.b[2]`.
 fn steps(path: &str) -> Option<Vec<String>> {
     let mut steps = Vec::new();
     for step in path.split('.') {
@@ -142,7 +142,7 @@ fn steps(path: &str) -> Option<Vec<String>> {
     (!steps.iter().any(is_wrong)).then_some(steps)
 }
 
-/// How a field is written.
+/// The field as written in current syntax.
 pub(crate) fn spelling(field: &Field) -> String {
     match field {
         Field::Name => "name".to_owned(),
@@ -154,7 +154,7 @@ pub(crate) fn spelling(field: &Field) -> String {
         Field::Environment(name) => format!("env.{name}"),
         Field::Path(place, steps) => {
             let path = joined(steps);
-            // What has no scope may have the name of something else.
+            // Without a scope, the path may be the name of another field, such as `tid`.
             let is_other = field_of(&path) != *field && *place == Where::Anywhere;
             let place = if is_other { Where::Payload } else { *place };
             let scope = SCOPES.iter().find(|(_, own)| *own == place);
@@ -219,7 +219,7 @@ mod tests {
             ("$ctx.x", "event_ctx.x"),
             ("$pkt_ctx.cpu_id", "packet.cpu_id"),
             ("a[2]", "a[2]"),
-            // A field of that name, which is not the thread.
+            // A payload field named `tid`, not the thread.
             ("tid", "payload.tid"),
             ("packet.x", "payload.packet.x"),
         ];

@@ -1,6 +1,6 @@
 //! Glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a character that stands for itself.
 
-/// A pattern.
+/// A compiled pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     text: String,
@@ -19,7 +19,7 @@ enum Part {
 }
 
 impl Glob {
-    /// Every text is a pattern: a bracket without end stands for itself.
+    /// Every text is a valid pattern: an unclosed bracket stands for itself.
     pub fn new(text: &str) -> Self {
         let mut parts = Vec::new();
         let mut rest = text.as_bytes();
@@ -52,7 +52,7 @@ impl Glob {
         }
     }
 
-    /// A pattern that only that text matches.
+    /// A pattern that only `text` matches.
     pub fn literal(text: &str) -> Self {
         Glob {
             text: text.to_owned(),
@@ -65,10 +65,11 @@ impl Glob {
         &self.text
     }
 
-    /// Whether all of `bytes` matches. Takes time of at most their length times the pattern's.
+    /// Whether all of `bytes` matches. Time is at most the product of both lengths.
     pub fn matches(&self, bytes: &[u8]) -> bool {
         let (mut part, mut at) = (0, 0);
-        // Behind the last `*`: where it would go on, and what it has taken.
+        // Backtracking point of the last `*`: the part after it, and the number of bytes it ends
+        // at.
         let mut again: Option<(usize, usize)> = None;
         loop {
             let matched = match (self.parts.get(part), bytes.get(at)) {
@@ -127,25 +128,25 @@ impl Glob {
         last.last().copied().unwrap_or_default()
     }
 
-    /// Number of characters that stand for themselves or for one of a few.
+    /// Number of characters and bracket expressions, which match few characters each.
     pub(crate) fn literals(&self) -> usize {
         let is_literal = |part: &&Part| matches!(part, Part::Byte(_) | Part::Class { .. });
         self.parts.iter().filter(is_literal).count()
     }
 
-    /// True if the pattern matches one text only.
+    /// True if the pattern contains no wildcard.
     pub fn is_literal(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, Part::Byte(_)))
     }
 
-    /// The length in bytes of all texts that the pattern matches, if it is the same for all.
+    /// Length in bytes of every text that the pattern matches; `None` if it varies.
     pub(crate) fn length(&self) -> Option<usize> {
         (!self.parts.contains(&Part::Many)).then_some(self.parts.len())
     }
 }
 
 impl Part {
-    /// [`Part::takes`], ignoring case; never for `*`.
+    /// [`Part::takes`] without regard to case; false for `*`.
     fn takes_any_case(&self, byte: u8) -> bool {
         self.takes(byte.to_ascii_lowercase()) || self.takes(byte.to_ascii_uppercase())
     }
@@ -165,7 +166,7 @@ impl Part {
     }
 }
 
-/// A class behind its opening bracket, and what comes behind it.
+/// Parses a bracket expression after its opening bracket; returns it and the rest.
 fn class(bytes: &[u8]) -> Option<(Part, &[u8])> {
     let (negated, mut rest) = match bytes.split_first() {
         Some((b'!' | b'^', behind)) => (true, behind),
@@ -174,7 +175,7 @@ fn class(bytes: &[u8]) -> Option<(Part, &[u8])> {
     let mut ranges = Vec::new();
     loop {
         rest = match rest {
-            // A bracket at the first place is a member.
+            // A bracket in the first position is a member.
             [b']', behind @ ..] if !ranges.is_empty() => {
                 return Some((Part::Class { negated, ranges }, behind));
             }
@@ -227,7 +228,8 @@ mod tests {
         assert!(!Glob::literal("a*").matches(b"ab"));
     }
 
-    /// Without wildcards the distance equals a library's; where a pattern matches, it is 0.
+    /// Without wildcards the distance equals that of the strsim crate; where a pattern matches, it
+    /// is 0.
     #[test]
     fn distances_are_those_of_edits() {
         let names = [

@@ -1,4 +1,4 @@
-//! Text to tokens.
+//! Splits text into tokens.
 
 use crate::parse::FilterError;
 
@@ -15,18 +15,18 @@ pub(crate) enum Token {
 /// A token and its byte offset.
 pub(crate) type Placed = (Token, usize);
 
-/// What the tokens of a language are.
+/// Token rules of one language.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dialect {
-    /// Longer ones first.
+    /// Longer ones come first, since the first match wins.
     signs: &'static [&'static str],
     /// Characters of words besides letters and digits.
     word: &'static str,
-    /// Colons within names of events belong to them: `app:begin`.
+    /// Colons within event names belong to the names: `app:begin`.
     has_colons: bool,
 }
 
-/// Filter expressions: words are names of events and fields, and patterns for them.
+/// Filter expressions: words are event names, fields and patterns.
 pub(crate) const FILTER: Dialect = Dialect {
     signs: &[
         "&&", "||", "==", "!=", "<=", ">=", "=~", "=*", "!~", "~", "<", ">", "!", "(", ")",
@@ -35,8 +35,8 @@ pub(crate) const FILTER: Dialect = Dialect {
     has_colons: false,
 };
 
-/// Definitions of periods: colons, commas and `=` stand between expressions. Behind the name, a
-/// colon with a letter on both sides is part of an event's name.
+/// Definitions of periods: colons, commas and `=` separate expressions. After the period's name, a
+/// colon with a letter on both sides is part of an event name.
 pub(crate) const PERIODS: Dialect = Dialect {
     signs: &[
         "&&", "||", "==", "!=", "<=", ">=", "=~", "=*", "!~", "~", "<", ">", "!", "(", ")", ":",
@@ -46,7 +46,7 @@ pub(crate) const PERIODS: Dialect = Dialect {
     has_colons: true,
 };
 
-/// The same where all colons stand between expressions: captures, and the old form of periods.
+/// [`PERIODS`] with every colon as a separator: captures, and the old form of periods.
 pub(crate) const OLD_PERIODS: Dialect = Dialect {
     has_colons: false,
     ..PERIODS
@@ -57,7 +57,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, FilterError> {
     tokens_from(text, 0, FILTER)
 }
 
-/// The tokens of a text from that byte on.
+/// The tokens of a text from byte `start` on.
 pub(crate) fn tokens_from(
     text: &str,
     start: usize,
@@ -93,7 +93,7 @@ pub(crate) fn tokens_from(
             return Err(FilterError::new(
                 text,
                 at,
-                format!("write `{first}{first}`"),
+                format!("`{first}` is not an operator; write `{first}{first}`"),
             ));
         }
         let mut length = length_of_word(rest, is_word);
@@ -107,11 +107,7 @@ pub(crate) fn tokens_from(
         }
         let word = rest.get(..length).unwrap_or_default();
         if word.is_empty() {
-            return Err(FilterError::new(
-                text,
-                at,
-                format!("`{first}` has no meaning here"),
-            ));
+            return Err(FilterError::new(text, at, format!("unexpected `{first}`")));
         }
         let numeric = word
             .trim_start_matches(['-', '+'])
@@ -128,13 +124,13 @@ pub(crate) fn tokens_from(
     Ok(tokens)
 }
 
-/// Bytes of the word that a text begins with.
+/// Length in bytes of the word at the beginning of a text.
 fn length_of_word(text: &str, is_word: impl Fn(char) -> bool) -> usize {
     let letters = text.chars().take_while(|&c| is_word(c) || c == '+');
     letters.map(char::len_utf8).sum()
 }
 
-/// The canonical spelling of a sign that has several: `=*` is that of lttng-analyses' periods.
+/// The canonical spelling of a sign that has several; `=*` comes from lttng-analyses' periods.
 fn canonical(sign: &'static str) -> &'static str {
     match sign {
         "~" | "=*" => "=~",
@@ -142,7 +138,7 @@ fn canonical(sign: &'static str) -> &'static str {
     }
 }
 
-/// A string from its quote on, and its length with quotes.
+/// Parses a quoted string; returns its text, and its length in bytes with the quotes.
 fn string(rest: &str, quote: char) -> Result<(String, usize), &'static str> {
     let mut string = String::new();
     let mut characters = rest.char_indices().skip(1);
@@ -153,7 +149,7 @@ fn string(rest: &str, quote: char) -> Result<(String, usize), &'static str> {
                 Some((_, 'n')) => string.push('\n'),
                 Some((_, 't')) => string.push('\t'),
                 Some((_, escaped)) if escaped == quote => string.push(escaped),
-                // Others stay: patterns have escapes of their own.
+                // Other escapes stay: patterns have escapes of their own.
                 Some((_, escaped)) => {
                     string.push('\\');
                     string.push(escaped);
@@ -163,5 +159,5 @@ fn string(rest: &str, quote: char) -> Result<(String, usize), &'static str> {
             character => string.push(character),
         }
     }
-    Err("this string has no end")
+    Err("unterminated string")
 }

@@ -10,8 +10,9 @@
 //! suggests known names for unknown ones, and [`doubts`] finds parts of a valid expression that
 //! select nothing in the given traces.
 //!
-//! The syntax is described in `docs/filter.md`, the definitions in `docs/reports-periods.md`,
-//! `docs/executions.md` and `docs/user-analyses.md`.
+//! The syntax is described in `docs/reference/filter.md`, the definitions in
+//! `docs/reference/periods.md`, `docs/reference/executions.md` and
+//! `docs/reference/user-analyses.md`.
 #![forbid(unsafe_code)]
 
 pub mod ast;

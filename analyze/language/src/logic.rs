@@ -1,12 +1,12 @@
-//! What the languages have in common: `&&`, `||`, `!` and parentheses around conditions.
+//! The common part of the languages: `&&`, `||`, `!` and parentheses around conditions.
 
 use crate::lexer::{Placed, Token};
 use crate::parse::FilterError;
 
-/// Nesting deeper than this is refused.
+/// Maximum nesting of an expression.
 const DEPTH: usize = 200;
 
-/// The tokens of a text, and how far they were taken.
+/// The tokens of a text, with the index of the next one.
 #[derive(Debug)]
 pub(crate) struct Tokens<'a> {
     pub(crate) text: &'a str,
@@ -25,32 +25,32 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// What comes next; it is not taken.
+    /// The next token; does not consume it.
     pub(crate) fn peek(&self) -> &Token {
         self.tokens
             .get(self.at)
             .map_or(&Token::End, |(token, _)| token)
     }
 
-    /// What comes behind that.
+    /// The token after the next one.
     pub(crate) fn after(&self) -> &Token {
         let after = self.tokens.get(self.at + 1);
         after.map_or(&Token::End, |(token, _)| token)
     }
 
-    /// Byte offset of what comes next.
+    /// Byte offset of the next token.
     pub(crate) fn offset(&self) -> usize {
         self.tokens
             .get(self.at)
             .map_or(self.text.len(), |(_, offset)| *offset)
     }
 
-    /// Something is wrong with what comes next.
+    /// An error at the next token.
     pub(crate) fn error(&self, message: impl Into<String>) -> FilterError {
         FilterError::new(self.text, self.offset(), message)
     }
 
-    /// Takes that sign, if it comes next.
+    /// Consumes the next token if it is `sign`.
     pub(crate) fn take(&mut self, sign: &str) -> bool {
         let found = matches!(self.peek(), Token::Sign(own) if *own == sign);
         self.at += usize::from(found);
@@ -58,13 +58,13 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// A parser of conditions that are combined.
+/// A parser of conditions that logical operators combine.
 pub(crate) trait Logic<'a>: Sized {
     type Tree;
 
     fn tokens(&mut self) -> &mut Tokens<'a>;
 
-    /// A condition without operators that combine.
+    /// Parses a condition without logical operators.
     fn condition(&mut self) -> Result<Self::Tree, FilterError>;
 
     fn and(parts: Vec<Self::Tree>) -> Self::Tree;
@@ -91,14 +91,14 @@ pub(crate) trait Logic<'a>: Sized {
         let tokens = self.tokens();
         tokens.depth += 1;
         if tokens.depth > DEPTH {
-            return Err(tokens.error("this is nested too deeply"));
+            return Err(tokens.error("nested too deeply"));
         }
         let term = if tokens.take("!") {
             Self::not(self.term()?)
         } else if tokens.take("(") {
             let inner = self.alternatives()?;
             if !self.tokens().take(")") {
-                return Err(self.tokens().error("`)` is expected here"));
+                return Err(self.tokens().error("expected `)`"));
             }
             inner
         } else {
@@ -109,7 +109,7 @@ pub(crate) trait Logic<'a>: Sized {
     }
 }
 
-/// What stands alone is not combined.
+/// A single part is returned as it is.
 fn single<T>(mut parts: Vec<T>, join: fn(Vec<T>) -> T) -> T {
     match parts.pop() {
         Some(only) if parts.is_empty() => only,

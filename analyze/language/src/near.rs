@@ -7,16 +7,16 @@ use crate::glob::Glob;
 /// Maximum number of suggestions in a message: a longer list is no help.
 const MOST: usize = 3;
 
-/// Longer names are skipped: the distance takes time of the product of both lengths.
+/// Maximum length of a name considered: the time of the distance is the product of both lengths.
 const LONGEST: usize = 256;
 
 /// Maximum number of names compared: the user most likely misspelt one of the first, not the
 /// millionth.
 const MOST_NAMES: usize = 100_000;
 
-/// The names that differ least from what a pattern matches, and those that differ by one edit more,
-/// the nearest first; at most three. A name differs by too much if more than a third of the
-/// pattern's characters would have to change.
+/// The names nearest to a text that the pattern matches, and those at most one edit further away,
+/// nearest first; at most three. Names are ignored if more than a third of the pattern's characters
+/// would have to change.
 pub fn nearest<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let literals = pattern.literals();
     let limit = if literals < 3 {
@@ -47,8 +47,8 @@ pub fn nearest<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> 
 }
 
 /// Suggestion for a pattern that matches none of the names: `; did you mean 'a' or 'b'?`. If no
-/// name is near, but some contain the text, the suggestion is a pattern for these. Empty without a
-/// suggestion.
+/// name is near but some contain the text, the suggestion is a pattern that matches these. Empty
+/// without a suggestion.
 pub fn did_you_mean<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> String {
     let names: BTreeSet<&str> = names.into_iter().take(MOST_NAMES).collect();
     let near = nearest(pattern, names.iter().copied());

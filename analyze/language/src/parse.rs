@@ -1,4 +1,4 @@
-//! Tokens to the syntax tree.
+//! Parses tokens to the syntax tree.
 
 use std::fmt;
 
@@ -9,31 +9,48 @@ use crate::lexer::tokens;
 use crate::logic::Tokens;
 use crate::periods::Condition;
 
-/// What is wrong with an expression, and where.
+/// A syntax error.
 ///
-/// Displayed as the message, the expression, and a caret below the place.
+/// Displayed as the message, the line of the expression, and a caret below the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
-    /// The expression.
+    /// The whole expression.
     pub text: String,
-    /// Byte offset in it.
+    /// Byte offset of the error in `text`.
     pub offset: usize,
-    /// What is wrong.
+    /// Message without position.
     pub message: String,
 }
 
 impl FilterError {
     pub(crate) fn new(text: &str, offset: usize, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if lacks_variable(text, offset) {
+            message += "; the shell may have expanded a variable such as `$begin`: put the \
+                        expression in single quotes";
+        }
         FilterError {
             text: text.to_owned(),
             offset,
-            message: message.into(),
+            message,
         }
     }
 }
 
+/// Whether a word begins with a point at the offset, as in `cpu == .cpu`: what a shell leaves of
+/// `"cpu == $begin.cpu"`.
+fn lacks_variable(text: &str, offset: usize) -> bool {
+    let (before, after) = text.split_at_checked(offset).unwrap_or((text, ""));
+    let mut after = after.chars();
+    after.next() == Some('.')
+        && after
+            .next()
+            .is_some_and(|next| next.is_alphabetic() || next == '_')
+        && !before.ends_with(|last: char| last.is_alphanumeric() || "_])".contains(last))
+}
+
 impl FilterError {
-    /// Line and column of the place in the text; both begin with 1.
+    /// Line and column of the error in the text, from 1.
     pub fn place(&self) -> (usize, usize) {
         let before = self.text.get(..self.offset).unwrap_or(&self.text);
         let start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -44,7 +61,7 @@ impl FilterError {
 
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The expression may have several lines: the one in question is shown.
+        // For an expression of several lines, show the line with the error.
         let (line, column) = self.place();
         let line = self.text.lines().nth(line - 1).unwrap_or_default();
         write!(f, "{}\n  {line}\n  {:2$}^", self.message, "", column - 1)
@@ -53,22 +70,22 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Says why a text is not a time.
+/// Returns an error message for text that is not a time.
 pub type TimeCheck<'c> = &'c dyn Fn(&str) -> Result<(), String>;
 
 /// Parses an expression.
 ///
 /// # Errors
-/// With the place of what cannot be understood.
+/// The expression is malformed; the error contains the position.
 pub fn parse(text: &str) -> Result<Expr, FilterError> {
     parse_with_times(text, &|_| Ok(()))
 }
 
-/// Parses an expression in which numbers may have a unit that stands apart, as in `duration > 5
-/// ms`, where that is a quantity when both stand together: it is the text `5ms` then.
+/// Parses an expression in which white space may separate a number from its unit, as in `duration >
+/// 5 ms`. If `is_quantity` accepts the two joined, the value is the text `5ms`.
 ///
 /// # Errors
-/// With the place of what cannot be understood.
+/// The expression is malformed; the error contains the position.
 pub fn parse_with_units(
     text: &str,
     is_quantity: &dyn Fn(&str) -> bool,
@@ -84,18 +101,18 @@ pub fn parse_with_units(
     Ok(expr)
 }
 
-/// Parses an expression whose times must pass that check.
+/// Parses an expression whose times `check_time` must accept.
 ///
 /// # Errors
-/// With the place of what cannot be understood.
+/// The expression is malformed; the error contains the position.
 pub fn parse_with_times(text: &str, check_time: TimeCheck<'_>) -> Result<Expr, FilterError> {
     parse_noting(text, check_time).map(|(expr, _)| expr)
 }
 
-/// The same, with the old forms that it has.
+/// [`parse_with_times`], also returning the old forms in the expression.
 ///
 /// # Errors
-/// With the place of what cannot be understood.
+/// The expression is malformed; the error contains the position.
 pub fn parse_noting(
     text: &str,
     check_time: TimeCheck<'_>,
@@ -118,16 +135,16 @@ fn parse_as(text: &str, scope: Scope<'_>) -> Result<(Expr, OldForms), FilterErro
     };
     match parser.whole()? {
         Condition::Event(expr) => Ok((expr, parser.old)),
-        // Fields of the event record that are compared with each other.
+        // Fields of the same event record compared with each other.
         _ => Err(FilterError::new(
             text,
             0,
-            "a field compares with a number or a text here, not with another field",
+            "expected a number or a text: a filter cannot compare a field with another field",
         )),
     }
 }
 
-/// The operator that a sign stands for.
+/// The operator of a sign.
 pub(crate) fn operator(sign: &str) -> Option<Operator> {
     Some(match sign {
         "==" => Operator::Equal,
@@ -142,7 +159,7 @@ pub(crate) fn operator(sign: &str) -> Option<Operator> {
     })
 }
 
-/// A number; what only looks like one (a date) is text.
+/// Parses a number. Text that only begins like a number, such as a date, is text.
 pub(crate) fn number(text: &str) -> Value {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -160,7 +177,7 @@ pub(crate) fn number(text: &str) -> Value {
         _ => (digits, 10),
     };
     if let Ok(number) = i128::from_str_radix(digits, radix) {
-        // `+5` as a time is relative: its text counts there.
+        // `+5` as a time is relative, so its text is kept.
         if !text.starts_with('+') {
             return Value::Integer(if negative { -number } else { number });
         }
@@ -282,18 +299,25 @@ mod tests {
         );
         for wrong in ["a > 5 s", "a > 5 ms ms", "a > x ms", "tid == 5 ms"] {
             let message = of(wrong).unwrap_err().message;
-            assert!(
-                message.contains("the end is expected"),
-                "{wrong}: {message}"
-            );
+            assert!(message.contains("or the end"), "{wrong}: {message}");
         }
         assert!(parse("a > 5 ms").is_err());
     }
 
     #[test]
+    fn variables_that_the_shell_expanded_are_recognized() {
+        for text in ["cpu == .cpu", "sched_switch && .next_tid == 3", ".ret < 0"] {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains("single quotes"), "{message}");
+        }
+        let message = parse("cpu == ").unwrap_err().to_string();
+        assert!(!message.contains("single quotes"), "{message}");
+    }
+
+    #[test]
     fn errors_have_their_place() {
         let cases = [
-            ("a && ", 5, "missing"),
+            ("a && ", 5, "expected a condition"),
             ("a = 3", 2, "`==`"),
             ("(a", 2, "`)`"),
             ("a b", 2, "expected"),
@@ -301,23 +325,19 @@ mod tests {
             (
                 "tid == abc",
                 7,
-                "a whole number is expected here, such as 42; use procname for names",
+                "expected a whole number such as 42; to select by name, use procname",
             ),
-            (
-                "cpu > 1.5",
-                6,
-                "a whole number is expected here, such as 42",
-            ),
+            ("cpu > 1.5", 6, "expected a whole number such as 42"),
             ("f =~ 3", 5, "pattern"),
-            ("f == \"abc", 5, "no end"),
+            ("f == \"abc", 5, "unterminated"),
             ("f* == 3", 0, "not the name"),
             ("a & b", 2, "&&"),
             ("", 0, "missing"),
-            ("a # b", 2, "no meaning"),
-            ("$evt.$pid == 3", 0, "no meaning"),
-            ("$begin.x == 3", 0, "only periods"),
-            ("a == $begin.x", 5, "only periods"),
-            ("a == $evt.x", 0, "not with another field"),
+            ("a # b", 2, "unexpected"),
+            ("$evt.$pid == 3", 0, "undefined"),
+            ("$begin.x == 3", 0, "only in the conditions of periods"),
+            ("a == $begin.x", 5, "only in the conditions of periods"),
+            ("a == $evt.x", 0, "with another field"),
             ("a[x] == 3", 0, "not the name"),
         ];
         for (text, offset, message) in cases {

@@ -1,22 +1,21 @@
-//! Which thread an event record of a kernel trace belongs to: the one that its CPU runs.
+//! The thread of each event record of a kernel trace: the thread that runs on its CPU.
 //!
-//! Kernel traces seldom say it in every event record. `sched_switch` says who runs from then on;
-//! before the first one nobody knows. Process and name come from the state dump, from forks and
-//! from switches.
+//! Few kernel traces record the thread in every event record. `sched_switch` records the thread
+//! that runs from then on; until the first switch the thread is unknown. Process and name come from
+//! the state dump, from forks and from switches.
 
 use std::collections::HashMap;
 
 use tracebraid_ctf::event::Event;
 use tracebraid_kernel_model::ThreadNews;
 
-/// What is known of a thread.
 #[derive(Clone, Debug, Default)]
 struct Task {
     pid: Option<i64>,
     name: Vec<u8>,
 }
 
-/// Follows the threads of one trace. Must see all its event records in the order of time.
+/// Follows the threads of one trace. Requires all its event records in the order of time.
 #[derive(Debug, Default)]
 pub struct Tasks {
     /// By stream class and event class.
@@ -25,19 +24,19 @@ pub struct Tasks {
     tasks: HashMap<i64, Task>,
 }
 
-/// The thread that runs.
+/// The running thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Running<'a> {
-    /// Its id.
+    /// Thread id.
     pub tid: Option<i64>,
-    /// Its process.
+    /// Process id.
     pub pid: Option<i64>,
-    /// Its name.
+    /// Thread name.
     pub name: Option<&'a [u8]>,
 }
 
 impl Tasks {
-    /// The thread that the event record belongs to: a switch belongs to the one that it ends.
+    /// The thread of the event record. A switch belongs to the thread that it switches away from.
     pub fn see(
         &mut self,
         stream_class: usize,

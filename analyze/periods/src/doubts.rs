@@ -1,4 +1,4 @@
-//! Warnings about definitions: names that the traces do not contain.
+//! Warnings about names in definitions that the traces do not contain.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_language::ClassField;
@@ -8,9 +8,9 @@ use tracebraid_language::periods::{Capture, Condition, Period, Periods, Source};
 
 use crate::running::{Running, is_thread};
 
-/// Messages on names in the definitions that the traces do not contain: each field is searched for
-/// in the event classes that the names in its condition select. Fields of the running thread are
-/// not needed if the traces contain switches.
+/// Messages about names in the definitions that the traces do not contain. Each field is looked up
+/// in the event classes that its condition selects by name. Fields of the running thread are not
+/// required if the traces contain switches.
 pub(super) fn of(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Vec<String> {
     let told = |expr: Expr| match running {
         Some(_) => without_thread(&expr),
@@ -50,8 +50,8 @@ pub(super) fn of(set: &TraceSet, periods: &Periods, running: Option<&Running>) -
     doubts.chain(untold(set, periods)).collect()
 }
 
-/// The part of a condition that is about the event record of that source; fields compared with
-/// others are only searched for.
+/// The part of a condition that applies to the event record `source`. Fields compared with other
+/// fields only need to exist.
 fn expression(condition: &Condition, source: Source) -> Expr {
     let all = |parts: &[Condition]| parts.iter().map(|part| expression(part, source)).collect();
     match condition {
@@ -72,7 +72,7 @@ fn expression(condition: &Condition, source: Source) -> Expr {
     }
 }
 
-/// Captured fields of the event record of that source.
+/// Captured fields of the event record `source`.
 fn captured(captures: &[Capture], source: Source) -> Expr {
     let own = captures
         .iter()
@@ -83,7 +83,7 @@ fn captured(captures: &[Capture], source: Source) -> Expr {
     )
 }
 
-/// Messages that `pid` and `procname` are unknown where no event class has such a context.
+/// Messages for `pid` and `procname` where no event class has such a context.
 fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
     let mut asked: Vec<&Field> = Vec::new();
     let mut exprs = Vec::new();
@@ -118,12 +118,12 @@ fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
         .filter(|(field, _)| asked.contains(&field) && !is_told(field));
     untold
         .map(|(_, name)| {
-            format!("no event class has a context for '{name}', so it is unknown in periods")
+            format!("no event class has a context for '{name}', so periods cannot use it")
         })
         .collect()
 }
 
-/// An expression without its comparisons with the thread that runs.
+/// An expression without its comparisons of the running thread.
 fn without_thread(expr: &Expr) -> Option<Expr> {
     Some(match expr {
         Expr::And(parts) => Expr::And(parts.iter().filter_map(without_thread).collect()),

@@ -1,5 +1,5 @@
-//! All periods that end, one by one, with where they began and ended: for analyses of what happened
-//! in each.
+//! Every period that ended, with the event records that began and ended it, for analyses of the
+//! interval.
 
 use std::collections::HashSet;
 
@@ -20,65 +20,65 @@ use tracebraid_tables::View;
 /// A period that ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndedPeriod {
-    /// Its place among the definitions.
+    /// Index of its definition.
     pub period: usize,
-    /// Numbers of the periods around it, from the outside, and its own: from 1 in the order of
-    /// beginnings.
+    /// Numbers of the enclosing periods, outermost first, then its own. Numbers count from 1 in the
+    /// order of the starts.
     pub numbers: Vec<u64>,
-    /// The event record that began it.
+    /// The event record that began the period.
     pub begin: Bound,
-    /// The one that ended it.
+    /// The event record that ended the period.
     pub end: Bound,
 }
 
 /// An event record that begins or ends a period.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
-    /// In nanoseconds from the origin.
+    /// Nanoseconds from the origin.
     pub time: i64,
-    /// Index of its trace in the set.
+    /// Index of the trace in the set.
     pub trace: u32,
-    /// Its CPU, if it is known.
+    /// CPU, if known.
     pub cpu: Option<u32>,
-    /// True for the entry or exit of a system call: these run in the context of their own thread.
+    /// True for the entry or exit of a system call, which belong to the calling thread itself.
     pub is_call: bool,
-    /// What its definition captures there.
+    /// Values that the definition captures from the event record.
     pub captures: Vec<Datum>,
 }
 
-/// A period that has begun, whether it ends or not.
+/// A period that began, whether or not it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BegunPeriod {
     /// Index of its definition.
     pub period: usize,
-    /// The event record that began it.
+    /// The event record that began the period.
     pub begin: Bound,
 }
 
-/// The analysis.
+/// Finds the start and the end of every period.
 #[derive(Debug)]
 pub struct EndedAnalysis {
     periods: PeriodAnalysis,
-    /// By place among the streams of all traces: the trace.
+    /// Trace of each stream, by index among the streams of all traces.
     traces: Vec<u32>,
-    /// Event classes of system call entries and exits, as indexes of the plan.
+    /// Event classes of system call entries and exits, as indices in the plan.
     calls: HashSet<u32>,
 }
 
-/// What it finds.
+/// The report of [`EndedAnalysis`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ended {
-    /// Those that ended, in the order in which they began.
+    /// Periods that ended, in the order of their starts.
     pub periods: Vec<EndedPeriod>,
-    /// All begins, in the order of time.
+    /// All starts, in the order of time.
     pub begun: Vec<BegunPeriod>,
     /// By definition: number of periods that did not end.
     pub unfinished: Vec<u64>,
-    /// How many were not begun, since too many were open.
+    /// Number of periods not begun because too many were open.
     pub refused: u64,
 }
 
-/// Event classes of system call entries and exits, as indexes of the plan.
+/// Event classes of system call entries and exits, as indices in the plan.
 fn calls(set: &TraceSet, periods: &PeriodAnalysis) -> HashSet<u32> {
     let model = KernelModel::new(set);
     let is_call =
@@ -96,10 +96,10 @@ fn calls(set: &TraceSet, periods: &PeriodAnalysis) -> HashSet<u32> {
 }
 
 impl EndedAnalysis {
-    /// Of those periods in those traces, as far as their event records are in the window.
+    /// Analyses the event records within `window`.
     ///
     /// # Errors
-    /// When there are too many conditions, for people.
+    /// The definitions contain too many conditions.
     pub fn new(set: &TraceSet, periods: Periods, window: Window) -> Result<EndedAnalysis, String> {
         let asked = Asked {
             window,
@@ -123,24 +123,24 @@ impl EndedAnalysis {
         self.periods.doubts()
     }
 
-    /// Takes those out that have ended so far, in the order in which they did.
+    /// Removes and returns the periods that have ended so far, in the order of their ends.
     pub fn take(&self, partial: &mut PeriodPartial) -> impl Iterator<Item = EndedPeriod> {
         let log = std::mem::take(&mut partial.sums.log);
         log.into_iter().map(|done| self.ended(done))
     }
 
-    /// Takes the begins so far, in the order of time.
+    /// Removes and returns the starts so far, in the order of time.
     pub fn take_begun(&self, partial: &mut PeriodPartial) -> impl Iterator<Item = BegunPeriod> {
         let begun = std::mem::take(&mut partial.machine.begins);
         begun.into_iter().map(|begun| self.begun(begun))
     }
 
-    /// How many may have been open at a time: what [`EndedAnalysis::open`] looks through.
+    /// Number of slots for open periods: the cost of [`EndedAnalysis::open`].
     pub fn room(&self, partial: &PeriodPartial) -> usize {
         partial.machine.room()
     }
 
-    /// When those began that are open.
+    /// Start times of the open periods.
     pub fn open<'p>(&self, partial: &'p PeriodPartial) -> impl Iterator<Item = i64> + use<'p> {
         partial.machine.open_begins()
     }

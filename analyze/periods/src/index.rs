@@ -1,4 +1,4 @@
-//! Finding open periods by values.
+//! Looks up open periods by values.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use tracebraid_follow::KeyHasher;
 
-/// Which open periods began with values of some key. What has ended is forgotten when it is met, or
-/// when there is as much of it as of the rest.
+/// Open periods by the hash of the values that they began with. Entries of ended periods are
+/// removed when a lookup meets them, or once they are half of all.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Index {
     places: HashMap<u64, Vec<Entry>, BuildHasherDefault<KeyHasher>>,
@@ -16,14 +16,14 @@ pub(super) struct Index {
     ended: usize,
 }
 
-/// A period: its place, and its number, by which a later one at the same place is told apart.
+/// A period: its slot, and the number that distinguishes it from later periods in the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) place: u32,
     pub(super) number: u64,
 }
 
-/// So many ended ones do no harm.
+/// Below this number of ended entries, no clean-up.
 const FEW: usize = 1024;
 
 impl Index {
@@ -32,7 +32,7 @@ impl Index {
         self.entries += 1;
     }
 
-    /// One of them ended.
+    /// Counts an ended period, and removes the ended entries if there are too many.
     pub(super) fn end(&mut self, is_open: impl Fn(Entry) -> bool) {
         self.ended += 1;
         if self.ended > FEW.max(self.entries / 2) {
@@ -45,7 +45,7 @@ impl Index {
         }
     }
 
-    /// Those of that key which are open, in the order in which they began.
+    /// The open periods with that key, in the order of their starts.
     #[inline]
     pub(super) fn find(&mut self, key: u64, is_open: impl Fn(Entry) -> bool) -> &[Entry] {
         let Some(entries) = self.places.get_mut(&key) else {

@@ -1,19 +1,19 @@
-//! Periods that users define: from an event record that one condition chooses to one that another
-//! chooses, nested, with captured values.
+//! Periods that users define: from an event record that one condition selects to one that another
+//! condition selects, nested, with captured values.
 //!
-//! In: definitions (`tracebraid_language::periods`) and a trace set. Out: each period, the longest,
-//! statistics by group ([`PeriodAnalysis`]), or every period that ended, for analyses that go on
-//! from there ([`EndedAnalysis`]). Promise: the report is that of a plain pass in the order of
+//! In: definitions (`tracebraid_language::periods`) and a trace set. Out: each period, the longest
+//! ones, statistics by group ([`PeriodAnalysis`]); or every period that ended, as input for other
+//! analyses ([`EndedAnalysis`]). Promise: the report equals that of a plain pass in the order of
 //! time.
 //!
-//! Conditions may be about event records of any stream, so the analysis reads all streams merged by
+//! Conditions may refer to event records of any stream, so the analysis reads all streams merged by
 //! time: its chunks are intervals of time. A chunk keeps the event records that may begin or end a
-//! period, with the values that conditions and captures name (`tracebraid_follow::Candidates`).
-//! Once everything before the watermark has been merged, `OpenPeriods`, which knows what is open,
-//! plays them. Where a condition asks for the thread of an event record that lacks it, switches are
-//! among the candidates (`running`).
+//! period, with the values that conditions and captures use (`tracebraid_follow::Candidates`). Once
+//! all chunks before the watermark have been merged, `OpenPeriods`, which holds the open periods,
+//! plays them. Where a condition uses the thread of an event record that does not contain it,
+//! switches are among the candidates (`running`).
 //!
-//! `docs/reports-periods.md` defines each number.
+//! `docs/reference/periods.md` defines each number.
 #![forbid(unsafe_code)]
 
 mod aggregated;
@@ -47,7 +47,7 @@ use tracebraid_tables::Report;
 use wanted::Wanted;
 pub use wanted::{Asked, MOST_OPEN, Order};
 
-/// The analysis.
+/// Computes statistics and lists of periods.
 #[derive(Debug)]
 pub struct PeriodAnalysis {
     periods: Periods,
@@ -58,11 +58,11 @@ pub struct PeriodAnalysis {
     head: Head,
     doubts: Vec<String>,
     subjects: Subjects,
-    /// Who runs, if that matters.
+    /// Present if a condition or a capture uses the running thread.
     running: Option<Running>,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct PeriodPartial {
     candidates: Candidates,
@@ -73,10 +73,10 @@ pub struct PeriodPartial {
 }
 
 impl PeriodAnalysis {
-    /// Of those periods in those traces.
+    /// Analyses the periods in `set`.
     ///
     /// # Errors
-    /// When something is asked for that is not defined, for people.
+    /// An option names an undefined period or capture, or there are too many conditions.
     pub fn new(set: &TraceSet, periods: Periods, asked: &Asked) -> Result<PeriodAnalysis, String> {
         let running = Running::new(set, &periods);
         let plan = Plan::new(set, &periods, running.as_ref())?;
@@ -96,7 +96,7 @@ impl PeriodAnalysis {
         Ok(analysis)
     }
 
-    /// What in the definitions is probably wrong, for people.
+    /// Probable mistakes in the definitions.
     pub fn doubts(&self) -> &[String] {
         &self.doubts
     }
@@ -106,7 +106,7 @@ impl PeriodAnalysis {
         self.window.to
     }
 
-    /// From the begin of a packet on nobody knows who runs on its CPU.
+    /// Marks the thread on a packet's CPU as unknown from the start of the packet.
     fn forget_runner(&self, partial: &mut PeriodPartial, place: &StreamPlace<'_>, packet: &Packet) {
         let Some(begin) = packet.begin else { return };
         let stream = self.plan.stream(place.stream.trace, place.stream.stream);
@@ -115,7 +115,7 @@ impl PeriodAnalysis {
         partial.candidates.add(about, Some(packet.cpu.cpu), nobody);
     }
 
-    /// Periods that no event begins or ends.
+    /// Adds a doubt for each period that no event class can begin or end.
     fn doubt_events(&mut self) {
         for (index, period) in self.periods.list.iter().enumerate() {
             let any = |steps: fn(&plan::ClassPlan) -> &[plan::PeriodBound]| {
@@ -128,13 +128,13 @@ impl PeriodAnalysis {
                 _ => continue,
             };
             self.doubts.push(format!(
-                "no event of the traces can {what} a period {}",
+                "no event class of the traces can {what} the period {}",
                 period.name
             ));
         }
     }
 
-    /// Lets the machine see what is before that time; without one, everything.
+    /// Plays the candidates before the time `before`; without it, all.
     fn run(&self, partial: &mut PeriodPartial, before: Option<i64>) {
         let taken = partial.candidates.take_before(before);
         for seen in taken.iter() {
@@ -152,7 +152,7 @@ fn head(set: &TraceSet, window: Window) -> Head {
         end: range.map(|range| range.1),
         duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
         hosts: hosts(set, |_| true),
-        // Periods may be about anything: no event is missing by rule.
+        // Periods may refer to any event, so none is required.
         not_recorded: Vec::new(),
         unended: unended(set),
         cpus_by_stream: Vec::new(),
@@ -205,7 +205,7 @@ impl Analysis for PeriodAnalysis {
     #[inline]
     fn event(&self, partial: &mut PeriodPartial, record: &mut Record<'_>) {
         self.candidate(partial, record);
-        // Behind it: a switch belongs to the thread that it ends.
+        // After the candidate: a switch belongs to the thread that it switches away from.
         if let Some(running) = &self.running {
             running.event(&mut partial.candidates, record);
         }
@@ -215,7 +215,7 @@ impl Analysis for PeriodAnalysis {
         partial.packets = Packets::default();
     }
 
-    /// What is merged to something has not been settled: only the state of all that came first is.
+    /// The later part has not been settled: only the state from the beginning of the trace is.
     fn merge(&self, earlier: &mut PeriodPartial, later: PeriodPartial) {
         earlier.candidates.append(later.candidates);
     }
@@ -232,7 +232,7 @@ impl Analysis for PeriodAnalysis {
 }
 
 impl PeriodAnalysis {
-    /// Keeps an event record that may begin or end something.
+    /// Keeps an event record that may begin or end a period.
     #[inline]
     fn candidate(&self, partial: &mut PeriodPartial, record: &mut Record<'_>) {
         let trace = record.stream.trace as usize;

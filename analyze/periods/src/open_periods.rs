@@ -1,8 +1,8 @@
-//! The open periods, and what each event record in the order of time does to them.
+//! The open periods, and the effect of each event record in the order of time.
 //!
-//! First it ends periods, those within others first; what is still open within a period that ends
-//! is cut. Then it begins periods, in the order of the definitions, and of one definition in the
-//! order in which the periods around them began.
+//! An event record first ends periods, the innermost first; periods still open within one that ends
+//! are cut. Then it begins periods, in the order of the definitions; for one definition, in the
+//! order in which the enclosing periods began.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_language::Datum;
@@ -15,42 +15,42 @@ use crate::tree::{Values, key};
 use crate::wanted::Wanted;
 use tracebraid_follow::Candidate;
 
-/// What is open.
+/// The open periods.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct OpenPeriods {
-    /// Those that are open, and room for others.
+    /// Slots, of which those in `free` are unused.
     open: Vec<Open>,
     free: Vec<u32>,
-    /// By period.
+    /// By definition.
     periods: Vec<OfPeriod>,
-    /// Periods that began.
+    /// Number of periods that began.
     begun: u64,
-    /// The same begins one by one, where they are needed and not taken yet.
+    /// The starts, if they are requested and until they are taken.
     pub(super) begins: Vec<Begun>,
     runners: Runners,
     #[serde(skip)]
     scratch: (Vec<Hit>, Vec<Entry>),
 }
 
-/// What is open of one definition.
+/// Open periods of one definition.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct OfPeriod {
-    /// In no order.
+    /// Slots, in no order.
     places: Vec<u32>,
-    /// By what event records that may end them have.
+    /// By the values that event records which may end the periods have.
     ends: Index,
-    /// By what event records that may begin periods within them have.
+    /// By the values that event records which may begin periods within them have.
     children: Vec<Index>,
 }
 
-/// Where an event record was met.
+/// Origin of an event record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Spot {
-    /// Place of its stream among those of all traces.
+    /// Index of its stream among the streams of all traces.
     pub(super) stream: u32,
-    /// Its CPU, if it is known.
+    /// CPU, if known.
     pub(super) cpu: Option<u32>,
-    /// Event class, as an index of the plan.
+    /// Event class, as an index in the plan.
     pub(super) class: u32,
 }
 
@@ -64,7 +64,7 @@ impl Spot {
     }
 }
 
-/// A period that has begun.
+/// A period that began.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Begun {
     pub(super) period: usize,
@@ -73,33 +73,33 @@ pub(super) struct Begun {
     pub(super) captures: Vec<Datum>,
 }
 
-/// A period that is open.
+/// A slot of an open period.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Open {
     pub(super) period: usize,
-    /// From 1 in the order of beginning; 0 if nothing is here.
+    /// From 1 in the order of the starts; 0 for a free slot.
     pub(super) number: u64,
     pub(super) begin: i64,
-    /// Where it began.
+    /// Event record that began the period.
     pub(super) at_begin: Spot,
-    /// Place of the period around it.
+    /// Slot of the enclosing period.
     parent: Option<u32>,
     /// Values for later conditions.
     keep: Vec<Datum>,
     pub(super) captures: Vec<Datum>,
-    /// Places of those within it, in no order.
+    /// Slots of the periods within it, in no order.
     children: Vec<u32>,
-    /// Where it stands among the places of its definition, and among the children of its parent.
+    /// Position among the slots of its definition, and among the children of its parent.
     at: [u32; 2],
-    /// By what may be within it: how many ended, and how long they took together.
+    /// Number and total duration of the periods that ended within it, by definition.
     pub(super) within: Vec<(u64, u64)>,
 }
 
-/// What an event record ends, or within what it begins something: its depth (the deepest first),
-/// its number, its place, and the step.
+/// A period that an event record ends: depth (the deepest first), number, slot, and index of the
+/// matching bound.
 type Hit = (std::cmp::Reverse<usize>, u64, u32, usize);
 
-/// An event record, what it may do, and what is to become of it.
+/// An event record, with the plan that it is matched against.
 struct Turn<'a> {
     plan: &'a Plan,
     wanted: &'a Wanted,
@@ -124,7 +124,7 @@ impl<'a> Turn<'a> {
 }
 
 impl OpenPeriods {
-    /// The event record that comes next.
+    /// Processes the next event record.
     pub(super) fn see(
         &mut self,
         plan: &Plan,
@@ -169,26 +169,26 @@ impl OpenPeriods {
         }
     }
 
-    /// How many may have been open at a time.
+    /// Number of slots.
     pub(super) fn room(&self) -> usize {
         self.open.len()
     }
 
-    /// When those began that are open.
+    /// Start times of the open periods.
     pub(super) fn open_begins(&self) -> impl Iterator<Item = i64> {
         let open = self.open.iter().filter(|open| open.number > 0);
         open.map(|open| open.begin)
     }
 
-    /// Nothing comes any more: what is open stays unfinished.
+    /// Counts all open periods as unfinished.
     pub(super) fn finish(&mut self, sums: &mut Sums) {
         for open in self.open.iter().filter(|open| open.number > 0) {
             sums.unfinished(open.period);
         }
     }
 
-    /// The open periods that a step may be about; those around an event record's period, or those
-    /// of its definition. Without a key all of them.
+    /// The open periods that a bound may apply to. `index` selects the index of ends or of children
+    /// to search by `key`; `None` returns every open period of the definition.
     fn candidates(
         &mut self,
         period: usize,
@@ -251,7 +251,7 @@ impl OpenPeriods {
         self.scratch = (hits, entries);
     }
 
-    /// What conditions on an open period see.
+    /// The values that conditions on an open period refer to.
     fn values<'v>(&'v self, turn: &Turn<'v>, place: u32) -> Values<'v> {
         let kept = |place: Option<u32>| {
             let open = place.and_then(|place| self.open.get(place as usize));
@@ -290,7 +290,7 @@ impl OpenPeriods {
         self.forget(turn.plan, place, &mut open);
     }
 
-    /// The periods around one, from the inside.
+    /// The enclosing periods, innermost first.
     fn around(&self, mut parent: Option<u32>) -> Vec<&Open> {
         let mut around = Vec::new();
         while let Some(open) = parent.and_then(|place| self.open.get(place as usize)) {
@@ -300,7 +300,7 @@ impl OpenPeriods {
         around
     }
 
-    /// The period around one that ended has it and what was within it.
+    /// Adds an ended period, and the periods within it, to its parent.
     fn tell_parent(&mut self, plan: &Plan, parent: u32, child: &Open, duration: u64) {
         let Some(parent) = self.open.get_mut(parent as usize) else {
             return;
@@ -318,7 +318,7 @@ impl OpenPeriods {
         }
     }
 
-    /// What is within a period ends with it, unfinished.
+    /// Cuts the periods within one that ends: they stay unfinished.
     fn cut_children(&mut self, plan: &Plan, place: u32, sums: &mut Sums) {
         let mut cut = vec![];
         let mut next = vec![place];
@@ -326,7 +326,7 @@ impl OpenPeriods {
             cut.extend_from_slice(&open.children);
             next.extend_from_slice(&open.children);
         }
-        // From the inside, so that each is forgotten by its parent while that is there.
+        // Innermost first, so that the parent of each still exists.
         for place in cut.into_iter().rev() {
             if let Some(mut open) = self.open.get_mut(place as usize).map(std::mem::take) {
                 sums.unfinished(open.period);
@@ -335,7 +335,7 @@ impl OpenPeriods {
         }
     }
 
-    /// Leaves a period, which was taken out of its place, out of all lists.
+    /// Removes a period, whose slot is already empty, from all lists.
     fn forget(&mut self, plan: &Plan, place: u32, open: &mut Open) {
         let [among, at_parent] = open.at.map(|at| at as usize);
         let siblings = open
@@ -363,7 +363,7 @@ impl OpenPeriods {
                 .iter_mut()
                 .for_each(|index| index.end(|entry| is_open(all, entry)));
         }
-        // Its room is used again, with that of its lists.
+        // Reuses the slot with the memory of its lists.
         open.number = 0;
         open.keep.clear();
         open.captures.clear();
@@ -449,7 +449,7 @@ impl OpenPeriods {
         }
     }
 
-    /// Puts a period into all lists.
+    /// Adds a period to all lists.
     fn enlist(&mut self, plan: &Plan, place: u32, open: &mut Open) {
         if let Some(parent) = open
             .parent
@@ -489,7 +489,7 @@ fn is_open(open: &[Open], entry: Entry) -> bool {
         .is_some_and(|open| open.number == entry.number)
 }
 
-/// Leaves out what is there; the last one takes its place, and is given back.
+/// Removes an element; the last one takes its position, and is returned.
 fn remove(list: &mut Vec<u32>, at: usize) -> Option<u32> {
     if at < list.len() {
         list.swap_remove(at);

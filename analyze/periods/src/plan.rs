@@ -1,4 +1,4 @@
-//! Definitions of periods, translated for each event class of the traces.
+//! Definitions of periods, compiled for each event class of the traces.
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -12,15 +12,15 @@ use tracebraid_language::{ClassField, ClassFilter, Datum};
 use crate::running::{Running, is_thread, mentions_thread};
 use crate::tree::{Right, Tree, ValueSource};
 
-/// The translated definitions.
+/// The compiled definitions.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) periods: Vec<PeriodPlan>,
-    /// The event classes that matter.
+    /// The event classes that may begin or end periods.
     pub(super) classes: Vec<ClassPlan>,
-    /// By trace, stream class and event class: one more than the place among the classes, or 0.
+    /// By trace, stream class and event class: index in `classes` plus one, or 0.
     places: Vec<Vec<Vec<u32>>>,
-    /// By place among the streams of all traces: the trace.
+    /// Trace of each stream, by index among the streams of all traces.
     traces: Vec<u32>,
 }
 
@@ -28,61 +28,60 @@ pub(super) struct Plan {
 #[derive(Debug, Default)]
 pub(super) struct PeriodPlan {
     pub(super) parent: Option<usize>,
-    /// How many periods are around it.
+    /// Number of enclosing periods.
     pub(super) depth: usize,
-    /// Fields of the event record that begins it which are asked for later.
+    /// Fields of the event record at its start that later conditions or captures use.
     keep: Vec<Named>,
-    /// Which of them find it when an event record may end it; none: all that are open are looked
-    /// at.
+    /// Indices in `keep` of the key by which an end finds the period; empty: every open period is a
+    /// candidate.
     pub(super) end_key: Vec<usize>,
-    /// Which of them find it when an event record may begin a period within it: by number.
+    /// Indices in `keep` of the keys by which the starts of inner periods find this one.
     pub(super) child_keys: Vec<Vec<usize>>,
-    /// Which of its parent's keys finds the periods around it.
+    /// Index in the parent's `child_keys` of the key that finds the parent.
     pub(super) parent_key: Option<usize>,
     /// The periods within it: each child followed by those within the child.
     pub(super) within: Vec<usize>,
-    /// Its place among those within its parent.
+    /// Index in the parent's `within`.
     pub(super) place: usize,
 }
 
 /// Bounds of periods that the event records of a class may be.
 #[derive(Debug, Default)]
 pub(super) struct ClassPlan {
-    /// Filters that are evaluated for each.
+    /// Filters that are evaluated for each event record.
     pub(super) filters: Vec<ClassFilter>,
     pub(super) fields: Vec<ClassField>,
     names: Vec<Named>,
-    /// Which of the fields are the thread that runs: only the order of time tells it.
+    /// Indices of the fields that hold the running thread, which only the order of time determines.
     pub(super) runs: Vec<usize>,
-    /// Those within others first.
+    /// Innermost first.
     pub(super) ends: Vec<PeriodBound>,
-    /// Those within others last.
+    /// Outermost first.
     pub(super) begins: Vec<PeriodBound>,
 }
 
-/// The begin or the end of a period by an event record.
+/// The start or the end of a period at an event record.
 #[derive(Debug)]
 pub(super) struct PeriodBound {
     pub(super) period: usize,
     pub(super) tree: Tree,
-    /// Values that find what it is about: the periods that may end, or those within which one may
-    /// begin.
+    /// Values that find the periods that the bound applies to: for an end, those that may end; for
+    /// a start, the possible parents.
     pub(super) key: Vec<ValueSource>,
     /// Values that are kept for later conditions.
     pub(super) keep: Vec<ValueSource>,
     pub(super) captures: Vec<ValueSource>,
 }
 
-/// A field, and whether numbers that it has labels for are these: what is captured is for people,
-/// what is compared is not.
+/// A field, and whether numbers become labels: captures are for people, values to compare are not.
 type Named = (Field, bool);
 
-/// Conditions on single event records of one class, at most: each has a bit.
+/// Maximum number of conditions on single event records of one class: each has a bit.
 const MOST_FILTERS: usize = 64;
 
 impl Plan {
     /// # Errors
-    /// When there are too many conditions.
+    /// There are too many conditions on one event class.
     pub(super) fn new(
         set: &TraceSet,
         periods: &Periods,
@@ -105,7 +104,7 @@ impl Plan {
                     let class = plan.class(&periods.list, (trace, stream, event), runs);
                     if class.filters.len() > MOST_FILTERS {
                         return Err(format!(
-                            "more than {MOST_FILTERS} conditions are about the event {}",
+                            "more than {MOST_FILTERS} conditions apply to the event {}: use fewer periods or split them over several runs",
                             stream.events.get(event).map_or("", |event| &event.name)
                         ));
                     }
@@ -126,14 +125,14 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The place of an event class among those that matter.
+    /// The index of an event class in `classes`.
     #[inline]
     pub(super) fn place(&self, trace: usize, stream_class: usize, class: usize) -> Option<usize> {
         let place = *self.places.get(trace)?.get(stream_class)?.get(class)?;
         (place as usize).checked_sub(1)
     }
 
-    /// True if any event class of a stream class matters.
+    /// True if any event class of a stream class may begin or end periods.
     pub(super) fn reads(&self, trace: usize, stream_class: usize) -> bool {
         let classes = self
             .places
@@ -142,17 +141,17 @@ impl Plan {
         classes.is_some_and(|classes| classes.iter().any(|&place| place > 0))
     }
 
-    /// The trace of a stream, by its place among those of all traces.
+    /// The trace of a stream, by the stream's index among those of all traces.
     pub(super) fn trace(&self, stream: u32) -> u32 {
         self.traces.get(stream as usize).copied().unwrap_or(0)
     }
 
-    /// The place of a stream among those of all traces.
+    /// The index of a stream among those of all traces.
     pub(super) fn stream(&self, trace: u32, stream: u32) -> u32 {
         self.traces.partition_point(|&of| of < trace) as u32 + stream
     }
 
-    /// True if for some event records it matters who runs.
+    /// True if some event records need the running thread.
     pub(super) fn asks_who_runs(&self) -> bool {
         self.classes.iter().any(|class| !class.runs.is_empty())
     }
@@ -190,7 +189,7 @@ impl Plan {
     }
 }
 
-/// The place of a field in a list to which it is added if it is new.
+/// The index of a field in a list; appends the field if it is new.
 fn place_of(fields: &mut Vec<Named>, field: &Field, is_labelled: bool) -> usize {
     let known = fields
         .iter()
@@ -201,7 +200,7 @@ fn place_of(fields: &mut Vec<Named>, field: &Field, is_labelled: bool) -> usize 
     })
 }
 
-/// References of a condition and of captures to an event record that is no more at hand.
+/// Adds the fields that a condition and captures use of an event record other than the current one.
 fn keep(to: &mut Vec<Named>, source: Source, condition: Option<&Condition>, captures: &[Capture]) {
     let mut one = |reference: &Reference, is_labelled| {
         if reference.source == source {
@@ -256,7 +255,7 @@ fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
         }
         plans.push(plan);
     }
-    // Children stand behind their parents: backwards, each is complete when its parent takes it.
+    // Children follow their parents: backwards, each is complete when its parent takes it.
     for index in (0..plans.len()).rev() {
         let (upto, behind) = plans.split_at_mut(index + 1);
         let mut within = Vec::new();
@@ -274,12 +273,12 @@ fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
     plans
 }
 
-/// Makes the plan of an event class.
+/// Builds the plan of an event class.
 struct Builder<'a> {
     trace: &'a Trace,
     stream: &'a StreamLayout,
     event: usize,
-    /// Switches tell who runs.
+    /// True if switches record the running thread.
     runs: bool,
     plan: &'a Plan,
     class: ClassPlan,
@@ -357,7 +356,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A condition on the event record alone: a filter, but for what is about the thread that runs.
+    /// A condition on the event record alone: a filter, except for comparisons of the running
+    /// thread.
     fn alone(&mut self, expr: &Expr) -> Tree {
         if !self.runs || !mentions_thread(expr) {
             let filter = ClassFilter::new(expr, self.trace, self.stream, self.event);
@@ -406,7 +406,7 @@ impl Builder<'_> {
             None if self.runs && is_thread(field) => ClassField::missing(),
             None => return ValueSource::Missing,
         };
-        // What has no labels is the same either way, and is found out once.
+        // A field without labels is the same either way, and is read once.
         let name = (field.clone(), found.has_labels());
         if let Some(known) = self.class.names.iter().position(|other| *other == name) {
             return ValueSource::Event(known);

@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use tracebraid_language::Datum;
 use tracebraid_language::periods::{Capture, Periods};
 
 use crate::aggregated;
-use crate::sums::{Done, Group, OfPeriod, PerParent, SHARES, Sums, Within, text};
+use crate::sums::{Done, Group, OfPeriod, PerParent, SHARES, Sums, Within, value_of};
 use crate::wanted::{Order, Wanted};
 use tracebraid_follow::Head;
 use tracebraid_statistics::{Bins, Distribution, Powers, Ranges, Summary};
@@ -22,8 +22,8 @@ const PERIOD: Column = Column::new("period", "Period", Unit::Text);
 pub(super) fn report(wanted: &Wanted, periods: &Periods, head: Head, mut sums: Sums) -> Report {
     sums.periods
         .resize_with(periods.list.len(), OfPeriod::default);
-    // Groups stand in the order in which they were met, which depends on nothing but the trace; the
-    // reader wants the greatest first.
+    // Groups are in the order of their first periods, which depends only on the trace; the report
+    // has the greatest total first.
     sums.groups.sort_by_cached_key(|group| {
         (
             group.period,
@@ -82,7 +82,7 @@ pub(super) fn report(wanted: &Wanted, periods: &Periods, head: Head, mut sums: S
     }
 }
 
-/// What is shown, by period.
+/// The definitions that are shown, with their sums.
 fn shown<'s>(
     wanted: &'s Wanted,
     sums: &'s [OfPeriod],
@@ -109,11 +109,11 @@ fn totals(wanted: &Wanted, sums: &Sums) -> Vec<Total> {
         .or_one("unfinished period"),
     ];
     if sums.refused > 0 {
-        let title = "not begun, because too many were open";
+        let title = "not begun because too many were open (see --max-open)";
         totals.push(Total::new("refused", title, sums.refused.into()));
     }
     if sums.ungrouped > 0 {
-        let title = "in no group, because there are too many";
+        let title = "in no group because there are too many groups";
         totals.push(Total::new("ungrouped", title, sums.ungrouped.into()));
     }
     totals
@@ -149,7 +149,7 @@ fn of_groups(wanted: &Wanted, groups: &[Group]) -> Section {
     let row = |group: &Group| {
         let about = [
             Value::text(wanted.path(group.period)),
-            Value::Text(group.name(wanted)),
+            Value::Named(group.named(wanted).collect()),
         ];
         about
             .into_iter()
@@ -171,14 +171,14 @@ fn of_groups(wanted: &Wanted, groups: &[Group]) -> Section {
     }
 }
 
-/// Over which of the periods around.
+/// The enclosing periods to aggregate over.
 #[derive(Clone, Copy, PartialEq)]
 enum Of {
     All,
     Active,
 }
 
-/// What is within what: counts, durations and shares for each period around.
+/// Counts, durations and shares of the periods within each enclosing period.
 fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
     let number = |key, title, order| Column::new(key, title, Unit::Number).left_out(order);
     let time = |key, title, order| Column::new(key, title, Unit::Duration).left_out(order);
@@ -232,7 +232,7 @@ fn pairs(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Vec<Vec<Val
     rows
 }
 
-/// The periods within one, as the plan lists them: each child followed by those within the child.
+/// The periods within one, in the order of the plan: each child followed by those within the child.
 fn inside(periods: &Periods, parent: usize) -> Vec<usize> {
     let mut list = Vec::new();
     let children = |of: usize| {
@@ -282,12 +282,17 @@ fn per_parent(values: &PerParent) -> [Value; 13] {
     [counts.count().into(), a, b, c, d, e, f, g, h, i, j, k, l]
 }
 
-/// `a = 1, b = 2`.
-pub(super) fn captured(captures: &[Capture], values: &[Datum]) -> String {
-    let one = |(capture, value): (&Capture, &Datum)| format!("{} = {}", capture.name, text(value));
-    let all: Vec<String> = captures.iter().zip(values).map(one).collect();
-    all.join(", ")
+/// Captured values with their names.
+pub(super) fn captured(captures: &[Capture], values: &[Datum]) -> Value {
+    let names = captures.iter().map(|capture| capture.name.to_string());
+    Value::Named(names.zip(values.iter().map(value_of)).collect())
 }
+
+/// Columns of the values captured at the start and at the end of a period.
+pub(super) const CAPTURES: [Column; 2] = [
+    Column::new("begin", "At its beginning", Unit::Text),
+    Column::new("end", "At its end", Unit::Text),
+];
 
 fn list(
     key: &'static str,
@@ -295,7 +300,6 @@ fn list(
     view: View,
     (wanted, periods, of): (&Wanted, &Periods, &[Done]),
 ) -> Section {
-    let captured = |captures: &[Capture], values: &[Datum]| Value::Text(captured(captures, values));
     let row = |done: &Done| {
         let period = periods.list.get(done.period)?;
         Some(vec![
@@ -318,8 +322,8 @@ fn list(
             Column::new("duration_ns", "Duration", Unit::Duration),
             PERIOD,
             Column::new("cpu", "CPU", Unit::Cpu).left_out(1),
-            Column::new("begin_captures", "At its begin", Unit::Text),
-            Column::new("end_captures", "At its end", Unit::Text),
+            CAPTURES[0],
+            CAPTURES[1],
         ],
         rows: of.iter().filter_map(row).collect(),
         is_long: true,
@@ -327,13 +331,13 @@ fn list(
     }
 }
 
-/// The log in the order that is asked for.
+/// The log in the requested order.
 fn ordered(wanted: &Wanted, mut log: Vec<Done>) -> Vec<Done> {
     match wanted.order {
         Order::Time => log.sort_by_key(Done::number),
         Order::Duration => log.sort_by_key(Done::rank),
         Order::Hierarchy => {
-            // What lies within something that is not there has no place.
+            // A period within one that is not in the log has no position in the hierarchy.
             let there: HashSet<u64> = log.iter().map(Done::number).collect();
             log.retain(|done| done.numbers.iter().all(|number| there.contains(number)));
             log.sort_by(|a, b| a.numbers.cmp(&b.numbers));
@@ -365,7 +369,7 @@ fn ranges(wanted: &Wanted, sums: &Sums) -> Ranges {
         if !wanted.series {
             return bounds(&group.durations);
         }
-        // The same steps for all groups of a period.
+        // All groups of a period share one scale.
         let all = sums
             .groups
             .iter()
@@ -373,7 +377,7 @@ fn ranges(wanted: &Wanted, sums: &Sums) -> Ranges {
         let bounds = all.filter_map(|other| bounds(&other.durations));
         bounds.reduce(|(min, max), (least, most)| (min.min(least), max.max(most)))
     };
-    // They stand together by period.
+    // Groups of the same period are adjacent.
     let mut last = None;
     let mut range = |group: &Group| match last {
         Some((period, range)) if wanted.series && period == group.period => range,
@@ -389,7 +393,7 @@ fn ranges(wanted: &Wanted, sums: &Sums) -> Ranges {
     periods.chain(groups).collect()
 }
 
-/// The second pass's report: histograms of linear buckets.
+/// The report of the second pass: histograms of durations.
 fn second(wanted: &Wanted, head: Head, sums: &Sums) -> Report {
     let periods = shown(wanted, &sums.periods)
         .map(|(period, own)| (wanted.path(period).to_owned(), &own.bins));
@@ -413,7 +417,7 @@ fn second(wanted: &Wanted, head: Head, sums: &Sums) -> Report {
     }
 }
 
-/// For each period and each bucket the counts of its groups side by side.
+/// For each period and each bin, the counts of its groups side by side.
 fn series(wanted: &Wanted, sums: &Sums) -> Section {
     let mut rows = Vec::new();
     for groups in sums.groups.chunk_by(|a, b| a.period == b.period) {
@@ -429,7 +433,7 @@ fn series(wanted: &Wanted, sums: &Sums) -> Section {
                     Value::text(wanted.path(group.period)),
                     from,
                     to,
-                    Value::Text(group.name(wanted)),
+                    Value::Named(group.named(wanted).collect()),
                     count.into(),
                 ]
             }));

@@ -1,8 +1,8 @@
-//! Who runs on each CPU: the thread of event records that do not name theirs.
+//! The thread that runs on each CPU, for event records that do not contain theirs.
 //!
-//! Kernel traces seldom have the context `tid`. There, `$evt.tid` is the thread that runs on the
-//! CPU. Switches tell it; they become candidates as the event records of periods do, so whoever
-//! plays these in the order of time knows it at each of them.
+//! Few kernel traces have the context `tid`. In the others, `$evt.tid` is the thread that runs on
+//! the CPU. Switches record it. They become candidates as the event records of periods do, so
+//! playing the candidates in the order of time yields the running thread at each.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,22 @@ use tracebraid_language::periods::Periods;
 
 use tracebraid_follow::{Candidate, Candidates, Input, Packet, Selection, taken_over};
 
-/// The class of candidates that tell who runs from then on.
+/// The class of candidates that record the thread that runs from then on.
 pub(super) const RUNNER: u32 = u32::MAX;
 
-/// Reads who runs.
+/// Reads the running threads from switches.
 #[derive(Debug)]
 pub(super) struct Running {
     input: Input,
 }
 
-/// Whether that is `$evt.tid`, without a scope, or `tid`.
+/// Whether the field is `$evt.tid` without a scope, or `tid`.
 pub(super) fn is_thread(field: &Field) -> bool {
     matches!(field, Field::Tid)
         || matches!(field, Field::Path(Where::Anywhere, path) if path.len() == 1 && path.iter().all(|name| name == "tid"))
 }
 
-/// Whether an expression is about it.
+/// Whether an expression uses the running thread.
 pub(super) fn mentions_thread(expr: &Expr) -> bool {
     match expr {
         Expr::And(parts) | Expr::Or(parts) => parts.iter().any(mentions_thread),
@@ -42,7 +42,7 @@ pub(super) fn mentions_thread(expr: &Expr) -> bool {
 }
 
 impl Running {
-    /// None if no definition asks for it, or no trace tells it.
+    /// `None` if no definition uses the running thread, or no trace records it.
     pub(super) fn new(set: &TraceSet, periods: &Periods) -> Option<Running> {
         if !asks(periods) {
             return None;
@@ -55,28 +55,28 @@ impl Running {
         is_told.then_some(running)
     }
 
-    /// Whether a trace tells it.
+    /// Whether a trace records the running thread.
     pub(super) fn is_told(&self, trace: usize) -> bool {
         self.input.sources.tells_switches(trace)
     }
 
-    /// The streams that tell it.
+    /// The streams that record the running thread.
     pub(super) fn streams(&self) -> Vec<StreamRef> {
         self.input.groups().concat()
     }
 
-    /// Whether event records of a class tell it.
+    /// Whether event records of a class record the running thread.
     pub(super) fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
         self.input.wants(trace, stream_class, class)
     }
 
-    /// Adds what an event record tells.
+    /// Adds a candidate for an event record that changes the running thread.
     pub(super) fn event(&self, candidates: &mut Candidates, record: &mut Record<'_>) {
         let number = record.number;
         self.input.event(record, |event, body| {
             let next = match &event.model.event {
                 KernelEvent::Switch(switch) => switch.next_tid.get(body),
-                // It takes over the id of its process's first thread.
+                // The thread takes over the id of its process's first thread.
                 KernelEvent::Exec(exec) => taken_over(exec, body).map(|(_, tid)| i64::from(tid)),
                 _ => None,
             };
@@ -88,14 +88,14 @@ impl Running {
         });
     }
 
-    /// The packet, if event records that show it were lost before; for each CPU.
+    /// The packet for each CPU, if switches were lost before it.
     pub(super) fn lost(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
         self.input
             .packets(place)
             .filter(|packet| packet.lost_before)
     }
 
-    /// The same for the rest of a packet from that time on.
+    /// The rest of a packet from a time on, for each CPU.
     pub(super) fn cut(
         &self,
         place: &StreamPlace<'_>,
@@ -107,7 +107,7 @@ impl Running {
     }
 }
 
-/// Whether a definition is about it.
+/// Whether a definition uses the running thread.
 fn asks(periods: &Periods) -> bool {
     let mut asks = false;
     for period in &periods.list {
@@ -121,26 +121,26 @@ fn asks(periods: &Periods) -> bool {
     asks
 }
 
-/// By trace and CPU: who runs there.
+/// The running thread by trace and CPU.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Runners(BTreeMap<u64, Datum>);
 
 impl Runners {
-    /// From a candidate on another thread runs, or nobody knows which.
+    /// Sets the thread that runs from a candidate on, or marks it as unknown.
     pub(super) fn take(&mut self, trace: u32, candidate: &Candidate, values: &[Datum]) {
         if let (Some(cpu), Some(next)) = (candidate.cpu, values.first()) {
             self.0.insert(place(trace, cpu), next.clone());
         }
     }
 
-    /// Who runs where a candidate was met.
+    /// The running thread at a candidate.
     pub(super) fn at(&self, trace: u32, candidate: &Candidate) -> Datum {
         let found = candidate.cpu.and_then(|cpu| self.0.get(&place(trace, cpu)));
         found.cloned().unwrap_or_default()
     }
 }
 
-/// One number for a CPU of a trace.
+/// Packs a trace and a CPU into one number.
 fn place(trace: u32, cpu: u32) -> u64 {
     u64::from(trace) << 32 | u64::from(cpu)
 }

@@ -1,4 +1,4 @@
-//! What is known of periods that ended.
+//! Sums and lists of periods that ended.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,12 +13,12 @@ use crate::tree::key;
 use crate::wanted::{GroupPlace, Wanted};
 use tracebraid_follow::KeyHasher;
 use tracebraid_statistics::{Bins, Distribution, Summary};
-use tracebraid_tables::View;
+use tracebraid_tables::{Value, View};
 
-/// A period ends.
+/// A period at its end.
 pub(super) struct Closed<'a> {
     pub(super) open: &'a Open,
-    /// Those around it, from the inside.
+    /// The enclosing periods, innermost first.
     pub(super) around: &'a [&'a Open],
     pub(super) end: i64,
     pub(super) at_end: Spot,
@@ -35,11 +35,11 @@ impl Closed<'_> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Done {
     pub(super) period: usize,
-    /// Its number, behind those of the periods around it.
+    /// Numbers of the enclosing periods, outermost first, then its own.
     pub(super) numbers: Vec<u64>,
     pub(super) begin: i64,
     pub(super) end: i64,
-    /// Where it began, and where it ended.
+    /// Origins of the event records that began and ended it.
     pub(super) at: [Spot; 2],
     pub(super) begin_captures: Vec<Datum>,
     pub(super) end_captures: Vec<Datum>,
@@ -54,56 +54,56 @@ impl Done {
         self.numbers.last().copied().unwrap_or(0)
     }
 
-    /// The longest first, of those as long as each other the one that began first.
+    /// Longest first; of equal durations, the earlier start first.
     pub(super) fn rank(&self) -> (Reverse<u64>, u64) {
         (Reverse(self.duration()), self.number())
     }
 }
 
-/// What is known of all that ended.
+/// Sums and lists of all periods that ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sums {
-    /// By period.
+    /// By definition.
     pub(super) periods: Vec<OfPeriod>,
     pub(super) groups: Vec<Group>,
-    /// By a number made of period and values: places of groups.
+    /// Indices of groups by the hash of definition and values.
     index: HashMap<u64, Vec<u32>, BuildHasherDefault<KeyHasher>>,
-    /// Periods that belong to a group for which there was no room.
+    /// Periods whose group was refused because there are too many.
     pub(super) ungrouped: u64,
     pub(super) refused: u64,
     pub(super) log: Vec<Done>,
     longest: Vec<Done>,
-    /// What is shorter is not among the longest.
+    /// Shorter periods are not among the longest.
     floor: Option<u64>,
 }
 
-/// What is known of one definition's periods.
+/// Sums of one definition.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct OfPeriod {
     pub(super) durations: Distribution,
-    /// Were cut by the end of a period around them, or by that of the trace.
+    /// Periods cut by the end of an enclosing period or of the trace.
     pub(super) unfinished: u64,
-    /// By what may be within them.
+    /// By definition of the inner periods.
     pub(super) within: Vec<Within>,
     pub(super) bins: Bins,
 }
 
-/// What is known of periods of one definition within those of another one: over all of the latter,
-/// and over those that had one.
+/// Sums of the periods of one definition within those of another: over all enclosing periods, and
+/// over those that contain at least one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Within {
     pub(super) all: PerParent,
     pub(super) active: PerParent,
 }
 
-/// Values for each period around.
+/// Values for each enclosing period.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PerParent {
     pub(super) counts: Summary,
-    /// Nanoseconds together.
+    /// Total nanoseconds.
     pub(super) durations: Summary,
-    /// Their parts of the time of the period around them, in parts of 10⁹; not of those without any
-    /// duration.
+    /// Parts of the duration of the enclosing period, in units of 10⁻⁹; enclosing periods without
+    /// duration are ignored.
     pub(super) shares: Summary,
 }
 
@@ -118,7 +118,7 @@ impl PerParent {
     }
 }
 
-/// Parts of a whole.
+/// Units of a whole share.
 pub(super) const SHARES: u128 = 1_000_000_000;
 
 /// The periods of one definition that have the same values.
@@ -127,14 +127,14 @@ pub(super) struct Group {
     pub(super) period: usize,
     pub(super) values: Vec<Datum>,
     pub(super) durations: Distribution,
-    /// In a second pass.
+    /// Bounds of the histogram, in a second pass.
     range: Option<(u64, u64)>,
     pub(super) bins: Bins,
 }
 
-/// Groups that there may be.
+/// Maximum number of groups.
 const MOST_GROUPS: usize = 1 << 16;
-/// So many more than the longest are kept before they are sorted out.
+/// Number of entries beyond the longest that are kept before they are sorted and removed.
 const SLACK: usize = 64;
 
 impl Sums {
@@ -145,17 +145,17 @@ impl Sums {
         &mut self.periods[period]
     }
 
-    /// A period had no end.
+    /// Counts a period without an end.
     pub(super) fn unfinished(&mut self, period: usize) {
         self.of(period).unfinished += 1;
     }
 
-    /// Too many are open.
+    /// Counts a period that was not begun.
     pub(super) fn refuse(&mut self) {
         self.refused += 1;
     }
 
-    /// Adds a period that ended; false if it is too short or too long to count.
+    /// Adds a period that ended; false if the limits exclude its duration.
     pub(super) fn add(&mut self, plan: &Plan, wanted: &Wanted, closed: Closed<'_>) -> bool {
         let (duration, period) = (closed.duration(), closed.open.period);
         if !wanted.limits.contain(duration) {
@@ -163,7 +163,8 @@ impl Sums {
         }
         let is_shown = wanted.is_shown(period);
         if let Some(ranges) = &wanted.ranges {
-            // Labels are looked for once for each group; there are few periods.
+            // Bounds are looked up for each period here, and once for each group: there are few
+            // definitions.
             if let Some(&range) = ranges.get(wanted.path(period)).filter(|_| is_shown) {
                 self.of(period).bins.add(range, duration);
             }
@@ -218,7 +219,7 @@ impl Sums {
                 .iter()
                 .map(|place| value(place).unwrap_or(&Datum::Missing))
         };
-        // Missing values are values of a group, too.
+        // A missing value is a value of a group, too.
         let numbers = values().map(|value| Datum::Integer(value.key().unwrap_or(1).into()));
         let numbers: Vec<Datum> = numbers.chain([Datum::Integer(period as i128)]).collect();
         let Some(number) = key(numbers.iter()) else {
@@ -293,7 +294,7 @@ impl Sums {
         self.longest.truncate(top);
     }
 
-    /// The longest first.
+    /// Removes and returns the longest periods, longest first.
     pub(super) fn longest(&mut self, top: usize) -> Vec<Done> {
         self.sort_out(top);
         std::mem::take(&mut self.longest)
@@ -322,35 +323,37 @@ impl Group {
         }
     }
 
-    /// `a.b = 1, cpu = 2`.
+    /// Captures and values: `a.b = 1, cpu = 2`.
     pub(super) fn name(&self, wanted: &Wanted) -> String {
-        let parts = wanted.group_names.iter().zip(&self.values);
-        let parts: Vec<String> = parts
-            .map(|(name, value)| format!("{name} = {}", text(value)))
-            .collect();
-        parts.join(", ")
+        Value::named_text(&self.named(wanted).collect::<Vec<_>>())
     }
 
-    /// The name behind that of the period.
+    /// The common values of the periods in the group, named as in `group_by`.
+    pub(super) fn named(&self, wanted: &Wanted) -> impl Iterator<Item = (String, Value)> {
+        let names = wanted.group_names.iter().map(ToString::to_string);
+        let named = names.zip(&self.values);
+        named.map(|(name, value)| (name, value_of(value)))
+    }
+
+    /// The name after that of the period.
     pub(super) fn label(&self, wanted: &Wanted) -> String {
         format!("{}: {}", wanted.path(self.period), self.name(wanted))
     }
 }
 
-/// A value for people; text that could be taken for something else is in quotes.
-pub(super) fn text(value: &Datum) -> String {
-    match value {
-        Datum::Missing => "-".to_owned(),
-        Datum::Integer(number) => number.to_string(),
-        Datum::Float(bits) => format!("{:?}", f64::from_bits(*bits)),
-        value => {
+/// A captured value as a table cell.
+pub(super) fn value_of(value: &Datum) -> Value {
+    match *value {
+        Datum::Missing => Value::None,
+        Datum::Integer(number) => match (i64::try_from(number), u64::try_from(number)) {
+            (Ok(number), _) => Value::Signed(number),
+            (_, Ok(number)) => Value::Unsigned(number),
+            _ => Value::Text(number.to_string()),
+        },
+        Datum::Float(bits) => Value::Float(f64::from_bits(bits)),
+        Datum::Short(..) | Datum::Long(_) => {
             let text = String::from_utf8_lossy(value.bytes().unwrap_or_default());
-            let is_plain = |letter: char| !letter.is_control() && !"\",=".contains(letter);
-            let looks_else = text.parse::<f64>().is_ok() || text.is_empty() || text == "-";
-            match text.chars().all(is_plain) && !looks_else {
-                true => text.into_owned(),
-                false => format!("{text:?}"),
-            }
+            Value::Text(text.into_owned())
         }
     }
 }

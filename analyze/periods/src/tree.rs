@@ -1,33 +1,32 @@
-//! Conditions with all decided that the event class decides.
+//! Conditions of one event class, after evaluating all parts that the class decides.
 
 use tracebraid_language::ast::Operator;
 use tracebraid_language::glob::Glob;
 use tracebraid_language::{ClassFilter, Datum};
 
-/// Where a value is.
+/// Source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueSource {
-    /// Nowhere.
+    /// No value.
     Missing,
-    /// Among the values of the event record.
+    /// Index among the values of the event record.
     Event(usize),
-    /// Among those that were kept when the period began.
+    /// Index among the values kept when the period began.
     Begin(usize),
-    /// Among those that were kept when the period around it began.
+    /// Index among the values kept when the parent began.
     Parent(usize),
 }
 
-/// What the places are in.
+/// The values that [`ValueSource`] refers to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Values<'v> {
-    /// Which filters of its class the event record passed.
+    /// The filters of the class that the event record passed, one bit each.
     pub(super) bits: u64,
     pub(super) event: &'v [Datum],
     pub(super) begin: &'v [Datum],
     pub(super) parent: &'v [Datum],
 }
 
-/// What is at no place.
 static MISSING: Datum = Datum::Missing;
 
 impl<'v> Values<'v> {
@@ -42,14 +41,14 @@ impl<'v> Values<'v> {
         found.unwrap_or(&MISSING)
     }
 
-    /// A copy of the values at these places.
+    /// Copies the values at `places`.
     pub(super) fn copy(&self, places: &[ValueSource], to: &mut Vec<Datum>) {
         to.clear();
         to.extend(places.iter().map(|&place| self.at(place).clone()));
     }
 }
 
-/// One number for several values, the same if they are equal; `None` if one equals nothing.
+/// A hash of several values; equal values have equal hashes. `None` if a value equals nothing.
 #[inline]
 pub(super) fn key<'v>(values: impl Iterator<Item = &'v Datum>) -> Option<u64> {
     let mut key = 0u64;
@@ -63,7 +62,7 @@ pub(super) fn key<'v>(values: impl Iterator<Item = &'v Datum>) -> Option<u64> {
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
     Const(bool),
-    /// The event record passed that filter.
+    /// The event record passed the filter with that bit.
     Bit(u32),
     And(Vec<Tree>),
     Or(Vec<Tree>),
@@ -71,7 +70,7 @@ pub(super) enum Tree {
     Compare(ValueSource, Operator, Right),
 }
 
-/// What is compared with.
+/// The right side of a comparison.
 #[derive(Clone, Debug)]
 pub(super) enum Right {
     Value(ValueSource),
@@ -80,7 +79,7 @@ pub(super) enum Right {
 }
 
 impl Tree {
-    /// A filter, which gets the next bit if it is not constant.
+    /// A filter, which gets the next bit unless it is constant.
     pub(super) fn filter(filter: ClassFilter, filters: &mut Vec<ClassFilter>) -> Tree {
         match filter.constant() {
             Some(value) => Tree::Const(value),
@@ -108,7 +107,8 @@ impl Tree {
         Tree::join(parts, false, Tree::Or)
     }
 
-    /// Without parts that are `neutral`; the opposite decides.
+    /// Joins parts without those that equal `neutral`; a constant part of the opposite value
+    /// decides.
     fn join(mut parts: Vec<Tree>, neutral: bool, join: fn(Vec<Tree>) -> Tree) -> Tree {
         parts.retain(|part| !matches!(part, Tree::Const(value) if *value == neutral));
         let decides = parts.iter().any(|part| matches!(part, Tree::Const(_)));
@@ -130,7 +130,7 @@ impl Tree {
         }
     }
 
-    /// Whether it holds.
+    /// Whether the condition holds.
     #[inline]
     pub(super) fn holds(&self, values: &Values<'_>) -> bool {
         match self {
@@ -144,7 +144,7 @@ impl Tree {
                 match right {
                     Right::Value(place) => left.compares(*operator, values.at(*place)),
                     Right::Constant(constant) => left.compares(*operator, constant),
-                    // As in filters, neither `=~` nor `!~` holds for a value that is no text.
+                    // As in filters, neither `=~` nor `!~` holds for a value that is not text.
                     Right::Pattern(pattern) if *operator == Operator::MatchesNot => {
                         left.bytes().is_some() && !left.matches(pattern)
                     }
@@ -154,7 +154,7 @@ impl Tree {
         }
     }
 
-    /// Whether it holds, as far as the event record's filters alone tell.
+    /// The result, if the event record's filters alone decide it.
     #[inline]
     pub(super) fn decided(&self, bits: u64) -> Option<bool> {
         match self {
@@ -168,7 +168,7 @@ impl Tree {
     }
 }
 
-/// One part that is `decisive` decides; else all must be decided.
+/// One part equal to `decisive` decides; otherwise all parts must be decided.
 fn decided(parts: &[Tree], bits: u64, decisive: bool) -> Option<bool> {
     let mut all = Some(!decisive);
     for part in parts {

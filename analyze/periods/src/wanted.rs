@@ -1,55 +1,55 @@
-//! What is asked for.
+//! Options of the report.
 
-use tracebraid_language::periods::{Capture, Periods};
+use tracebraid_language::periods::{Capture, Period, Periods};
 
 use tracebraid_follow::{Buckets, CpuSet, Limits, ROWS, Window};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::View;
 
-/// What is asked for.
+/// Options of the report.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Only event records in it.
+    /// Restricts the event records to a time range.
     pub window: Window,
-    /// Only event records of these CPUs.
+    /// Restricts the event records to CPUs.
     pub cpus: CpuSet,
-    /// What to show.
+    /// The views to show.
     pub views: Vec<View>,
-    /// Rows of what is longest.
+    /// Maximum number of rows in a list of the longest periods.
     pub rows: usize,
-    /// Only periods that last that long; of those that do not, nothing within them counts for what
-    /// is around them.
+    /// Restricts periods by duration. Periods within an excluded period do not count for the
+    /// periods around it.
     pub limits: Limits,
-    /// Only these periods, by name or path (`outer/inner`); none: all.
+    /// Restricts the periods shown, by name or path (`outer/inner`); empty: all.
     pub select: Vec<String>,
-    /// By what to group: `PERIOD.CAPTURE`, or `cpu`.
+    /// Values to group by: `PERIOD.CAPTURE`, or `cpu`.
     pub group_by: Vec<String>,
     /// The order of the log.
     pub order: Order,
-    /// The period, by name or path, each of which is told with what is within it.
+    /// Name or path of the period for which the log lists sums of the periods within it.
     pub aggregate_by: Option<String>,
-    /// Whether all groups of a period have the steps of the least and the greatest among them.
+    /// Whether the histograms of all groups of a period share one scale.
     pub series: bool,
-    /// Open periods at most.
+    /// Maximum number of open periods.
     pub most_open: usize,
     /// Buckets of histograms.
     pub buckets: Buckets,
-    /// For a second pass that counts how often durations of each size occur: their bounds.
+    /// Bounds of the histograms, for a second pass.
     pub ranges: Option<Ranges>,
 }
 
-/// Periods that may be open at once where nobody says how many: some hundred MiB.
+/// Default maximum of open periods: they take some hundred MiB.
 pub const MOST_OPEN: usize = 1 << 20;
 
 /// The order of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// In the order in which they began.
+    /// In the order of the starts.
     #[default]
     Time,
-    /// Each followed by those within it.
+    /// Each period followed by those within it.
     Hierarchy,
-    /// The longest first.
+    /// Longest first.
     Duration,
 }
 
@@ -80,7 +80,7 @@ impl Asked {
     }
 }
 
-/// What is asked for, in terms of the definitions.
+/// The options, resolved against the definitions.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) views: Vec<View>,
@@ -90,38 +90,39 @@ pub(super) struct Wanted {
     /// See [`Asked::aggregate_by`].
     pub(super) aggregate_by: Option<usize>,
     pub(super) series: bool,
-    /// By period: how far around it is the one that is aggregated by; 0 for that one itself.
+    /// By definition: distance outward to the `aggregate_by` definition, 0 for that one itself.
     pub(super) aggregated: Vec<Option<usize>>,
     pub(super) most_open: usize,
     /// Whether this pass makes histograms of logarithmic buckets.
     pub(super) has_powers: bool,
     pub(super) ranges: Option<Ranges>,
-    /// Whether begins are kept one by one until they are taken.
+    /// Whether all starts are kept until they are taken.
     pub(super) begins: bool,
-    /// By period: whether it is shown.
+    /// By definition: whether it is shown.
     pub(super) shown: Vec<bool>,
-    /// By period: its name with those around it.
+    /// By definition: its path (`outer/inner`).
     pub(super) paths: Vec<String>,
-    /// Names of what is grouped by.
+    /// Names of the values to group by.
     pub(super) group_names: Vec<String>,
-    /// By period: where the values are by which it is grouped; none: it is not.
+    /// By definition: sources of the values to group by; empty: not grouped.
     pub(super) groups: Vec<Vec<GroupPlace>>,
 }
 
-/// Where a value is by which is grouped.
+/// Source of a value to group by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupPlace {
     /// The CPU on which the period began.
     Cpu,
-    /// Captured at its begin, or at that of the period that is so far around it.
+    /// Captured at the start of a period: distance outward to the period (0: its own), and index
+    /// of the capture.
     Begin(usize, usize),
-    /// Captured at its end.
+    /// Captured at the period's end.
     End(usize),
 }
 
 impl Wanted {
     /// # Errors
-    /// When something names periods or captures that there are not.
+    /// An option names an undefined period or capture.
     pub(super) fn new(asked: &Asked, periods: &Periods) -> Result<Wanted, String> {
         let count = periods.list.len();
         let paths: Vec<String> = (0..count).map(|index| periods.path(index)).collect();
@@ -135,7 +136,7 @@ impl Wanted {
         }
         let aggregate_by = asked.aggregate_by.as_ref().map(find).transpose()?;
         if asked.series && asked.group_by.is_empty() {
-            return Err("series of groups need something to group by".to_owned());
+            return Err("--freq-series requires --group-by".to_owned());
         }
         let around = |period: usize| distance(periods, period, aggregate_by?);
         let is_shown = |(path, period): (&String, &tracebraid_language::periods::Period)| {
@@ -179,13 +180,14 @@ impl Wanted {
         }
     }
 
-    /// True if all of that period are kept: to be listed, or to tell what was within what.
+    /// True if the log keeps all periods of the definition: to list them, or to find the enclosing
+    /// ones.
     pub(super) fn logs(&self, period: usize) -> bool {
         let is_nesting = self.order == Order::Hierarchy || self.up(period).is_some();
         self.shows(View::Log) && (self.is_shown(period) || is_nesting)
     }
 
-    /// How far around a period the one is that is aggregated by, if it is.
+    /// Distance outward to the `aggregate_by` definition, if that encloses the definition.
     pub(super) fn up(&self, period: usize) -> Option<usize> {
         self.aggregated.get(period).copied().flatten()
     }
@@ -199,15 +201,40 @@ impl Wanted {
     }
 }
 
-/// By period: where it finds the value of that name.
+/// Name of the only period that captures a value of that name.
+fn only_period_with<'p>(capture: &str, periods: &'p Periods) -> Result<&'p str, String> {
+    let captures = |period: &Period| {
+        let mut all = period.begin_captures.iter().chain(&period.end_captures);
+        all.any(|one| one.name == capture)
+    };
+    let owners: Vec<&Period> = periods.list.iter().filter(|one| captures(one)).collect();
+    match owners.as_slice() {
+        [owner] => Ok(&owner.name),
+        [] => Err(format!(
+            "`{capture}`: no period captures it; expected PERIOD.CAPTURE or cpu"
+        )),
+        several => {
+            let names = several
+                .iter()
+                .map(|period| format!("{}.{capture}", period.name));
+            Err(format!(
+                "`{capture}`: several periods capture it; write {}",
+                names.collect::<Vec<_>>().join(" or ")
+            ))
+        }
+    }
+}
+
+/// By definition: source of the value of that name.
 fn group_places(name: &str, periods: &Periods) -> Result<Vec<Option<GroupPlace>>, String> {
     if name == "cpu" {
         return Ok(vec![Some(GroupPlace::Cpu); periods.list.len()]);
     }
-    // Captures may have points in their names, periods have none.
-    let (owner, capture) = name
-        .split_once('.')
-        .ok_or_else(|| format!("`{name}`: PERIOD.CAPTURE or cpu is expected"))?;
+    // Names of captures may contain points; names of periods do not.
+    let (owner, capture) = match name.split_once('.') {
+        Some(parts) => parts,
+        None => (only_period_with(name, periods)?, name),
+    };
     let owner = periods
         .find(owner)
         .ok_or_else(|| format!("`{name}`: no period `{owner}` is defined"))?;
@@ -216,7 +243,9 @@ fn group_places(name: &str, periods: &Periods) -> Result<Vec<Option<GroupPlace>>
         (at(&period.begin_captures), at(&period.end_captures))
     });
     if begin.is_none() && end.is_none() {
-        return Err(format!("`{name}`: that period captures no `{capture}`"));
+        return Err(format!(
+            "`{name}`: this period does not capture `{capture}`"
+        ));
     }
     let place = |period: usize| match distance(periods, period, owner)? {
         0 => begin
@@ -227,7 +256,8 @@ fn group_places(name: &str, periods: &Periods) -> Result<Vec<Option<GroupPlace>>
     Ok((0..periods.list.len()).map(place).collect())
 }
 
-/// How far around a period another one is; 0 if they are the same.
+/// Distance outward from `period` to `around`; 0 if they are the same. `None` if `around` does not
+/// enclose `period`.
 fn distance(periods: &Periods, period: usize, around: usize) -> Option<usize> {
     let parent = |&index: &usize| periods.list.get(index)?.parent;
     std::iter::successors(Some(period), parent).position(|index| index == around)

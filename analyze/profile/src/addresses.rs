@@ -1,4 +1,4 @@
-//! Names for the addresses in event records, while these go by.
+//! Names for the addresses in event records, resolved while the records are read.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -19,50 +19,49 @@ use crate::process::OwnStacks;
 use crate::profile::beside_in;
 use crate::system::System;
 
-/// What addresses in event records mean. Asked in the order of time.
+/// Resolves addresses in event records. Queries must come in the order of time.
 pub struct Addresses<'s> {
     naming: Naming<'s>,
     traces: HashMap<PathBuf, Known>,
 }
 
-/// Fields that are addresses in programs: that of a function, or where something was; and where
-/// calls return to.
+/// Fields with addresses of code: of a function or an instruction, and of the instruction to which
+/// a call returns.
 const EXACT: [&str; 2] = ["addr", "ip"];
 const RETURNS: &str = "call_site";
-/// Fields that are stacks.
+/// Fields with call stacks.
 const PROGRAMS: &str = "callstack_user";
 const KERNELS: &str = "callstack_kernel";
 
 /// A field and the names of its addresses, the innermost function first.
 pub type Named<'a> = (&'static str, Vec<&'a str>);
 
-/// What is known of a trace.
+/// Mappings of a trace.
 struct Known {
     teller: Teller,
-    /// What is told later in it.
+    /// Events of mappings that have not been processed yet.
     rest: VecDeque<(EventOrigin, EventRole, Fields)>,
 }
 
 enum Teller {
-    /// Programs, by their numbers if events tell them, as in buffers that programs share.
+    /// User-space traces: programs by process id if the events contain it, as in buffers that
+    /// processes share.
     Programs(Box<OwnStacks>, HashMap<Option<u64>, Program>),
     Kernel(Box<System>),
 }
 
-/// A program.
 #[derive(Default)]
 struct Program {
     own: Option<OwnStacks>,
-    /// What is loaded in the end: an event of another thread may be a little earlier than that
-    /// which tells of its module.
+    /// Final mappings: an event of another thread may precede the event that records its module.
     later: AddressSpace,
 }
 
-/// The program that an event is of.
+/// Field with the process id of an event.
 const PID: &str = "vpid";
 
 impl<'s> Addresses<'s> {
-    /// Reads the loaded modules of all traces that record them. Maps of just-in-time compilers are
+    /// Reads the loaded modules of all traces that contain them. Maps of just-in-time compilers are
     /// searched for in `maps`, and then above the traces.
     ///
     /// # Errors
@@ -87,7 +86,7 @@ impl<'s> Addresses<'s> {
         })
     }
 
-    /// Whether any trace records loaded modules.
+    /// True if no trace contains loaded modules.
     pub fn is_empty(&self) -> bool {
         self.traces.is_empty()
     }
@@ -113,8 +112,8 @@ impl<'s> Addresses<'s> {
         found.into_iter().map(named).collect()
     }
 
-    /// The function at an address of a program of a trace: that which has a call of its own there.
-    /// Programs go by the number that event records of shared buffers tell.
+    /// The function at an address, skipping functions inlined into it. Programs are identified by
+    /// the process id in event records of shared buffers.
     pub fn function(
         &mut self,
         trace: &Trace,
@@ -133,7 +132,7 @@ impl<'s> Addresses<'s> {
         let ids = own
             .mapped
             .functions(&[address], &Around::with(&program.later), &mut self.naming);
-        // What the compiler put into it stands before it.
+        // Inlined functions precede the function that contains them.
         ids.last().map(|&id| self.naming.name(id))
     }
 }
@@ -177,7 +176,7 @@ impl Known {
         }
     }
 
-    /// Takes what is told up to a time.
+    /// Processes mappings up to a time.
     fn pass(&mut self, time: Timestamp, naming: &mut Naming<'_>) {
         while self
             .rest
@@ -220,7 +219,7 @@ impl Known {
                         name(field, &[address]);
                     }
                 }
-                // It returns to there: what is asked for is the call before.
+                // A return address: the call is the instruction before it.
                 if let Some(address) = fields.integer(RETURNS) {
                     name(RETURNS, &[address.wrapping_sub(1)]);
                 }

@@ -1,4 +1,4 @@
-//! The events that tell of stacks and of what their addresses mean.
+//! Events with stacks, and events that give their addresses a meaning.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
@@ -8,7 +8,7 @@ use crate::fields::Fields;
 use crate::naming::{NameId, Naming};
 use crate::quality::{Runtime, StackShape};
 
-/// Kinds of events that matter.
+/// The role of an event in making stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum EventRole {
     /// In the trace of a process that takes its own stacks.
@@ -18,7 +18,7 @@ pub(crate) enum EventRole {
     OwnState,
     OwnCpu,
     OwnWait,
-    /// In that of a kernel.
+    /// In the trace of a kernel.
     State,
     Cpu,
     Wait,
@@ -29,11 +29,11 @@ pub(crate) enum EventRole {
     MapExec,
     /// A function that an interpreter runs.
     Interpreted,
-    /// In one of perf: a sample with a call chain, and the CPU time that it stands for.
+    /// In an imported perf.data: a sample with a call chain, and the CPU time that it stands for.
     PerfSample(Weight),
     /// A `sched_switch` with a call chain.
     PerfSwitch,
-    /// perf's own record of a thread that leaves or comes.
+    /// perf's own record of a thread that leaves or gets a CPU.
     PerfTask,
     PerfMap,
     PerfFork,
@@ -44,7 +44,7 @@ pub(crate) enum EventRole {
 /// The CPU time that a sample of perf stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Weight {
-    /// Its period, which is in nanoseconds.
+    /// The sample's period, in nanoseconds.
     Period,
     /// A fixed number of nanoseconds.
     Fixed(u64),
@@ -52,11 +52,11 @@ pub(crate) enum Weight {
 }
 
 impl EventRole {
-    /// Of an event class of that name.
+    /// The role of the event class with this name.
     pub(crate) fn named(name: &str) -> Option<EventRole> {
         Some(match name {
-            // Of what was there when recording began, and what came and went then; `lttng_ust_dl`
-            // tells as `_lib` does.
+            // Loaded before recording began (`statedump`), and loaded or unloaded since;
+            // `lttng_ust_dl` has the same fields as `lttng_ust_lib`.
             "lttng_ust_lib:load" | "lttng_ust_statedump:bin_info" | "lttng_ust_dl:dlopen" => {
                 EventRole::Load
             }
@@ -85,12 +85,12 @@ impl EventRole {
         })
     }
 
-    /// Whether it is a stack of a process that takes its own.
+    /// True for a stack taken by the process itself.
     pub(crate) fn is_own(self) -> bool {
         matches!(self, EventRole::OwnCpu | EventRole::OwnWait)
     }
 
-    /// Whether it is a stack that the kernel took.
+    /// True for a stack taken by the kernel.
     pub(crate) fn is_kernels(self) -> bool {
         matches!(self, EventRole::Cpu | EventRole::Wait)
     }
@@ -101,14 +101,14 @@ impl EventRole {
     }
 }
 
-/// Where an event was met.
+/// Time, CPU and thread of an event.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct EventOrigin {
     #[serde(with = "nanoseconds")]
     pub(crate) time: Timestamp,
-    /// The CPU, or that on which the packet was begun.
+    /// The CPU; in user-space traces, the CPU on which the packet was begun.
     pub(crate) cpu: Option<u64>,
-    /// The thread whose packet it is in.
+    /// The thread that wrote the packet.
     pub(crate) tid: Option<i64>,
 }
 
@@ -126,10 +126,10 @@ mod nanoseconds {
     }
 }
 
-/// Makes stacks of the events of a machine. All events are passed twice, each time in the order of
-/// time.
+/// Makes stacks from the events of a machine or process. All events are passed twice, each time in
+/// the order of time.
 pub(crate) trait StackSource {
-    /// First pass: learns facts that hold for all of the trace; `None` if the event is malformed.
+    /// First pass: learns facts that hold for the whole trace; `None` if the event is malformed.
     fn learn(&mut self, kind: EventRole, fields: &Fields) -> Option<()>;
 
     /// Second pass: returns the stack of an event.
@@ -142,20 +142,19 @@ pub(crate) trait StackSource {
     ) -> Option<Sample>;
 }
 
-/// A stack that was met.
+/// A recorded stack.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
-    /// The thread.
     pub(crate) tid: Option<i64>,
     pub(crate) process: Process,
     /// The innermost first.
     pub(crate) functions: Vec<NameId>,
-    /// Functions of the kernel among them: the first ones.
+    /// Number of leading functions that are functions of the kernel.
     pub(crate) kernel: usize,
-    /// It is of a wait of so many nanoseconds; else of one more period of CPU time.
+    /// Duration of the wait; `None` for a sample of CPU time.
     pub(crate) wait_ns: Option<u64>,
-    /// That period in nanoseconds.
+    /// CPU time that the sample stands for, in nanoseconds.
     pub(crate) period_ns: u64,
-    /// How far it reaches, if the tracer records that, and the program's runtime.
+    /// Completeness, if the tracer records it, and the program's runtime.
     pub(crate) shape: Option<(StackShape, Runtime)>,
 }

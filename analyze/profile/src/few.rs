@@ -1,12 +1,12 @@
-//! Events that are few.
+//! A buffer for events that is abandoned if there are too many.
 
 use crate::events::{EventOrigin, EventRole};
 use crate::fields::Fields;
 
-/// Events that are kept, as long as they are few: of more the trace is read again.
+/// Buffered events; `None` if there were more than the limit, and the trace must be read again.
 pub(crate) struct Few(Option<Vec<(EventOrigin, EventRole, Fields)>>);
 
-/// Some tens of megabytes.
+/// Maximum number of events: some tens of megabytes.
 const MOST_EVENTS: usize = 1 << 16;
 
 impl Default for Few {
@@ -23,7 +23,7 @@ impl Few {
         }
     }
 
-    /// All that were met, if they were few.
+    /// All events, if they were few.
     pub(crate) fn all(self) -> Option<Vec<(EventOrigin, EventRole, Fields)>> {
         self.0
     }
@@ -52,6 +52,10 @@ mod tests {
         assert_eq!(with(0), Some(0));
         assert_eq!(with(MOST_EVENTS), Some(MOST_EVENTS));
         assert_eq!(with(MOST_EVENTS + 1), None);
-        assert_eq!(with(MOST_EVENTS + 2), None, "they do not begin anew");
+        assert_eq!(
+            with(MOST_EVENTS + 2),
+            None,
+            "collecting does not start again"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The fields of an event of stacks, whichever it is.
+//! The fields of events with stacks, whatever their class.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::event::Event;
@@ -6,7 +6,8 @@ use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::schema::{Encoding, IntClass, Name};
 use tracebraid_ctf::walk::Visitor;
 
-/// Fields by name, of what these events have: integers, texts, arrays of integers.
+/// Field values by name, for the types that occur in these events: integers, texts, arrays of
+/// integers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Fields {
     #[serde(with = "by_name")]
@@ -43,7 +44,7 @@ mod by_name {
 }
 
 impl Fields {
-    /// Of that event.
+    /// Decodes the fields of an event.
     pub(crate) fn of(event: &mut Event<'_>) -> Fields {
         let mut fields = Fields::default();
         // A reader hands out sound event records only.
@@ -51,7 +52,7 @@ impl Fields {
         fields
     }
 
-    /// The fields with these integers, texts and arrays.
+    /// Fields with these integers, texts and arrays.
     #[cfg(test)]
     pub(crate) fn with(
         integers: &[(&str, u64)],
@@ -75,27 +76,26 @@ impl Fields {
         }
     }
 
-    /// An integer.
     pub(crate) fn integer(&self, name: &str) -> Option<u64> {
         of(&self.integers, name).copied()
     }
 
-    /// A text; empty if there is none.
+    /// The text; empty if the event has no such field.
     pub(crate) fn text(&self, name: &str) -> &[u8] {
         of(&self.texts, name).map_or(&[], Vec::as_slice)
     }
 
-    /// An array; empty if there is none.
+    /// The array; empty if the event has no such field.
     pub(crate) fn array(&self, name: &str) -> &[u64] {
         of(&self.arrays, name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether there is such an array.
+    /// True if the event has an array of this name.
     pub(crate) fn has_array(&self, name: &str) -> bool {
         of(&self.arrays, name).is_some()
     }
 
-    /// The bytes of an array.
+    /// The elements of an array as bytes.
     pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
         self.array(name).iter().map(|&byte| byte as u8).collect()
     }

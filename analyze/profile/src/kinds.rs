@@ -93,9 +93,9 @@ impl Kinds {
     }
 }
 
-/// The event classes with call chains of perf that are used, and for what. The best measure of CPU
-/// time is taken: samples of clocks, else of cycles, else of the first event that is no tracepoint.
-/// Adding up several would count the same time more than once.
+/// Selects the event classes with call chains of perf, and their roles. Only the best measure of
+/// CPU time is used: samples of clocks, else of cycles, else of the first event that is no
+/// tracepoint. The sum of several would count the same time more than once.
 fn call_chains(trace: &Trace) -> Vec<((usize, usize), EventRole)> {
     let mut kinds = Vec::new();
     let mut samples: Vec<(Sampled, (usize, usize), Weight)> = Vec::new();
@@ -142,7 +142,7 @@ fn call_chains(trace: &Trace) -> Vec<((usize, usize), EventRole)> {
     kinds
 }
 
-/// Events that perf sampled.
+/// Events that perf sampled, by their quality as a measure of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sampled {
     Clock,
@@ -151,8 +151,8 @@ enum Sampled {
 }
 
 impl Sampled {
-    /// By the name of the event; `None` for tracepoints, which are named `SYSTEM:EVENT`. Behind a
-    /// colon there may also be modifiers.
+    /// From the name of the event; `None` for tracepoints, which are named `SYSTEM:EVENT`.
+    /// Modifiers may follow a colon, too.
     fn of(name: &str) -> Option<Sampled> {
         let is_any = |names: &[&str]| name.split([':', '/']).any(|part| names.contains(&part));
         let modifiers = |text: &str| text.chars().all(|letter| "ukhHGIpPSDWeb".contains(letter));
@@ -254,7 +254,7 @@ impl Finder<'_> {
         Some(())
     }
 
-    /// Sends the events before a time; all of them without one.
+    /// Sends the events before a time, or or all events without a time.
     fn give(&self, partial: &mut FinderPartial, before: Option<Timestamp>) {
         // Stable: events of one stream with equal times keep their order.
         partial

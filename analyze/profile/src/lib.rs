@@ -1,18 +1,18 @@
-//! Call stacks of a trace: which functions used the CPU, and which waited.
+//! Call stacks of a trace: the functions that used the CPU, and those that waited.
 //!
 //! In: a trace set with stacks. They come from `record/kernel` (`tracebraid_cpu_stack` and so on,
 //! `tracebraid_map_load`, `tracebraid_kernel_symbol`), from programs that took their own stacks
 //! with earlier versions (`tracebraid:cpu_stack`, `tracebraid:syscall_stack`, with modules as
 //! LTTng-UST records them), or from an imported perf.data with call chains (`perf_callchain`,
-//! `perf_mmap2`, `perf_build_id`). Out: a [`Profile`]: stacks by the names of their functions, how
-//! often and how long each was met, and the same by function. Promise: a stack counts where its
-//! sample was taken; frames that could not be unwound or named are never guessed.
+//! `perf_mmap2`, `perf_build_id`). Out: a [`Profile`]: count and duration of each distinct stack
+//! and of each function. Promise: a stack counts where its sample was taken; frames that could not
+//! be unwound or named are never guessed.
 //!
-//! Each process is read by itself, in the order of time, since a module may be loaded where another
-//! one was before. A mapped file that differs from the one that was recorded gives no names
-//! (`mapped`). The events of stacks are found in one pass (`kinds`); they are kept while they are
-//! few, else the trace is read again (`few`). One thread processes them in the order of time and
-//! names their frames; its CPU time is counted as serial ([`Control::serially`]).
+//! Each process is read separately in the order of time, because modules may be loaded at addresses
+//! that other modules occupied earlier. A mapped file that differs from the recorded file gives no
+//! names (`mapped`). One pass finds the events (`kinds`); they are buffered while they are few,
+//! else the trace is read again (`few`). One thread processes them in the order of time and names
+//! their frames; its CPU time is counted as serial ([`Control::serially`]).
 //!
 //! [`Control::serially`]: tracebraid_engine::Control::serially
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What is mapped where in a process, and the names of the functions there.
+//! The mappings of a process, and the names of the functions in them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -13,22 +13,20 @@ use crate::nameless::{Nameless, WhyNameless};
 use crate::naming::{NameId, Naming};
 use crate::quality::Runtime;
 
-/// What is known of a process by now.
+/// The mappings of a process up to the current event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mapped {
     space: AddressSpace,
-    /// By first address: modules of which more is to be told.
+    /// By first address: modules whose build id may still follow.
     known: HashMap<u64, Module>,
-    /// Functions that an interpreter has no machine code for, by the addresses of what it keeps of
-    /// them.
+    /// Interpreted functions, by the address of the interpreter's object for the function.
     interpreted: BTreeMap<u64, String>,
-    /// Names at addresses, while nothing is mapped or taken away.
+    /// Cache of names by address; cleared when mappings change.
     names: HashMap<u64, NamesAt>,
     beside: Beside,
     runtime: Runtime,
 }
 
-/// The names at an address.
 #[derive(Clone, Debug, Default)]
 struct NamesAt {
     ids: Vec<NameId>,
@@ -36,21 +34,21 @@ struct NamesAt {
     nameless: Option<Nameless>,
 }
 
-/// Knowledge about a process besides its present mappings.
+/// Facts about a process other than its current mappings.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Around<'a> {
     /// Mappings at the end of the trace.
     pub(crate) later: Option<&'a AddressSpace>,
-    /// Functions that its interpreter has in the end.
+    /// Interpreted functions at the end of the trace.
     pub(crate) interpreted: Option<&'a BTreeMap<u64, String>>,
     /// Identities of files without build ids, if the tracer records them.
     pub(crate) files: Option<&'a MappedFiles>,
-    /// The process's number, if it may still run on this machine.
+    /// Process id, if the process may still run on this machine.
     pub(crate) pid: Option<u32>,
 }
 
 impl<'a> Around<'a> {
-    /// Only what is mapped in the end is known.
+    /// Only the final mappings are known.
     pub(crate) fn with(later: &'a AddressSpace) -> Around<'a> {
         Around {
             later: Some(later),
@@ -64,8 +62,8 @@ impl<'a> Around<'a> {
 pub(crate) struct MappedFiles(HashMap<PathBuf, Option<FileIdentity>>);
 
 impl MappedFiles {
-    /// An event contains the identity of a file. A file that changed while it was recorded has
-    /// none: either could be mapped.
+    /// Adds the identity of a file from an event. A file that changed while it was recorded loses
+    /// its identity: either version could be mapped.
     pub(crate) fn add(&mut self, fields: &Fields) -> Option<()> {
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(fields.text("path")));
         let identity = FileIdentity {
@@ -83,23 +81,23 @@ impl MappedFiles {
     }
 }
 
-/// What stands beside a trace.
+/// Files beside a trace that describe a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
-    /// What compilers made while the process ran.
+    /// Functions that a just-in-time compiler wrote.
     pub(crate) compiled: Option<PerfMap>,
-    /// The library that the kernel gives each program, which is no file elsewhere.
+    /// The vDSO, which the kernel maps into each program and which is not a file of its own.
     pub(crate) vdso: Option<PathBuf>,
 }
 
-/// Finds what stands beside a trace for the process of that number.
+/// Finds the files beside a trace for a process id.
 pub(crate) type FindBeside = dyn Fn(u32) -> Beside;
 
-/// What that library is called: by the loader, and by the kernel.
+/// Names of the vDSO: the loader's and the kernel's.
 const VDSO: [&str; 2] = ["linux-vdso.so.1", "[vdso]"];
 
 impl Mapped {
-    /// Nothing is mapped yet.
+    /// A process without mappings.
     pub(crate) fn new(beside: Beside) -> Mapped {
         Mapped {
             beside,
@@ -107,8 +105,8 @@ impl Mapped {
         }
     }
 
-    /// What a child has that is forked now. What was compiled before stands in the parent's map
-    /// only, if the child makes one of its own.
+    /// The mappings of a forked child. If the child has no map of compiled code, code compiled
+    /// before the fork is in the parent's map only.
     pub(crate) fn forked(&self, beside: Beside) -> Mapped {
         let compiled = beside.compiled.or_else(|| self.beside.compiled.clone());
         Mapped {
@@ -121,7 +119,7 @@ impl Mapped {
         }
     }
 
-    /// A module is mapped, as a whole or in parts.
+    /// Maps a module, as a whole or in parts.
     pub(crate) fn load(&mut self, mut module: Module) {
         if let Some(vdso) = &self.beside.vdso
             && VDSO.iter().any(|name| module.path.as_os_str() == *name)
@@ -134,13 +132,13 @@ impl Mapped {
         self.names.clear();
     }
 
-    /// An interpreter keeps a function there.
+    /// Registers an interpreted function at the address of its object.
     pub(crate) fn interpret(&mut self, address: u64, name: String) {
         self.interpreted.insert(address, name);
         self.names.clear();
     }
 
-    /// The build id of the module that begins there becomes known.
+    /// Sets the build id of the module that begins at an address.
     pub(crate) fn identify(&mut self, begin: u64, id: Vec<u8>) {
         if let Some(module) = self.known.get(&begin).cloned() {
             self.load(Module {
@@ -150,7 +148,7 @@ impl Mapped {
         }
     }
 
-    /// The module that begins there is gone.
+    /// Removes the module that begins at an address.
     pub(crate) fn unload(&mut self, begin: u64) {
         if let Some(module) = self.known.remove(&begin) {
             self.space.unload(module.begin, module.end);
@@ -158,12 +156,11 @@ impl Mapped {
         }
     }
 
-    /// The runtime of the program.
     pub(crate) fn runtime(&self) -> Runtime {
         self.runtime
     }
 
-    /// True if nothing is mapped: it is a thread of the kernel, or its mappings are not known.
+    /// True for a thread of the kernel, or if the mappings are unknown.
     pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -175,14 +172,14 @@ impl Mapped {
         around: &Around<'_>,
         naming: &mut Naming<'_>,
     ) -> Vec<NameId> {
-        // A chain of frame pointers may end in what is no address.
+        // A chain of frame pointers may end in values that are not addresses.
         let is_none = |address: &&u64| matches!(**address, 0 | u64::MAX);
         let count = addresses.len() - addresses.iter().rev().take_while(is_none).count();
         let addresses = addresses.get(..count).unwrap_or_default();
         naming.nameless.add_frames(count);
         let mut functions = Vec::with_capacity(count);
         for (place, &address) in addresses.iter().enumerate() {
-            // All but the innermost are where calls return to: the call itself is before that.
+            // All but the innermost are return addresses: the call is the instruction before.
             let asked = address.wrapping_sub(u64::from(place != 0));
             if !self.names.contains_key(&asked) {
                 let (names, nameless) = self.names_at(asked, around, naming.symbols);
@@ -249,14 +246,14 @@ impl Mapped {
         if names.is_empty() {
             let why = why_nameless(&recorded, symbols);
             let nameless = why.map(|why| Nameless::in_module(why, module));
-            // One row for all of a function, even if it has no name.
+            // One row for the whole function, even if it has no name.
             return (unnamed(symbols.place(&recorded, address)), nameless);
         }
         (names, None)
     }
 
-    /// The module with a file that is still as it was recorded: its path, or the same path as the
-    /// process sees it if it still runs, maybe in a container.
+    /// The module with a file that is still as it was recorded: at its path or, if the process
+    /// still runs, at that path in the file system of the process, which may be in a container.
     fn recorded<'m>(
         &self,
         module: &'m Module,
@@ -294,8 +291,8 @@ impl Mapped {
     }
 }
 
-/// Why a module has no name at an address; `None` for memory that is no file, such as code that was
-/// compiled at run time.
+/// Why a module has no name at an address; `None` for memory without a file, such as code compiled
+/// at run time.
 fn why_nameless(module: &Module, symbols: &mut Symbols) -> Option<WhyNameless> {
     if symbols.knows(module) {
         return Some(WhyNameless::Stripped);
@@ -307,18 +304,17 @@ fn why_nameless(module: &Module, symbols: &mut Symbols) -> Option<WhyNameless> {
     (is_file || is_in_memory(module)).then_some(WhyNameless::Missing)
 }
 
-/// Bytes that what an interpreter keeps of a function has at least: an address in a stack may be
-/// one past the first.
+/// Minimum size in bytes of the interpreter's object for a function: an address on a stack may be
+/// one past its first byte.
 const INTERPRETED_BYTES: u64 = 8;
 
-/// The interpreted function at an address.
 pub(crate) fn interpreted(functions: &BTreeMap<u64, String>, address: u64) -> Option<&str> {
     let (begin, name) = functions.range(..=address).next_back()?;
     (address - begin < INTERPRETED_BYTES).then_some(name)
 }
 
-/// The name of an interpreted function in an event: with its file and line, since many have the
-/// same.
+/// The name of an interpreted function in an event, with its file and line, since names alone are
+/// ambiguous.
 pub(crate) fn interpreted_name(fields: &Fields) -> Option<(u64, String)> {
     let address = fields.integer("addr")?;
     let text = |name| String::from_utf8_lossy(fields.text(name)).into_owned();
@@ -328,20 +324,20 @@ pub(crate) fn interpreted_name(fields: &Fields) -> Option<(u64, String)> {
     Some((address, format!("{name} ({file}:{line})")))
 }
 
-/// What the kernel calls memory that is no file's.
+/// True for memory that the kernel does not attribute to a file.
 fn is_anonymous(module: &Module) -> bool {
     const NAMES: [&[u8]; 4] = [b"//anon", b"/anon_hugepage", b"/dev/zero", b"/SYSV"];
     let path = module.path.as_os_str().as_bytes();
     is_in_memory(module) || NAMES.iter().any(|name| path.starts_with(name))
 }
 
-/// A file of `memfd_create`: a program that was never on a disk, or code that was compiled at run
-/// time.
+/// True for a file of `memfd_create`: a program that was never on a disk, or code that was compiled
+/// at run time.
 fn is_in_memory(module: &Module) -> bool {
     module.path.as_os_str().as_bytes().starts_with(b"/memfd:")
 }
 
-/// The module that an event tells of, placed as that event says.
+/// The module in an event, placed as the event states.
 pub(crate) fn module(fields: &Fields, placed: impl FnOnce(u64) -> Placed) -> Option<Module> {
     let (begin, size) = (fields.integer("baddr")?, fields.integer("memsz")?);
     let build_id = fields.bytes("build_id");
@@ -358,7 +354,7 @@ pub(crate) fn module(fields: &Fields, placed: impl FnOnce(u64) -> Placed) -> Opt
 mod tests {
     use super::*;
 
-    /// The reason for no name in a module of that path.
+    /// The reason why a module with this path has no names.
     fn why(path: &str) -> Option<WhyNameless> {
         let module = Module {
             begin: 0x1000,

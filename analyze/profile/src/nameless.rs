@@ -40,7 +40,7 @@ impl Nameless {
 #[derive(Debug, Default)]
 pub(crate) struct NamelessCounts {
     frames: u64,
-    /// By [`WhyNameless`].
+    /// Per file, indexed by [`WhyNameless`].
     files: [HashMap<PathBuf, (u64, Option<BuildId>)>; 3],
 }
 
@@ -74,7 +74,7 @@ impl NamelessCounts {
     }
 }
 
-/// Those with the most frames first.
+/// Sorts files by the number of frames, descending.
 fn sorted(files: HashMap<PathBuf, (u64, Option<BuildId>)>) -> Vec<NamelessFile> {
     let file = |(path, (frames, build_id))| NamelessFile {
         path,
@@ -103,7 +103,7 @@ pub struct NamelessFrames {
     pub stripped_files: Vec<NamelessFile>,
 }
 
-/// Stripped files are worth a line from that share of all frames on: nearly every stack begins in a
+/// Minimum share of all frames for a warning about stripped files: nearly every stack begins in a
 /// function of the C library that has no symbol.
 const LEAST_STRIPPED_PERCENT: u64 = 25;
 
@@ -112,20 +112,20 @@ const MEMFD: &str = "/memfd:";
 /// Suffix of files that were deleted before they were recorded, as the kernel names them.
 const DELETED: &str = " (deleted)";
 
-/// Missing files by why they are missing.
+/// Missing files by cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingFiles {
-    /// They exist no more, or cannot be read.
+    /// Files that no longer exist or cannot be read.
     pub gone: Vec<NamelessFile>,
-    /// They had been deleted when they were recorded.
+    /// Files that had been deleted when they were recorded.
     pub deleted: Vec<NamelessFile>,
-    /// They were never on a disk.
+    /// Files that were never on a disk (`memfd_create`).
     pub in_memory: Vec<NamelessFile>,
 }
 
 impl NamelessFrames {
-    /// The missing files by why they are missing: files in memory, and those that had been deleted,
-    /// cannot be restored.
+    /// The missing files by cause: files in memory, and files deleted before the recording, cannot
+    /// be restored.
     pub fn missing(&self) -> MissingFiles {
         let mut missing = MissingFiles::default();
         for file in &self.missing_files {
@@ -140,7 +140,7 @@ impl NamelessFrames {
         missing
     }
 
-    /// The stripped files, if they have so many of the frames that they are worth a line.
+    /// The stripped files, if they contain enough of the frames to be worth a line.
     pub fn stripped(&self) -> Option<&[NamelessFile]> {
         let frames: u64 = self.stripped_files.iter().map(|file| file.frames).sum();
         let is_much = frames > 0 && frames * 100 >= self.program_frames * LEAST_STRIPPED_PERCENT;

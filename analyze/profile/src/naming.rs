@@ -1,4 +1,4 @@
-//! Names of functions, each kept once: there are many more stacks than functions.
+//! Names of functions, each stored once, because there are many more stacks than functions.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use tracebraid_symbols::Symbols;
 
 use crate::nameless::NamelessCounts;
 
-/// Stands for a name.
+/// Index of a name.
 pub(crate) type NameId = u32;
 
-/// Finds functions, and gives their names numbers.
+/// Resolves addresses to functions and interns their names.
 pub(crate) struct Naming<'s> {
     pub(crate) symbols: &'s mut Symbols,
     ids: HashMap<String, NameId>,
@@ -18,7 +18,6 @@ pub(crate) struct Naming<'s> {
 }
 
 impl<'s> Naming<'s> {
-    /// No names yet.
     pub(crate) fn new(symbols: &'s mut Symbols) -> Naming<'s> {
         Naming {
             symbols,
@@ -28,7 +27,6 @@ impl<'s> Naming<'s> {
         }
     }
 
-    /// The number of a name.
     pub(crate) fn id(&mut self, name: String) -> NameId {
         if let Some(&id) = self.ids.get(&name) {
             return id;
@@ -39,17 +37,16 @@ impl<'s> Naming<'s> {
         id
     }
 
-    /// Frames without names so far.
+    /// Returns the counts of frames without names so far, and resets them.
     pub(crate) fn take_nameless(&mut self) -> NamelessCounts {
         std::mem::take(&mut self.nameless)
     }
 
-    /// All names, by their numbers.
+    /// All names, indexed by [`NameId`].
     pub(crate) fn into_names(self) -> Vec<String> {
         self.names
     }
 
-    /// The name of a number that this gave.
     pub(crate) fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("", String::as_str)
     }

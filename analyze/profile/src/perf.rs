@@ -1,12 +1,12 @@
 //! Call chains of perf: samples of CPU time, and waits from the time a thread leaves its CPU until
-//! it is back.
+//! it gets a CPU again.
 //!
-//! A wait begins at a `sched_switch` at which its thread goes to sleep; a preempted thread waits
-//! for nothing that its stack could explain, and has no wait. It ends when the thread comes back:
-//! at a `sched_switch` to it, or at perf's own record (`--switch-events`). If a thread runs again
-//! without either of these, its wait has an unknown length: it is counted and left out. So are all
-//! waits if perf sampled switches (a period above 1): a thread may have come back and left again in
-//! between.
+//! A wait begins at a `sched_switch` at which its thread goes to sleep; the stack of a preempted
+//! thread does not explain its delay, so preemption is no wait. The wait ends when the thread gets
+//! a CPU: at a `sched_switch` to it, or at perf's own record (`--switch-events`). If a thread runs
+//! again without either record, the duration of its wait is unknown: the wait is counted and left
+//! out. The same applies to all waits if perf sampled switches (a period above 1), because a thread
+//! may have run in between unrecorded.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +21,7 @@ use crate::fields::Fields;
 use crate::mapped::{Around, FindBeside, Mapped};
 use crate::naming::{NameId, Naming};
 
-/// State of a machine so far.
+/// State of the machine up to the current event.
 pub(crate) struct PerfSystem {
     processes: HashMap<u32, Mapped>,
     /// Final mappings of processes: a thread of another CPU may run shortly before its mapping is
@@ -32,11 +32,11 @@ pub(crate) struct PerfSystem {
     /// A kernel symbol and its address, which distinguishes boots.
     reference: Option<(String, u64)>,
     kernel: Option<KernelSymbols>,
-    /// The kernel's symbols have been searched for.
+    /// True once the kernel's symbols have been searched for.
     is_kernel_known: bool,
-    /// Names at addresses in the kernel.
+    /// Cache of names by address in the kernel.
     known: HashMap<u64, NameId>,
-    /// By thread: sleeping threads.
+    /// Sleeping threads by thread id.
     asleep: HashMap<i32, Asleep>,
     /// Waits whose end was not recorded.
     unended: u64,
@@ -57,11 +57,10 @@ const KERNEL: &str = "[kernel.kallsyms]";
 /// `PROT_EXEC`
 const EXECUTED: u64 = 4;
 
-/// Mask of a thread's state: asleep, in any way. Bits above are flags, among them preemption.
+/// Bits of a thread's state that mean asleep. Higher bits are flags, among them preemption.
 const SLEEPS: u64 = 0xff;
 
 impl PerfSystem {
-    /// Nothing is known yet.
     pub(crate) fn new(beside: Box<FindBeside>) -> PerfSystem {
         PerfSystem {
             processes: HashMap::new(),
@@ -78,17 +77,17 @@ impl PerfSystem {
         }
     }
 
-    /// Waits of which only the beginning is known.
+    /// Number of waits without a recorded end.
     pub(crate) fn unended(&self) -> u64 {
         self.unended
     }
 
-    /// Whether that is because perf sampled switches.
+    /// True if their ends are missing because perf sampled switches.
     pub(crate) fn is_sampled(&self) -> bool {
         self.is_sampled
     }
 
-    /// A mapping that may be executed, and its process; of the kernel nothing.
+    /// An executable mapping and its process; `None` for the kernel.
     fn mapping(&self, fields: &Fields) -> Option<(u32, Module)> {
         let pid = id(fields, "pid").filter(|&pid| pid >= 0)?;
         if fields
@@ -134,7 +133,7 @@ impl PerfSystem {
             return vec![naming.id("[guest]".to_owned())];
         }
         if let (true, Some(ip)) = (chain.is_empty(), fields.integer("perf_ip")) {
-            // A program whose stack was copied instead.
+            // A program whose stack was copied instead of unwound.
             chain = Chain::new(&[ip]);
         }
         let mut functions = self.kernel_functions(&chain.kernel, naming);
@@ -183,14 +182,14 @@ impl PerfSystem {
         }
     }
 
-    /// A thread runs, or runs again. If it was asleep, its wait has no known end.
+    /// A thread runs. If it was asleep, its wait has no known end.
     fn runs(&mut self, tid: i32) {
         if self.asleep.remove(&tid).is_some() {
             self.unended += 1;
         }
     }
 
-    /// A thread comes back: the end of its wait.
+    /// A thread gets a CPU: the end of its wait.
     fn comes_back(&mut self, tid: i32, time: Timestamp) -> Option<Sample> {
         let asleep = self.asleep.remove(&tid)?;
         Some(Sample {
@@ -249,7 +248,7 @@ impl PerfSystem {
     }
 }
 
-/// Nanoseconds between two samples of a clock: the kernel has no shorter period
+/// Nanoseconds between two samples of a clock, at least the kernel's minimum period
 /// (`perf_swevent_hrtimer`).
 pub(crate) fn period_of_clock(nanoseconds: u64) -> u64 {
     nanoseconds.max(10_000)
@@ -258,7 +257,7 @@ pub(crate) fn period_of_clock(nanoseconds: u64) -> u64 {
 impl StackSource for PerfSystem {
     fn learn(&mut self, kind: EventRole, fields: &Fields) -> Option<()> {
         match kind {
-            // Number of switches of that CPU skipped since the last one.
+            // Number of switches of that CPU skipped since the last recorded switch.
             EventRole::PerfSwitch => self.is_sampled |= fields.integer("perf_period")? > 1,
             EventRole::PerfBuildId => {
                 let id = build_id(fields.text("build_id"))?;
@@ -287,7 +286,7 @@ impl StackSource for PerfSystem {
         match kind {
             EventRole::PerfSample(weight) => return Some(self.sample(weight, fields, naming)),
             EventRole::PerfSwitch => return self.switch(place.time, fields, naming),
-            // The thread itself is known where perf wrote it after the record.
+            // The thread itself is known because perf wrote its id after the record.
             EventRole::PerfTask if fields.integer("out") == Some(0) => {
                 return self.comes_back(id(fields, "tid").filter(|&tid| tid > 0)?, place.time);
             }
@@ -317,23 +316,23 @@ impl StackSource for PerfSystem {
 struct Chain {
     kernel: Vec<u64>,
     user: Vec<u64>,
-    /// Addresses of a virtual machine, whose programs are unknown.
+    /// The chain contains addresses of a virtual machine, whose programs are unknown.
     is_guests: bool,
 }
 
 /// Kind of the addresses after a marker (`enum perf_callchain_context`).
 #[derive(Clone, Copy)]
 enum Context {
-    /// No marker came before: the addresses themselves decide.
+    /// No marker so far: the addresses themselves decide.
     Unknown,
     Kernel,
     User,
     Guest,
-    /// The addresses that follow are of unknown kind.
+    /// The kind of the following addresses is not supported.
     Other,
 }
 
-/// Greater values are markers: minus 4095 (`PERF_CONTEXT_MAX`).
+/// Values from here on are markers: minus 4095 (`PERF_CONTEXT_MAX`).
 const LEAST_MARKER: u64 = -4095i64 as u64;
 
 impl Chain {
@@ -353,7 +352,7 @@ impl Chain {
             match context {
                 Context::Kernel => chain.kernel.push(entry),
                 Context::User => chain.user.push(entry),
-                // The kernel has the upper half of addresses.
+                // The kernel has the upper half of the address space.
                 Context::Unknown if entry >> 63 == 1 => chain.kernel.push(entry),
                 Context::Unknown => chain.user.push(entry),
                 Context::Guest => chain.is_guests = true,
@@ -368,7 +367,7 @@ impl Chain {
     }
 }
 
-/// A number of a process or a thread, which is given as its bits.
+/// A process or thread id, stored as its bits.
 fn id(fields: &Fields, name: &str) -> Option<i32> {
     fields.integer(name).map(|id| id as u32 as i32)
 }
@@ -421,7 +420,7 @@ mod tests {
         assert!(Chain::new(&[KERNEL_MARK, USER_MARK]).is_empty());
     }
 
-    /// Events of a machine, one after the other.
+    /// Events of a machine in sequence.
     struct EventLog {
         events: Vec<(i64, EventRole, Fields)>,
     }
@@ -435,7 +434,8 @@ mod tests {
             self.events.push((time, kind, fields));
         }
 
-        /// A switch from a thread in that state, whose stack is one address, to another.
+        /// Adds a switch from a thread in the given state, whose stack is one address, to another
+        /// thread.
         fn switch(&mut self, time: i64, (from, state): (u64, u64), to: u64, period: u64) {
             let integers = [
                 ("perf_period", period),
@@ -467,7 +467,7 @@ mod tests {
             self.add(time, EventRole::PerfSample(Weight::Period), fields);
         }
 
-        /// Stacks with the thread, how long it waited, and the names; and waits without an end.
+        /// Stacks as (thread, duration of the wait, names), and the number of waits without an end.
         fn stacks(&self) -> (Vec<(i64, Option<u64>, String)>, u64) {
             let mut symbols = tracebraid_symbols::Symbols::default();
             let mut naming = Naming::new(&mut symbols);
@@ -496,11 +496,12 @@ mod tests {
     fn waits_go_from_sleep_to_return() {
         let mut machine = EventLog::new();
         machine.switch(10, (5, 1), 0, 1);
-        // A preempted thread does not wait, nor one that only lost its CPU on an older kernel.
+        // Neither a preempted thread waits nor, on an older kernel, a thread that only lost its
+        // CPU.
         machine.switch(20, (6, 0), 7, 1);
         machine.switch(25, (7, 0x1000), 6, 1);
         machine.switch(30, (0, 0), 5, 1);
-        // Back by perf's own record.
+        // Resumed by perf's own record.
         machine.switch(40, (5, 2), 0, 1);
         machine.add(
             45,
@@ -522,7 +523,8 @@ mod tests {
                 0
             )
         );
-        // A thread that runs without having come back, and one that still sleeps at the end.
+        // A thread that runs without a recorded resumption, and a thread that still sleeps at the
+        // end.
         machine.switch(50, (8, 1), 0, 1);
         machine.sample(60, 8, &[USER_MARK, 9]);
         machine.switch(70, (0, 0), 8, 1);

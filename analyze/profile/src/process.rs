@@ -10,33 +10,32 @@ use crate::naming::Naming;
 use crate::quality::{Limits, StackShape};
 use crate::{Missing, Process};
 
-/// What is known of it by now.
+/// State of the process up to the current event.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnStacks {
     process: Process,
     pub(crate) mapped: Mapped,
-    /// Nanoseconds of CPU time from one sample to the next.
+    /// CPU time from one sample to the next, in nanoseconds.
     period_ns: u64,
     limits: Limits,
-    /// Why there are no stacks of CPU time, and none of waits: numbers of `errno`, 0 for no reason.
+    /// Why stacks of CPU time and of waits are missing, as `errno`; 0 if they are not.
     errors: [i32; 2],
 }
 
-/// The module that an event tells of.
+/// The module in an event of the process's own trace.
 pub(crate) fn image(fields: &Fields) -> Option<Module> {
     module(fields, Placed::Image)
 }
 
 impl OwnStacks {
-    /// Of the process that a trace is of.
+    /// The process of a trace.
     pub(crate) fn of(trace: &Trace, beside: &FindBeside) -> OwnStacks {
         let process = Process::of(trace);
-        // Its own number, if it says so.
+        // The process id is optional in the trace.
         let pid = process.pid.and_then(|pid| u32::try_from(pid).ok());
         OwnStacks::new(process, beside(pid.unwrap_or(0)))
     }
 
-    /// Of that process.
     pub(crate) fn new(process: Process, beside: Beside) -> OwnStacks {
         OwnStacks {
             process,
@@ -51,13 +50,13 @@ impl OwnStacks {
         self.limits
     }
 
-    /// What could not be taken.
+    /// Kinds of stacks that could not be taken.
     pub(crate) fn errors(&self) -> impl Iterator<Item = Missing> {
         let of = |(&error, waits)| (error > 0).then_some(Missing { waits, error });
         self.errors.iter().zip([false, true]).filter_map(of)
     }
 
-    /// An event; gives the stack that it tells of.
+    /// Processes an event; returns its stack, if it has one.
     pub(crate) fn event(
         &mut self,
         kind: EventRole,
@@ -88,7 +87,7 @@ impl OwnStacks {
     fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Sample {
         let addresses = fields.array("callstack_user");
         Sample {
-            // That whose packet it is in.
+            // The caller takes the thread from the packet.
             tid: None,
             process: self.process.clone(),
             functions: self.mapped.functions(addresses, &Around::default(), naming),

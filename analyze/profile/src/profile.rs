@@ -23,27 +23,27 @@ use crate::process::OwnStacks;
 use crate::quality::{Completeness, Limits, Quality, QualityCounts};
 use crate::system::System;
 
-/// Which functions used the CPU, and which waited.
+/// CPU time and waits by process, function and stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Profile {
-    /// In all.
+    /// Sums over all stacks.
     #[serde(flatten)]
     pub total: Sums,
     /// Processes, those with the most CPU time first.
     pub processes: Vec<Process>,
     /// Functions, those with the most CPU time first.
     pub functions: Vec<Function>,
-    /// Stacks, those with the most CPU time first, and of those with as much, the longest waits.
+    /// Stacks, ordered by CPU time, then by duration of waits, both descending.
     pub stacks: Vec<Stack>,
-    /// What could not be recorded.
+    /// Kinds of stacks that could not be recorded.
     pub missing: Vec<Missing>,
-    /// Waits of which only the beginning was recorded: they are left out.
+    /// Waits without a recorded end: they are left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub unended_waits: u64,
-    /// True if that is because perf sampled switches.
+    /// True if their ends are missing because perf sampled switches.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_switch_sampled: bool,
-    /// How many stacks are whole.
+    /// Completeness of the stacks, and reasons for incomplete stacks.
     #[serde(flatten)]
     pub quality: Quality,
 }
@@ -52,63 +52,63 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Stacks that could not be taken in a process.
+/// A kind of stacks that could not be taken in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Missing {
-    /// Those of waits; else those of CPU time.
+    /// True for stacks of waits, false for stacks of CPU time.
     pub waits: bool,
-    /// Why, as a number of `errno`.
+    /// The reason, as `errno`.
     pub error: i32,
 }
 
-/// Of a process.
+/// Sums of a process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Process {
-    /// Its number.
+    /// Process id, if the trace contains it.
     pub pid: Option<i64>,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
-    /// In all.
+    /// Sums over its stacks.
     #[serde(flatten)]
     pub sums: Sums,
-    /// How many of its stacks are whole.
+    /// Completeness of its stacks.
     #[serde(skip_serializing_if = "Completeness::is_unknown")]
     pub completeness: Completeness,
 }
 
-/// Of a function.
+/// Sums of a function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Function {
-    /// Its name.
+    /// Demangled name, or a substitute if the function has no name.
     pub name: String,
-    /// While it was the innermost.
+    /// Stacks in which the function is the innermost.
     pub own: Sums,
-    /// While it or what it called was.
+    /// Stacks that contain the function.
     pub total: Sums,
 }
 
-/// A stack.
+/// Sums of one distinct stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stack {
-    /// The process.
+    /// Name of the process.
     pub process: String,
-    /// The outermost function first.
+    /// Functions, the outermost first.
     pub functions: Vec<String>,
-    /// In all.
+    /// Sums over its occurrences.
     #[serde(flatten)]
     pub sums: Sums,
 }
 
-/// How often, and how long.
+/// Counts and durations, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
-    /// Samples of CPU time.
+    /// Number of samples of CPU time.
     pub cpu_samples: u64,
-    /// CPU time that they stand for.
+    /// CPU time that the samples stand for.
     pub cpu_ns: u64,
-    /// Waits.
+    /// Number of waits.
     pub waits: u64,
-    /// How long they took.
+    /// Total duration of the waits.
     pub wait_ns: u64,
 }
 
@@ -197,7 +197,7 @@ impl Profile {
         let mut functions: BTreeMap<String, Function> = BTreeMap::new();
         for ((process, names), sums) in stacks {
             self.total.add(sums);
-            // One that calls itself counts once.
+            // A recursive function counts once.
             for name in names.iter().collect::<BTreeSet<_>>() {
                 functions.entry(name.clone()).or_default().total.add(sums);
             }
@@ -222,21 +222,21 @@ impl Profile {
     }
 }
 
-/// Stacks known to be missing from a trace.
+/// Reasons why stacks are missing from a trace.
 #[derive(Default)]
 pub(crate) struct Lacks {
     pub(crate) missing: BTreeSet<Missing>,
     pub(crate) unended_waits: u64,
     pub(crate) is_switch_sampled: bool,
-    /// Limits by which recorded stacks are cut.
+    /// Limits at which recorded stacks are cut.
     pub(crate) limits: Limits,
 }
 
-/// Takes each stack of the traces: the index of its trace, where it was met, and the stack.
+/// Receives each stack of the traces: the index of its trace, its origin, and the stack.
 type TakeStack<'a> = &'a mut dyn FnMut(u32, &EventOrigin, Sample);
 
-/// Passes each stack of the traces to `to`; those of a process or a machine in the order of time.
-/// Returns the stacks that are known to be missing.
+/// Passes each stack of the traces to `to`; those of one process or machine in the order of time.
+/// Returns the reasons for missing stacks.
 ///
 /// # Errors
 /// If the pass is cancelled.
@@ -324,20 +324,20 @@ impl Reading<'_> {
     }
 }
 
-/// A stack, as far as it may be wanted or not.
+/// Attributes of a stack by which it can be selected.
 #[derive(Clone, Copy, Debug)]
 pub struct Met<'m> {
     /// Index of its trace in the set.
     pub trace: u32,
-    /// When it was taken.
+    /// Time of the sample.
     pub time: Timestamp,
-    /// On which CPU; of programs that take their own stacks, where the packet was begun.
+    /// The CPU; for programs that take their own stacks, the CPU on which the packet was begun.
     pub cpu: Option<u64>,
-    /// The thread.
+    /// Thread id.
     pub tid: Option<i64>,
-    /// The process.
+    /// Process id.
     pub pid: Option<i64>,
-    /// Name of the process, or of the thread where the kernel took the stack.
+    /// Name of the process, or of the thread if the kernel took the stack.
     pub name: &'m str,
 }
 
@@ -354,10 +354,9 @@ impl<'m> Met<'m> {
     }
 }
 
-/// All stacks that were met.
 #[derive(Default)]
 struct Stacks {
-    /// By process, number and name.
+    /// By process id and name.
     processes: BTreeMap<(Option<i64>, String), (Sums, Completeness)>,
     /// By functions, the innermost first, and name of the process.
     stacks: HashMap<Vec<NameId>, BTreeMap<String, Sums>>,
@@ -403,7 +402,7 @@ impl Stacks {
     }
 }
 
-/// What stands beside a trace, or in those directories.
+/// Finds files of processes beside a trace or in the given directories.
 pub(crate) fn beside_in(maps: &[PathBuf], trace: &Trace) -> Box<FindBeside> {
     let (maps, paths) = (maps.to_vec(), trace.paths.clone());
     let vdso = beside(&maps, &paths, "vdso.so");
@@ -416,7 +415,7 @@ pub(crate) fn beside_in(maps: &[PathBuf], trace: &Trace) -> Box<FindBeside> {
     })
 }
 
-/// A file that is kept beside traces, or in one of those directories.
+/// A file beside the traces or in one of the given directories.
 fn beside(directories: &[PathBuf], traces: &[PathBuf], name: &str) -> Option<PathBuf> {
     // A trace is in the recording's directory, or some levels below.
     let above = traces.iter().flat_map(|trace| trace.ancestors().take(5));

@@ -1,4 +1,4 @@
-//! How many stacks are whole, and what would make more of them whole.
+//! Completeness of call stacks, and remedies for incomplete stacks.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -18,21 +18,21 @@ use crate::how::{CALL_STACKS, How};
 use crate::kinds::Kinds;
 use crate::nameless::{NamelessCounts, NamelessFrames};
 
-/// How far a stack reaches; the field `status` of its event.
+/// Where a stack ends; the field `status` of its event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StackShape {
-    /// To the outermost frame.
+    /// At the outermost frame.
     Whole,
-    /// Further than the tracer's `depth`.
+    /// At the tracer's maximum number of frames (`depth`).
     Cut,
-    /// Further than the copied part of the stack.
+    /// At the end of the copied part of the stack.
     Short,
-    /// The rest was not found.
+    /// Where the next frame was not found.
     Broken,
 }
 
 impl StackShape {
-    /// Of an event; `None` if it does not contain it.
+    /// The shape in an event; `None` if the event has none.
     pub(crate) fn of(fields: &Fields) -> Option<StackShape> {
         match fields.integer("status")? {
             0 => Some(StackShape::Whole),
@@ -44,17 +44,17 @@ impl StackShape {
     }
 }
 
-/// Numbers of stacks.
+/// Numbers of stacks by shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Completeness {
     /// Stacks with all frames. (Those taken by frame pointers may end early unnoticed.)
     pub whole: u64,
-    /// Stacks with as many frames as the tracer records at most, and those of `cut_by_bytes`.
+    /// Stacks cut at the tracer's maximum number of frames, and those of `cut_by_bytes`.
     pub cut: u64,
-    /// Stacks of which the copied part was too short: they are counted in `cut`, too. Recordings of
-    /// earlier versions do not tell them apart.
+    /// Stacks whose copied part was too short: counted in `cut`, too. Recordings of earlier
+    /// versions do not distinguish them.
     pub cut_by_bytes: u64,
-    /// Stacks of which outer frames were not found.
+    /// Stacks with outer frames that were not found.
     pub broken: u64,
 }
 
@@ -64,7 +64,7 @@ impl Completeness {
         self.whole + self.cut + self.broken
     }
 
-    /// True if there is no stack of which it is known.
+    /// True if no stack has a recorded shape.
     pub fn is_unknown(&self) -> bool {
         self.all() == 0
     }
@@ -82,23 +82,23 @@ impl Completeness {
     }
 }
 
-/// The runtime of a program, as far as it decides how stacks are made whole.
+/// The runtime of a program, which determines the remedy for broken stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Runtime {
-    /// The processor.
+    /// Machine code without a runtime.
     #[default]
     Compiled,
     Java,
     Node,
-    /// CPython 3 of that minor version.
+    /// CPython 3 with this minor version.
     Python(Option<u32>),
 }
 
-/// CPython writes maps for perf, with frames that can be unwound, from this version on.
+/// First minor version of CPython that writes maps for perf, with frames that can be unwound.
 const PYTHON_WITH_MAPS: u32 = 12;
 
 impl Runtime {
-    /// By a file that a process has mapped to be executed.
+    /// The runtime that an executable mapping of this file indicates.
     pub(crate) fn of_file(path: &Path) -> Option<Runtime> {
         let name = path.file_name()?.to_str()?;
         let python = name
@@ -151,37 +151,37 @@ impl Runtime {
 /// Broken stacks of programs that need the same remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// Their runtime.
+    /// Name of the runtime.
     pub runtime: String,
-    /// The number of broken stacks.
+    /// Number of broken stacks.
     pub broken: u64,
-    /// Their processes, those with the most broken stacks first.
+    /// Processes, those with the most broken stacks first.
     pub processes: Vec<BrokenProcess>,
-    /// Advice that makes these stacks whole: an option or a command.
+    /// Imperative advice: an option or a command.
     pub remedy: &'static str,
 }
 
 /// A process with broken stacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BrokenProcess {
-    /// The process id.
+    /// Process id.
     pub pid: Option<i64>,
     /// Name of the process.
     pub name: String,
-    /// The number of broken stacks.
+    /// Number of broken stacks.
     pub broken: u64,
 }
 
-/// How many stacks are whole.
+/// Completeness of stacks, and remedies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Quality {
-    /// In all.
+    /// Completeness of all stacks.
     #[serde(skip_serializing_if = "Completeness::is_unknown")]
     pub completeness: Completeness,
     /// The tracer's limits.
     #[serde(flatten)]
     pub limits: Limits,
-    /// By runtime, the one with the most broken stacks first.
+    /// By runtime, those with the most broken stacks first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<Remedy>,
     /// Frames without names, if names were looked up.
@@ -189,26 +189,26 @@ pub struct Quality {
     pub nameless: NamelessFrames,
 }
 
-/// A defect with fewer stacks than one in a hundred is counted, but is not worth a line.
+/// Minimum share of stacks, in percent, for a defect to be reported as a line.
 const LEAST_PERCENT: u64 = 1;
 
-/// Bytes of a stack that a recording without privileges copies at most
+/// Maximum number of stack bytes that a recording without privileges copies
 /// (`record/kernel/src/stacks/perf.rs`).
 const MOST_UNPRIVILEGED: u64 = 16 << 10;
 
-/// A defect of stacks that enough of them have to be worth a line.
+/// A defect that affects enough stacks to be reported as a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackDefect<'q> {
-    /// That number of stacks is cut at the greatest number of frames.
+    /// This number of stacks is cut at the maximum number of frames.
     CutByDepth(u64),
-    /// That number of stacks is cut at the end of their copied part.
+    /// This number of stacks is cut at the end of their copied part.
     CutByBytes(u64),
-    /// Stacks of a runtime are broken.
+    /// Stacks of one runtime are broken.
     Broken(&'q Remedy),
 }
 
 impl Quality {
-    /// The defects that are worth a line.
+    /// The defects that affect at least `LEAST_PERCENT` of the stacks.
     pub fn defects(&self) -> Vec<StackDefect<'_>> {
         let all = self.completeness.all();
         let is_much = |part: u64| part > 0 && part * 100 >= all * LEAST_PERCENT;
@@ -232,22 +232,22 @@ impl Quality {
 /// Limits of recorded stacks; the largest of all traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// Frames of a program.
+    /// Maximum number of user-space frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u64>,
-    /// Bytes of a stack that are copied. Recordings of earlier versions do not contain it.
+    /// Number of stack bytes that are copied. Recordings of earlier versions do not contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack_bytes: Option<u64>,
 }
 
 impl Limits {
-    /// True if more of each stack is copied only with privileges.
+    /// True if copying more of each stack requires privileges.
     pub fn needs_privileges(&self) -> bool {
         self.stack_bytes
             .is_some_and(|bytes| bytes <= MOST_UNPRIVILEGED)
     }
 
-    /// Of the event that describes how stacks are taken.
+    /// The limits in the event that describes how stacks are taken.
     pub(crate) fn of(fields: &Fields) -> Limits {
         Limits {
             depth: fields.integer("depth"),
@@ -255,7 +255,7 @@ impl Limits {
         }
     }
 
-    /// The larger ones of both.
+    /// The larger of both limits.
     #[must_use]
     pub(crate) fn join(self, other: Limits) -> Limits {
         Limits {
@@ -265,7 +265,6 @@ impl Limits {
     }
 }
 
-/// Counts stacks.
 #[derive(Debug, Default)]
 pub(crate) struct QualityCounts {
     total: Completeness,
@@ -315,8 +314,8 @@ impl QualityCounts {
 }
 
 impl Quality {
-    /// Quality of the stacks that `wants` accepts, without names for their frames. Traces without
-    /// stacks are not read.
+    /// Quality of the stacks that `wants` accepts, without looking up names. Traces without stacks
+    /// are not read.
     ///
     /// # Errors
     /// If the pass is cancelled.
@@ -400,7 +399,7 @@ fn met<'m>(trace: u32, place: &EventOrigin, fields: &Fields, process: &'m Proces
     }
 }
 
-/// Runtimes of processes by what they have mapped; in a process's own trace without a number.
+/// Runtimes by process id; `None` in the trace of a single process.
 #[derive(Debug, Default)]
 struct Runtimes(HashMap<Option<i64>, Runtime>);
 
@@ -437,9 +436,8 @@ impl Runtimes {
     }
 }
 
-/// Whether a kernel's trace has stacks: the recorder then describes them at the beginning, or,
-/// where only the newest is kept, at the end. The first and the last packet of each stream are
-/// read.
+/// True if a kernel's trace contains stacks. The recorder describes them at the beginning or, in
+/// overwrite mode, at the end, so only the first and the last packet of each stream are read.
 fn has_stacks(trace: &Trace, kinds: &Kinds) -> bool {
     trace.streams.iter().any(|stream| {
         let packets = [0, stream.packets.len().saturating_sub(1)];

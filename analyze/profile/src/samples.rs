@@ -1,4 +1,4 @@
-//! All stacks of a trace set, one by one.
+//! All stacks of a trace set, individually.
 
 use std::path::PathBuf;
 
@@ -13,32 +13,32 @@ use crate::naming::Naming;
 use crate::profile::each;
 use crate::quality::{Quality, QualityCounts};
 
-/// All stacks of a trace set.
+/// Every stack of a trace set with its time and thread, for reports that select stacks.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     /// Names of functions.
     pub names: Vec<String>,
-    /// The stacks; those of a process or a machine in the order of time.
+    /// The stacks; those of one process or machine in the order of time.
     pub stacks: Vec<SampledStack>,
-    /// What could not be recorded.
+    /// Kinds of stacks that could not be recorded.
     pub missing: Vec<Missing>,
-    /// How many stacks are whole.
+    /// Completeness of the stacks.
     pub quality: Quality,
 }
 
-/// A stack.
+/// A sample of CPU time, or a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledStack {
     /// Index of its trace in the set.
     pub trace: u32,
-    /// When it was taken: of a wait, at its end.
+    /// Time of the sample, or the end of the wait.
     pub time: Timestamp,
-    /// The thread, if that is known.
+    /// Thread id, if known.
     pub tid: Option<i64>,
-    /// Indices of the functions in the table of names, the outermost first. Those of the kernel are
-    /// left out if there are functions of the program.
+    /// Indices into `Samples::names`, the outermost first. Kernel functions are left out if the
+    /// stack contains functions of the program.
     pub functions: Vec<u32>,
-    /// It is of a wait of so many nanoseconds; else of CPU time.
+    /// Duration of the wait in nanoseconds; `None` for a sample of CPU time.
     pub wait_ns: Option<u64>,
 }
 
@@ -75,8 +75,8 @@ impl Samples {
                 if let Some((shape, runtime)) = sample.shape {
                     counts.add(shape, runtime, &sample.process);
                 }
-                // The kernel's way through a wait differs from one to the next and would divide
-                // what belongs together.
+                // The kernel functions of similar waits differ and would split stacks that belong
+                // together.
                 if sample.functions.len() > sample.kernel {
                     sample.functions.drain(..sample.kernel);
                 }

@@ -1,4 +1,4 @@
-//! The trace of a kernel, with stacks of processes that knew nothing of it.
+//! The trace of a kernel, with stacks of processes that were not instrumented.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,31 +13,31 @@ use crate::mapped::{Around, FindBeside, Mapped, MappedFiles, interpreted_name, m
 use crate::naming::{NameId, Naming};
 use crate::quality::{Limits, Runtime, StackShape};
 
-/// What is known of a machine by now.
+/// State of the machine up to the current event.
 pub(crate) struct System {
     processes: HashMap<u32, Mapped>,
-    /// What processes have mapped in the end. A trace that lacks its beginning is told only then
-    /// what is there.
+    /// Final mappings of processes. A trace whose beginning was overwritten lists the initial
+    /// mappings only at its end.
     later: HashMap<u32, AddressSpace>,
-    /// Interpreted functions of processes in the end, for the same reason.
+    /// Interpreted functions of processes at the end, for the same reason.
     later_interpreted: HashMap<u32, BTreeMap<u64, String>>,
-    /// Functions of the kernel: behind their last address, and the name, by first address.
+    /// Functions of the kernel by first address: the address after the function, and its name.
     kernel: BTreeMap<u64, (u64, String)>,
-    /// Names at addresses in the kernel.
+    /// Cache of names by address in the kernel.
     known: HashMap<u64, NameId>,
-    /// Nanoseconds of CPU time from one sample to the next.
+    /// CPU time from one sample to the next, in nanoseconds.
     period_ns: u64,
-    /// What stands beside the trace for a process.
+    /// Finds the files beside the trace for a process.
     beside: Box<FindBeside>,
-    /// Identities of files without build ids, if the recorder tells them.
+    /// Identities of files without build ids, if the recorder writes them.
     files: Option<MappedFiles>,
-    /// Processes of the trace may still run here.
+    /// Processes of the trace may still run on this machine.
     is_of_this_boot: bool,
     limits: Limits,
 }
 
 impl System {
-    /// Of a trace with those kinds of events. Nothing is known yet.
+    /// Empty state for a trace with these roles of events.
     pub(crate) fn new(beside: Box<FindBeside>, trace: &Trace, kinds: &Kinds) -> System {
         System {
             files: kinds
@@ -81,8 +81,8 @@ impl System {
         })
     }
 
-    /// How far a stack reaches. Threads of the kernel, which have nothing mapped, have no stack of
-    /// a program.
+    /// The shape of a stack. Threads of the kernel, which have no mappings, have no user-space
+    /// stack.
     fn shape(&self, pid: u32, fields: &Fields) -> Option<(StackShape, Runtime)> {
         let mapped = self.processes.get(&pid).filter(|mapped| !mapped.is_empty());
         let later = self.later.get(&pid);
@@ -107,7 +107,7 @@ impl System {
         self.limits
     }
 
-    /// Functions of the kernel in an event's stack, or those of the program.
+    /// The kernel functions in an event's stack or, without any, those of the program.
     pub(crate) fn functions(
         &mut self,
         of_kernel: bool,
@@ -132,7 +132,7 @@ impl System {
         )
     }
 
-    /// Marked as flame graphs know functions of the kernel.
+    /// Kernel functions with the suffix that flame graphs expect.
     fn kernel_functions(&mut self, addresses: &[u64], naming: &mut Naming<'_>) -> Vec<NameId> {
         let Self { kernel, known, .. } = self;
         let mut id = |&address: &u64| {
@@ -232,7 +232,7 @@ fn part(fields: &Fields) -> Option<tracebraid_symbols::Module> {
     module(fields, |_| Placed::Part(offset))
 }
 
-/// Whether a trace was recorded on this machine since it was booted.
+/// True if a trace was recorded on this machine since it was booted.
 fn is_of_this_boot(trace: &Trace) -> bool {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let boot: Option<u128> = u128::from_str_radix(&boot.trim().replace('-', ""), 16).ok();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tracebraid_engine::parallel;
 
-/// Objects to be freed later.
+/// Objects to free later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Garbage(Vec<Arc<dyn Any + Send + Sync>>);
 
@@ -18,7 +18,7 @@ impl Garbage {
         self.0.push(Arc::new(garbage));
     }
 
-    /// Takes out all objects; dropping the result frees them.
+    /// Removes and returns all objects; dropping the result frees them.
     pub(crate) fn take(&mut self) -> Garbage {
         std::mem::take(self)
     }

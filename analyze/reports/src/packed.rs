@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::pages::PAGE_BYTES;
 
-/// Records of bytes, and of integers in as few bytes as they need (LEB128, the sign in the lowest
-/// bit), in pages as those of [`Pages`](crate::pages::Pages). What a record holds its reader must
-/// know.
+/// Records of bytes and integers. Integers are encoded in LEB128 with the sign in the lowest bit,
+/// and pages are those of [`Pages`](crate::pages::Pages). Records contain no types: the reader must
+/// know the fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Packed {
     pages: Vec<Vec<u8>>,
 }
 
-/// A place between two records.
+/// A position between two records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PackedPosition {
     page: usize,
@@ -26,11 +26,11 @@ pub(crate) struct Record {
     count: usize,
 }
 
-/// What does not fit into a record is left out. Integers take ten bytes at most.
+/// Maximum size of a record in bytes; excess bytes are dropped. Integers take at most ten bytes.
 pub(crate) const MOST_BYTES: usize = 96;
 
 impl Record {
-    /// Adds a byte.
+    /// Appends a byte.
     #[inline]
     pub(crate) fn byte(&mut self, byte: u8) {
         if let Some(place) = self.bytes.get_mut(self.count) {
@@ -39,7 +39,7 @@ impl Record {
         }
     }
 
-    /// Adds an integer.
+    /// Appends an integer.
     #[inline]
     pub(crate) fn int(&mut self, int: i64) {
         let mut rest = ((int << 1) ^ (int >> 63)) as u64;
@@ -51,7 +51,7 @@ impl Record {
     }
 }
 
-/// Reads a record.
+/// Reads the fields of a record.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     page: &'a [u8],
@@ -83,7 +83,7 @@ impl Reader<'_> {
 }
 
 impl Packed {
-    /// Adds a record of what `fill` puts in.
+    /// Appends the record that `fill` writes.
     #[inline]
     pub(crate) fn push(&mut self, fill: impl FnOnce(&mut Record)) {
         let mut record = Record {
@@ -100,19 +100,19 @@ impl Packed {
 
     #[cold]
     fn push_page(&mut self, record: &[u8]) {
-        // Many never need a whole one.
+        // Many lists never fill a page.
         let bytes = if self.pages.is_empty() { 0 } else { PAGE_BYTES };
         let mut page = Vec::with_capacity(bytes);
         page.extend_from_slice(record);
         self.pages.push(page);
     }
 
-    /// True if there is no record.
+    /// True if there are no records.
     pub(crate) fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// The place behind the last record.
+    /// The position after the last record.
     pub(crate) fn end(&self) -> PackedPosition {
         PackedPosition {
             page: self.pages.len().saturating_sub(1),
@@ -120,7 +120,7 @@ impl Packed {
         }
     }
 
-    /// Takes away all behind a place.
+    /// Removes the records after a position.
     pub(crate) fn truncate(&mut self, end: PackedPosition) {
         self.pages.truncate(end.page + 1);
         if let Some(page) = self.pages.get_mut(end.page) {
@@ -131,8 +131,8 @@ impl Packed {
         }
     }
 
-    /// Reads the record at a place and goes on to the next one; `None` if there is none, or `of`
-    /// did not find what it expected.
+    /// Reads a record and advances to the next one; `None` at the end, or if `of` finds it
+    /// malformed.
     #[inline]
     pub(crate) fn read<T>(
         &self,

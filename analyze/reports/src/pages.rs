@@ -1,18 +1,18 @@
-//! Lists in pages.
+//! Paged lists.
 
 use serde::{Deserialize, Serialize};
 
-/// A list in pages of one size: nothing is moved when it grows, and what one thread frees fits what
-/// another one needs next. One piece of memory for each list would leave gaps of all sizes, and up
-/// to half of it empty.
+/// A list in pages of one size. Growth moves no entries, and a page that one thread frees fits the
+/// next allocation of another. One allocation for each list would leave gaps of all sizes, and up
+/// to half of each unused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pages<T> {
-    /// All but the last are full.
+    /// All pages but the last are full.
     pages: Vec<Vec<T>>,
     len: usize,
 }
 
-/// No page is larger.
+/// Maximum size of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
 impl<T> Default for Pages<T> {
@@ -25,10 +25,10 @@ impl<T> Default for Pages<T> {
 }
 
 impl<T: Copy> Pages<T> {
-    /// Entries of a page: a power of two.
+    /// Entries in a page: a power of two.
     const PER_PAGE: usize = 1 << (PAGE_BYTES / size_of::<T>()).ilog2();
 
-    /// Adds an entry.
+    /// Appends an entry.
     #[inline]
     pub(crate) fn push(&mut self, entry: T) {
         if self.len.is_multiple_of(Self::PER_PAGE) {
@@ -48,13 +48,13 @@ impl<T: Copy> Pages<T> {
         self.pages.push(Vec::with_capacity(entries));
     }
 
-    /// How many there are.
+    /// Number of entries.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// True if there is none.
+    /// True if there are no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -75,12 +75,12 @@ impl<T: Copy> Pages<T> {
             .get_mut(at % Self::PER_PAGE)
     }
 
-    /// All of them.
+    /// The entries in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.pages.iter().flatten()
     }
 
-    /// Takes out those from an index on.
+    /// Removes and returns the entries from an index on.
     pub(crate) fn split_off(&mut self, at: usize) -> Vec<T> {
         let rest = (at..self.len)
             .filter_map(|at| self.get(at).copied())

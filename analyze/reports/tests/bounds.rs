@@ -1,5 +1,5 @@
-//! The size of the state of all that came before is bounded by keys (threads, descriptors, files in
-//! use), not by event records.
+//! The size of the composed state is bounded by keys (threads, descriptors, files in use), not by
+//! the number of event records.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::Analysis;
@@ -29,8 +29,8 @@ fn folded<A: Analysis>(set: &TraceSet, analysis: A) -> (usize, A::Report) {
     })
 }
 
-/// The size of the state of a report with statistics. Lists of the longest ones are of constant
-/// length, and lists of all are as long as they are.
+/// The size of the state of a report with statistics. Lists of the longest items have constant
+/// length, and complete lists grow with the trace.
 fn size_of_state<A: KernelAnalysis<Options: From<Views>>>(set: &TraceSet) -> usize {
     let views = Views {
         views: vec![View::Stats],
@@ -76,8 +76,8 @@ fn states_do_not_grow_with_event_records() {
     assert!(all_grown.is_empty(), "{all_grown:#?}");
 }
 
-/// Threads with the same ids are made again and again: each is a life of its own, which the report
-/// lists.
+/// Threads with the same ids are created again and again: each is a life of its own, which the
+/// report lists.
 #[test]
 fn states_of_processes_grow_with_their_report() {
     let directory = tempfile::tempdir().expect("a directory for traces");

@@ -38,8 +38,8 @@ event { name = "syscall_entry_read"; id = 0; stream_id = 1; fields := struct { u
 event { name = "syscall_exit_read"; id = 1; stream_id = 1; fields := struct { int64_t ret; }; };
 "#;
 
-/// A packet of that stream class, from the first time to the second, with so many events lost
-/// before it.
+/// A packet of a stream class, with its start and end times, and the number of events lost before
+/// it.
 fn packet(
     class: u32,
     (begin, end): (u64, u64),
@@ -87,7 +87,7 @@ fn exits(time: u64) -> Vec<u8> {
     event(1, time, &[&10_i64.to_le_bytes()])
 }
 
-/// A directory with a packet of two switches, and these packets of calls.
+/// A directory with a packet of two switches, and the given packets of calls.
 fn with_calls(name: &str, calls: &[Vec<u8>]) -> (PathBuf, TraceSet) {
     let directory = std::env::temp_dir().join(format!("channels-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
@@ -102,8 +102,8 @@ fn with_calls(name: &str, calls: &[Vec<u8>]) -> (PathBuf, TraceSet) {
     (directory, set)
 }
 
-/// A thread reads four times; the end of the second and the beginning of the third are lost. `lost`
-/// is what the channel of calls says of it.
+/// A thread reads four times; the exit of the second read and the entry of the third are lost.
+/// `lost` is the number of lost events in the channel of calls.
 fn trace(lost: u64) -> (PathBuf, TraceSet) {
     let first = packet(
         1,
@@ -126,7 +126,7 @@ fn losses_of_a_stream_without_events_are_counted() {
     let (directory, set) = with_calls("empty", &packets);
     let count = Count::new(&set, Default::default(), CpuSet::default(), 7);
     let outcome = fold(&set, &count, Options::default(), &Control::default());
-    let found = outcome.expect("nobody cancels").report;
+    let found = outcome.expect("not cancelled").report;
     assert_eq!((found.events, found.discarded_events), (2, 500));
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
 }
@@ -135,11 +135,11 @@ fn report<A: Lawful>(set: &TraceSet) -> Value {
     as_in_one_piece::<A>("channels", set, ALL, SMALL);
     let analysis = A::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report)
+    serde_json::to_value(outcome.expect("not cancelled").report)
         .expect("a report can be serialized")
 }
 
-/// Who runs is known all along; whether the call ends that is open is not.
+/// The running thread is known all the time; whether the open call ends is not.
 #[test]
 fn losses_among_calls_leave_the_open_one_unfinished() {
     for (lost, calls) in [(0, 3), (500, 2)] {

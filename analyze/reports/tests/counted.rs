@@ -21,7 +21,7 @@ use tracebraid_testkit::value::Value;
 
 use tracebraid_models::synthetic::{self, Shape};
 
-/// A directory of its own below the target directory, which goes with it.
+/// A directory of its own below the target directory, removed when dropped.
 pub(crate) struct Directory(pub(crate) PathBuf);
 
 impl Directory {
@@ -39,10 +39,10 @@ impl Drop for Directory {
     }
 }
 
-/// An event record as the reference reader has it.
+/// An event record according to the reference reader.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// In nanoseconds from the origin, if its stream has a clock.
+    /// Nanoseconds from the origin, if its stream has a clock.
     time: Option<i64>,
     cpu: Option<u32>,
 }
@@ -55,7 +55,7 @@ impl Told {
     }
 }
 
-/// All event records of a trace, by the reference reader.
+/// All event records of a trace, read by the reference reader.
 fn told(trace: &Path) -> Vec<Told> {
     let bare = Bare::read(trace).expect("the trace can be read");
     let reader = reference::Reader::new(&bare.class);
@@ -110,7 +110,7 @@ fn counted(
     };
     let count = Count::new(set, window, cpus, 7);
     let outcome = fold(set, &count, options, &Control::default());
-    outcome.expect("nobody cancels").report
+    outcome.expect("not cancelled").report
 }
 
 /// Number of lines that `print` writes for the range.
@@ -126,7 +126,7 @@ fn printed(set: &TraceSet, window: Window, cpu: Option<u32>) -> u64 {
     lines
 }
 
-/// Random ranges with ends at times of event records, and close to them.
+/// Random ranges with ends at or near times of event records.
 fn windows(rng: &mut Rng, told: &[Told], count: usize) -> Vec<Window> {
     let times: Vec<i64> = told.iter().filter_map(|told| told.time).collect();
     let mut windows = vec![Window::default()];
@@ -156,7 +156,7 @@ fn windows(rng: &mut Rng, told: &[Told], count: usize) -> Vec<Window> {
 
 const WAYS: [(usize, u64); 3] = [(1, u64::MAX), (2, 1), (2, 300)];
 
-/// Counts and prints the trace in a directory in random ranges.
+/// Counts and prints a trace in random ranges.
 fn check(what: &str, trace: &Path, rng: &mut Rng, ranges: usize) {
     let told = told(trace);
     let set = TraceSet::open(&[trace]).expect("the trace can be opened");
@@ -234,8 +234,7 @@ fn lacks() -> Vec<(&'static [Roles], bool)> {
     ]
 }
 
-/// Counts the trace with fewer and fewer fields in its packet heads; returns the number of such
-/// traces.
+/// Counts a trace with fewer and fewer fields in its packet heads; returns the number of variants.
 fn check_without(what: &str, bare: &Bare, rng: &mut Rng) -> usize {
     let mut checked = 0;
     for (roles, has_clock) in lacks() {
@@ -268,7 +267,7 @@ fn generated(seed: u64, version: CtfVersion, events: u64) -> Bare {
     Bare::read(&directory.0).expect("the trace can be read")
 }
 
-/// All traces of the tests' data.
+/// All traces of the test data.
 #[test]
 fn recorded_traces() {
     let archives = std::fs::read_dir(recorded::archive("x").parent().expect("a directory"));
@@ -279,7 +278,7 @@ fn recorded_traces() {
         archives.filter(|path| path.extension().is_some_and(|extension| extension == "xz"));
     let mut checked = 0;
     for archive in archives {
-        // Some hold files of other tools only.
+        // Some archives contain files of other tools only.
         let Ok(traces) = directory::find_traces(&recorded::kept(&archive)) else {
             let name = archive
                 .file_name()
@@ -358,7 +357,7 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-/// Packets of several CPUs in one file, which only their contexts tell apart.
+/// Packets of several CPUs in one file, which only their contexts distinguish.
 #[test]
 fn cpus_that_share_a_file() {
     let (path, _) = synthetic::trace(5, SHAPE);
@@ -418,8 +417,8 @@ fn ends_that_are_guessed_are_the_ends() {
     assert_eq!(count, counted(&set, Window::default(), None, (1, 0)));
 }
 
-/// The timestamp of the first event record is greater than all others, so the 48-bit timestamps
-/// wrap after it: all later event records are later than guessed.
+/// The timestamp of the first event record exceeds all others, so the 48-bit timestamps wrap after
+/// it: all later event records are later than guessed.
 #[test]
 fn ends_that_are_guessed_wrong_are_noticed() {
     let place = Directory::new();

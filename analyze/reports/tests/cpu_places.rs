@@ -56,9 +56,9 @@ fn counted(set: &TraceSet, cpus: Option<&[u32]>, (threads, chunk_bytes): (usize,
         chunk_bytes,
         ..Options::default()
     };
-    let outcome = fold(set, &count, options, &Control::default()).expect("nobody cancels");
+    let outcome = fold(set, &count, options, &Control::default()).expect("not cancelled");
     let mut report = serde_json::to_value(outcome.report).expect("a report can be serialized");
-    // Packets differ, and so do the bounds that they give.
+    // The packets differ, and so do the bounds that they give.
     let report_fields = report.as_object_mut().expect("a report");
     for field in ["streams", "rate", "losses"] {
         report_fields.remove(field);
@@ -106,7 +106,7 @@ fn reports_are_those_of_a_trace_with_a_stream_for_each_cpu() {
     }
 }
 
-/// Where events were lost it is unknown what ran on any of the CPUs that share the stream.
+/// A loss in a shared stream makes the running threads of all its CPUs unknown.
 #[test]
 fn losses_of_a_shared_stream_are_those_of_each_cpu() {
     let shape = Shape {

@@ -1,4 +1,4 @@
-//! Reports on traces of which something cannot be decoded.
+//! Reports on traces that cannot be decoded completely.
 
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,8 +24,8 @@ use tracebraid_models::law::{
 };
 use tracebraid_models::traces::{kernel_trace, ours};
 
-/// A copy of a recorded trace with bytes in the middle of some packets of two CPUs that are no
-/// event records; gone with the value.
+/// A copy of a recorded trace in which some packets of two CPUs have undecodable bytes in the
+/// middle; removed when dropped.
 struct Damaged(std::path::PathBuf);
 
 impl Damaged {
@@ -46,8 +46,8 @@ impl Damaged {
         let set = TraceSet::open(std::slice::from_ref(&to)).expect("the copy can be opened");
         for (stream, places) in set.traces[0].streams.iter().zip([&[1, 2][..], &[0]]) {
             for &packet in places {
-                // There no part of a record that is looked at is damaged: it would be taken for
-                // what it says.
+                // At this offset the damage does not hit a decoded field, whose value would be
+                // believed.
                 let packet = &stream.packets[packet];
                 let at = packet.offset + packet.content_bits / 8 * 47 / 100;
                 let path = &stream.files[packet.file as usize].path;
@@ -73,11 +73,11 @@ impl Drop for Damaged {
 fn cpu(set: &TraceSet) -> CpuReport {
     let analysis = CpuAnalysis::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    plain(&outcome.expect("nobody cancels").report)
+    plain(&outcome.expect("not cancelled").report)
 }
 
-/// Behind what cannot be decoded it is not known who runs, up to the next switch; in every way of
-/// folding, and as a plain pass says.
+/// After damage the running thread is unknown up to the next switch, however the trace is folded,
+/// and according to a plain pass.
 #[test]
 fn what_cannot_be_decoded_makes_unknown_who_runs() {
     let name = "kernel-mix-small";
@@ -115,11 +115,11 @@ fn holds<A: Lawful>(set: &TraceSet) {
 fn report<A: KernelAnalysis>(set: &TraceSet) -> serde_json::Value {
     let analysis = A::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report)
+    serde_json::to_value(outcome.expect("not cancelled").report)
         .expect("a report can be serialized")
 }
 
-/// To all reports it is a loss of events.
+/// All reports treat damage as a loss of events.
 #[test]
 fn what_cannot_be_decoded_is_lost() {
     let name = "kernel-mix-small";
@@ -161,8 +161,7 @@ fn what_cannot_be_decoded_is_lost() {
     );
 }
 
-/// Where streams are merged by time, what cannot be decoded has its place in the order of time,
-/// too.
+/// Where streams are merged by time, damage has a position in the order of time, too.
 #[test]
 fn damage_is_the_same_where_streams_are_merged() {
     let damaged = Damaged::new("kernel-discarded");
@@ -170,7 +169,7 @@ fn damage_is_the_same_where_streams_are_merged() {
     type Parts = (CpuAnalysis, IoAnalysis, SyscallAnalysis);
     let together = Together::<Parts>::new(&set, &Selection::default(), Default::default());
     let outcome = fold(&set, &together, Options::default(), &Control::default());
-    let whole = outcome.expect("nobody cancels").report;
+    let whole = outcome.expect("not cancelled").report;
     assert_eq!(json(&whole.0), json(&cpu(&set)));
     assert!(
         whole

@@ -1,4 +1,4 @@
-//! Who has which descriptors: events by hand, and what `io` makes of them.
+//! Descriptors of threads: scripted events, and the types that `io` finds.
 
 use std::collections::BTreeMap;
 
@@ -26,11 +26,11 @@ const FILES: i64 = 0x400;
 const THREAD: i64 = 0x1_0000;
 const CLOSE_ON_EXEC: i64 = 0x8_0000;
 
-/// What happens, one event after another, and what calls are to be found.
+/// Scripted events, and the calls that the report must contain.
 #[derive(Default)]
 struct Script {
     events: Vec<Scripted<'static>>,
-    /// Bytes that are read by thread and type; another power of two for each call.
+    /// Bytes read by thread and type; another power of two for each call.
     expected: BTreeMap<(i32, FdType), u64>,
     reads: u32,
 }
@@ -55,7 +55,7 @@ impl Script {
         self.event(tid, leaked("exit"), fields);
     }
 
-    /// A thread reads from a descriptor, which is then to be of that type.
+    /// A thread reads from a descriptor, which must have the given type.
     fn reads(&mut self, tid: i32, fd: i64, kind: FdType) {
         let bytes = 1u64 << self.reads;
         self.reads += 1;
@@ -113,7 +113,7 @@ impl Script {
         );
     }
 
-    /// The state dump tells of a process with its table and, perhaps, of a descriptor in it.
+    /// The state dump contains a process with its table and, optionally, a descriptor in it.
     fn is_dumped(&mut self, pid: i32, address: i64, fd: Option<(i64, &'static str)>) {
         let id = || Int(pid.into());
         let fields = vec![
@@ -133,7 +133,7 @@ impl Script {
         }
     }
 
-    /// What is expected is what the report has, in traces of every size of chunks.
+    /// Checks the expectations with chunks of several sizes.
     fn holds(mut self) {
         let (directory, set) = scripted(SHAPE, std::mem::take(&mut self.events));
         let analysis = IoAnalysis::new(&set, Default::default());
@@ -143,7 +143,7 @@ impl Script {
                 chunk_bytes,
                 ..Options::default()
             };
-            let done = fold(&set, &analysis, options, &Control::default()).expect("nobody cancels");
+            let done = fold(&set, &analysis, options, &Control::default()).expect("not cancelled");
             let mut found = BTreeMap::new();
             let report: IoReport = plain(&done.report);
             for row in &report.threads {
@@ -192,14 +192,14 @@ fn exec_ends_the_sharing() {
     script.makes_thread((100, 100), (200, 200), FILES);
     script.call(100, "pipe2", vec![("flags", 32, Int(CLOSE_ON_EXEC))], 6);
     script.opens(100, 3);
-    // The one whose it was before goes: the other one keeps all.
+    // The previous owner leaves: the other process keeps all descriptors.
     script.executes(100);
     script.reads(100, 6, Unknown);
     script.reads(100, 3, File);
     script.reads(200, 6, Pipe);
     script.opens(200, 8);
     script.reads(100, 8, Unknown);
-    // A new process of that id does not get what the other one still has.
+    // A new process of that id does not get the descriptors that the other one still has.
     script.ends(100);
     script.makes_thread((1, 1), (100, 100), 17);
     script.reads(100, 8, Unknown);
@@ -277,7 +277,8 @@ fn the_state_dump_tells_who_shares() {
 
 #[test]
 fn all_of_an_argument_that_counts_is_its_lower_half() {
-    // A caller may leave anything in the rest of a register; LTTng records what the kernel takes.
+    // A caller may leave any bits in the rest of a register; LTTng records the bits that the kernel
+    // uses.
     let mut script = Script::default();
     script.opens(100, 3);
     script.call(

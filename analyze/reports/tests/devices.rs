@@ -97,17 +97,17 @@ fn any_tree_of_merges() {
 fn json<A: KernelAnalysis>(set: &TraceSet) -> Value {
     let analysis = A::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(&outcome.expect("nobody cancels").report).expect("a report is JSON")
+    serde_json::to_value(&outcome.expect("not cancelled").report).expect("a report is JSON")
 }
 
-/// The rows of a table, each by the values of those columns.
+/// The rows of a table, reduced to the given columns.
 fn table(report: &Value, section: &str, columns: &[&str]) -> Vec<Vec<Value>> {
     let rows = report[section].as_array().expect("a section").iter();
     let row = |row: &Value| columns.iter().map(|column| row[*column].clone()).collect();
     rows.map(row).collect()
 }
 
-/// The law says nothing of reports without content.
+/// The law is meaningless for empty reports.
 #[test]
 fn there_is_something_to_report() {
     with_trace(2, SHAPES[1].1, |set| {
@@ -166,8 +166,7 @@ fn there_is_something_to_report() {
 
 const DISK: i64 = 8 << 20;
 
-/// A request in an event: at its time, the first sector, sectors, rwbs and, of completions, the
-/// error.
+/// A request event: time, first sector, number of sectors, rwbs and, for completions, the error.
 fn block(
     time: u64,
     name: &'static str,
@@ -193,27 +192,27 @@ const FLUSH: i64 = 1280;
 
 fn requests() -> Vec<Scripted<'static>> {
     vec![
-        // Of before the trace.
+        // Issued before the trace.
         block(1000, "block_rq_complete", (500, 8), READ),
-        // In two parts, while another one is done.
+        // Completed in two parts, with another completion between them.
         block(1100, "block_getrq", (0, 24), READ),
         block(1200, "block_rq_issue", (0, 24), READ),
         block(1300, "block_rq_issue", (24, 8), WRITE),
         block(1400, "block_rq_complete", (0, 16), READ),
         block(1500, "block_rq_complete", (24, 8), WRITE),
         block(1600, "block_rq_complete", (16, 8), READ),
-        // Given back and issued again.
+        // Requeued and issued again.
         block(2000, "block_rq_insert", (64, 8), WRITE),
         block(2010, "block_rq_issue", (64, 8), WRITE),
         block(2020, "block_rq_requeue", (64, 8), WRITE),
         block(2030, "block_rq_insert", (64, 8), WRITE),
         block(2070, "block_rq_issue", (64, 8), WRITE),
         block(2100, "block_rq_complete", (64, 8), WRITE),
-        // A flush, and what asked for it.
+        // A flush, and the write that requested it.
         block(3000, "block_rq_issue", (0, 0), FLUSH),
         block(3050, "block_rq_complete", (-1, 0), FLUSH),
         block(3060, "block_rq_complete", (0, 0), 33),
-        // Never done.
+        // Never completed.
         block(4000, "block_rq_issue", (128, 8), READ),
     ]
 }
@@ -237,7 +236,7 @@ fn what_becomes_of_requests() {
         "requeues",
         "not_begun",
     ];
-    // The first part of the request ends nothing, nor does what began before the trace.
+    // The first part of the request ends nothing, nor does the request from before the trace.
     assert_eq!(
         table(&report, "disks", &counts),
         [[3, 40, 1, 1, 1, 1, 2].map(Value::from)]
@@ -250,7 +249,7 @@ fn what_becomes_of_requests() {
         ["flush".into(), 1.into(), 50.into()],
     ];
     assert_eq!(table(&report, "kinds", &times), kinds);
-    // To the issue: 100, 10 and 40.
+    // Until the issue: 100, 10 and 40.
     assert_eq!(
         table(&report, "queue", &["count", "total_ns"]),
         [[3, 150].map(Value::from)]
@@ -263,7 +262,7 @@ fn what_becomes_of_requests() {
         ),
         [[42, 6, 32 * 512, 24 * 512].map(Value::from)]
     );
-    // One at 1200, two at 1300, one at 1400, none at 1500; then 10 and 30.
+    // Depth 1 from 1200, 2 from 1300, 1 from 1400, 0 from 1500; then 10 and 30.
     assert_eq!(
         table(&report, "depth", &["max_depth", "busy_ns"]),
         [[2, 300 + 10 + 30].map(Value::from)]

@@ -1,5 +1,4 @@
-//! Traces of a recorder that promises a mark at their end, and which change after they have been
-//! opened.
+//! Traces whose recorder promises an end mark, and which change after they have been opened.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +36,7 @@ fn grow(directory: &Path) {
     std::fs::write(file, bytes).expect("it can be written");
 }
 
-/// The chunk that was written when the trace was opened has its mark beyond what is read.
+/// The chunk that was being written when the trace was opened has its mark after the part read.
 #[test]
 fn a_trace_that_has_grown_since_is_not_unfinished() {
     let (directory, set) = opened("grown");

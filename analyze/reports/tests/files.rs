@@ -28,7 +28,7 @@ const SHAPE: Shape = Shape {
 fn report(set: &TraceSet, selection: Selection, options: FilesOptions) -> Value {
     let analysis = FilesAnalysis::with(set, selection, options);
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report).expect("JSON")
+    serde_json::to_value(outcome.expect("not cancelled").report).expect("JSON")
 }
 
 fn with_log() -> FilesOptions {
@@ -44,7 +44,7 @@ fn rows<'v>(report: &'v Value, key: &str) -> &'v [Value] {
     report[key].as_array().unwrap_or_else(|| panic!("{key}"))
 }
 
-/// A row of the model as the log has it.
+/// A row of the model in the form of the log.
 fn told(row: &Row) -> [Value; 9] {
     [
         row.begin.into(),
@@ -71,7 +71,7 @@ const KEYS: [&str; 9] = [
     "tid",
 ];
 
-/// The value that so many thousandths do not exceed.
+/// The quantile of the given number of thousandths.
 fn quantile(durations: &[i64], thousandths: usize) -> i64 {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
@@ -99,7 +99,7 @@ fn same_durations(what: &str, row: &Value, sums: &Sums) {
     );
 }
 
-/// Every call of the log, and what the tables add up, is what a plain pass finds.
+/// Every call of the log, and every sum in the tables, equals that of a plain pass.
 fn as_modelled(name: &str, set: &TraceSet) -> usize {
     let model = calls(set);
     let report = report(set, Selection::default(), with_log());
@@ -167,7 +167,7 @@ fn same_files(name: &str, report: &Value, model: &[Row]) {
                 keys.iter()
                     .zip(&mut found)
                     .for_each(|(key, sum)| *sum += row[key].as_u64().unwrap());
-                // Files of one name may be of several types.
+                // Files with the same name may be of several types.
                 if table == "files" && met[path] == 1 {
                     same_durations(&what, row, sums);
                 }
@@ -216,7 +216,7 @@ fn total(report: &Value) -> u64 {
         .sum()
 }
 
-/// Both bounds of sizes belong to what is wanted, and what has no size passes.
+/// Bounds of sizes are inclusive, and calls without a size pass.
 #[test]
 fn filters_choose_calls() {
     let Some(set) = kernel_trace("kernel-mix-small") else {
@@ -364,7 +364,7 @@ fn the_second_pass_counts_every_call_once() {
         };
         let analysis = FilesAnalysis::with(&set, selection.clone(), with_log());
         let first = fold(&set, &analysis, Options::default(), &Control::default());
-        let first = first.expect("nobody cancels").report;
+        let first = first.expect("not cancelled").report;
         let ranges = Some(first.ranges.clone());
         let views = Views {
             ranges,
@@ -383,7 +383,7 @@ fn the_second_pass_counts_every_call_once() {
     }
 }
 
-/// Calls one after the other, each by a thread that its context names.
+/// Consecutive calls, each with its thread in the context.
 #[derive(Default)]
 struct Script(Vec<Scripted<'static>>);
 
@@ -404,7 +404,7 @@ impl Script {
         self.event(tid, "exit fchdir", vec![("ret", 64, Int(0))]);
     }
 
-    /// `openat`, relative to that descriptor.
+    /// `openat`, relative to the descriptor `dir`.
     fn opens(&mut self, tid: i32, dir: i64, path: &'static str, fd: i64) {
         let fields = vec![
             ("dfd", 32, Int(dir)),
@@ -431,8 +431,8 @@ impl Script {
 /// `AT_FDCWD`.
 const HERE: i64 = -100;
 
-/// Names are relative to where a process has gone, as far as that is known; its children begin
-/// there.
+/// Names are relative to the working directory of a process, as far as it is known; children
+/// inherit it.
 #[test]
 fn names_are_relative_to_working_directories() {
     let mut script = Script::default();

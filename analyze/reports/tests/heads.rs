@@ -1,5 +1,5 @@
-//! Reports on kernel events do not depend on packet heads: the same trace with fewer fields there,
-//! or with wrong times, gives the same reports.
+//! Reports on kernel events do not depend on packet heads: the same trace with fewer or wrong
+//! fields in them gives the same reports.
 
 use tracebraid_clocks::PacketAnalysis;
 use tracebraid_ctf::schema::Roles;
@@ -62,7 +62,7 @@ fn shapes() -> [Shape; 3] {
         two_streams: true,
         ..SHAPE
     };
-    // All of a stream in one packet, as DPDK writes it.
+    // A whole stream in one packet, as DPDK writes it.
     let one_packet = Shape {
         packet: 1 << 19,
         ..SHAPE

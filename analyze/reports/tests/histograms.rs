@@ -250,8 +250,7 @@ fn irq() {
     };
     let samples = |row: &Json| {
         let latency = row["latency_ns"].as_u64();
-        let latency =
-            latency.map(|value| (format!("{}, from raise to beginning", label(row)), value));
+        let latency = latency.map(|value| (format!("{}, from raise to start", label(row)), value));
         let duration = (label(row), number(row, "duration_ns"));
         [Some(duration), latency]
             .into_iter()

@@ -1,4 +1,4 @@
-//! Thread ids that change hands.
+//! Thread ids that change owners.
 
 use serde_json::{Value, json};
 use tracebraid_ctf::trace::TraceSet;
@@ -23,7 +23,7 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-/// Events, each with its CPU and time.
+/// Scripted events, each with its CPU and time.
 #[derive(Default)]
 struct Script(Vec<Scripted<'static>>);
 
@@ -84,7 +84,7 @@ impl Script {
         self.event(cpu, time, name, vec![("ret", 64, Int(0))]);
     }
 
-    /// The trace, while it is there.
+    /// Calls `to` with the trace, then removes it.
     fn with<T>(self, to: impl FnOnce(&TraceSet) -> T) -> T {
         let (directory, set) = scripted(SHAPE, self.0);
         let result = to(&set);
@@ -93,17 +93,17 @@ impl Script {
     }
 }
 
-/// The report, which is the same in every way of folding.
+/// The report, which must be the same however it is folded.
 fn report<A: Lawful + KernelAnalysis>(set: &TraceSet) -> Value {
     as_in_one_piece::<A>("a script", set, ALL, SMALL);
     let analysis = A::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report)
+    serde_json::to_value(outcome.expect("not cancelled").report)
         .expect("a report can be serialized")
 }
 
-/// A thread that is not the first of its process executes a program: the others end, and it gets
-/// the id of the first one, in the middle of the call.
+/// A thread that is not the first of its process executes a program: the other threads end, and it
+/// gets the id of the first one, within the call.
 #[test]
 fn a_thread_takes_over_the_id_of_its_process() {
     let mut script = Script::default();
@@ -147,7 +147,7 @@ fn a_thread_takes_over_the_id_of_its_process() {
     });
 }
 
-/// An id is given to a new thread while the CPU of the one before has not told that it left.
+/// An id is given to a new thread before the CPU of the previous owner has recorded its switch.
 #[test]
 fn who_ran_has_the_time_whoever_has_the_id_by_then() {
     let mut script = Script::default();

@@ -1,4 +1,4 @@
-//! Interrupts and softirqs beside an independent model, and beside lttng-analyses.
+//! Interrupts and softirqs compared with an independent model and with lttng-analyses.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn report(set: &TraceSet, selection: Selection, options: IrqOptions) -> Report {
         ..Options::default()
     };
     fold(set, &analysis, options, &Control::default())
-        .expect("nobody cancels")
+        .expect("not cancelled")
         .report
 }
 
@@ -60,7 +60,7 @@ fn of<'a>(found: &'a Found, kind: &'a str, number: i64) -> impl Iterator<Item = 
     found.handled.iter().filter(wanted)
 }
 
-/// Every number of the report that the model knows. Returns how many handlers there were.
+/// Compares every number of the report that the model has. Returns the number of handlers.
 fn as_modelled(what: &str, set: &TraceSet, asked: Asked) -> usize {
     let found = find(set, asked);
     let report = json(set, asked.selection(), asked.views().into());
@@ -151,7 +151,7 @@ fn raises_are_as_modelled(what: &str, report: &Json, found: &Found) {
 
 #[test]
 fn recorded_traces_are_as_modelled() {
-    // As many as the ends that other tools count, but for the trace that lost most.
+    // The number of ends that other tools count, except for the trace with the most losses.
     for (name, handlers) in [
         ("kernel-mix-small", Some(12_977)),
         ("kernel-ust-requests", Some(81_080)),
@@ -179,8 +179,8 @@ fn recorded_traces_are_as_modelled() {
     }
 }
 
-/// What the kernel's events look like when the rules for softirqs are right, told by hand from the
-/// events: vector, handlers, sum of durations, greatest latency.
+/// Expected values, computed by hand from the events: vector, handlers, total duration, greatest
+/// latency.
 #[test]
 fn softirqs_of_two_traces() {
     for (name, expected) in [
@@ -224,7 +224,7 @@ fn softirqs_of_two_traces() {
     }
 }
 
-/// A CPU that is made up: who is interrupted by what.
+/// A simulated CPU with nested handlers.
 struct Cpu {
     open: Vec<(&'static str, i64)>,
 }
@@ -386,7 +386,7 @@ fn choosing_interrupts_and_lengths() {
         .chain(rows(&long, "softirqs"))
         .map(|row| int(row, "min_ns"));
     assert!(least.min().is_some_and(|least| least >= 500_000));
-    // What CPUs spent is everything.
+    // The time that CPUs spend does not depend on the selection.
     assert_eq!(rows(&long, "cpus"), rows(&soft, "cpus"));
 }
 
@@ -409,7 +409,7 @@ fn tables<'a>(results: &'a Json, class: &str) -> Vec<&'a Json> {
         .collect()
 }
 
-/// Every row of irqstats: number, name, count, least, average, greatest, standard deviation.
+/// Every row of irqstats: number, name, count, minimum, average, maximum, standard deviation.
 #[test]
 fn statistics_are_those_of_lttng_analyses() {
     let mut compared = BTreeMap::new();
@@ -432,7 +432,7 @@ fn statistics_are_those_of_lttng_analyses() {
             assert_eq!(&ours["count"], value(1), "{what}");
             assert_eq!(&ours["min_ns"], value(2), "{what}");
             assert_eq!(&ours["max_ns"], value(4), "{what}");
-            // Its arithmetic rounds in the last digits.
+            // Its arithmetic differs in the last digits.
             for (field, column) in [("average_ns", 3), ("deviation_ns", 5)] {
                 match (ours[field].as_f64(), value(column).as_f64()) {
                     (Some(ours), Some(theirs)) => {

@@ -1,5 +1,5 @@
-//! The law: reports do not depend on the size of chunks, the number of threads or the way in which
-//! partial states are merged, and equal those of a plain pass over all events.
+//! The law: reports do not depend on the size of chunks, the number of threads or the order in
+//! which partial states are merged, and equal those of a plain pass over all events.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-/// Seeds to try: so many, or as many as the environment asks for.
+/// Seeds to try: `usual`, or the number in the environment variable.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let asked = std::env::var("TRACEBRAID_LAW_SEEDS")
         .ok()
@@ -133,7 +133,7 @@ fn seeds(usual: u64) -> std::ops::Range<u64> {
     0..asked.unwrap_or(usual)
 }
 
-/// Does something with a random trace, which is gone afterwards.
+/// Calls `then` with a random trace, then removes it.
 fn with_trace<T>(seed: u64, shape: Shape, then: impl FnOnce(&TraceSet) -> T) -> T {
     let (directory, set) = tracebraid_models::synthetic::trace(seed, shape);
     let result = then(&set);
@@ -141,7 +141,8 @@ fn with_trace<T>(seed: u64, shape: Shape, then: impl FnOnce(&TraceSet) -> T) -> 
     result
 }
 
-/// Each kind of trace with several seeds: the report is that of the plain pass, in every way.
+/// For several random traces of a shape, the report is that of the plain pass, however it is
+/// folded.
 fn holds_for_synthetic(what: &str, shape: Shape) {
     let part = Asked {
         range: (5000 + 60_000, 5000 + 200_000),
@@ -190,7 +191,7 @@ fn lost_packets() {
     holds_for_synthetic("packets lost", shape);
     let silent_losses = 100;
     holds_for_synthetic(
-        "everything lost",
+        "all events lost",
         Shape {
             silent_losses,
             ..shape
@@ -232,7 +233,7 @@ fn two_streams_for_each_cpu() {
             });
         }
         for_each!(equal(seed, one, two));
-        // With losses there is no such truth, but the law holds.
+        // With losses there is no such reference, but the law holds.
         let lossy = Shape {
             silent_losses: 50,
             lost_packets: 50,
@@ -247,7 +248,7 @@ fn two_streams_for_each_cpu() {
     }
 }
 
-/// Where each event tells its thread, nothing changes, but less depends on switches.
+/// If each event contains its thread, the report stays the same, but depends less on switches.
 #[test]
 fn threads_by_context() {
     for seed in seeds(12) {
@@ -279,8 +280,8 @@ fn threads_by_context() {
     }
 }
 
-/// The same partial states, merged in another order than the engine's, and sent as text between
-/// any two steps.
+/// The same partial states, merged in another order than the engine's, and serialized between any
+/// two steps.
 #[test]
 fn any_tree_of_merges() {
     let shape = Shape {
@@ -297,7 +298,7 @@ fn any_tree_of_merges() {
     }
 }
 
-/// Long enough that descriptors' histories are forgotten on the way.
+/// Long enough that histories of descriptors are dropped in between.
 #[test]
 fn long_traces_forget() {
     let shape = Shape {
@@ -351,7 +352,7 @@ fn count_is_the_same_in_every_way() {
                 ..Options::default()
             };
             let report = fold(&set, &analysis, options, &Control::default())
-                .expect("nobody cancels")
+                .expect("not cancelled")
                 .report;
             assert_eq!(report.by_name, expected, "{name}");
             assert_eq!(report.events, expected.values().sum::<u64>(), "{name}");
@@ -368,10 +369,10 @@ fn count_is_the_same_in_every_way() {
 
 fn alone<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
     let outcome = fold(set, analysis, Options::default(), &Control::default());
-    outcome.expect("nobody cancels").report
+    outcome.expect("not cancelled").report
 }
 
-/// Several analyses in one pass give what each gives alone.
+/// Several analyses in one pass give the same reports as each alone.
 fn together(what: &str, set: &TraceSet, ways: Ways) {
     fn of<A: KernelAnalysis>(set: &TraceSet) -> A {
         A::new(set, Selection::default())

@@ -1,4 +1,4 @@
-//! Memory by thread beside an independent model, on made-up traces.
+//! Memory by thread compared with an independent model, on random traces.
 
 use std::cmp::Reverse;
 
@@ -26,7 +26,7 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-/// Events of memory, as LTTng has them; `pfn` of failed allocations is that of no page.
+/// Memory events as LTTng records them; a failed allocation has the `pfn` of no page.
 fn memory(random: &mut Random) -> (&'static str, Vec<Field<'static>>) {
     let order = [0, 0, 0, 1, 3, 9][random.below(6) as usize];
     let pfn = if random.chance(50) {
@@ -81,11 +81,11 @@ fn memory(random: &mut Random) -> (&'static str, Vec<Field<'static>>) {
 
 fn switch(prev: i32, next: i32) -> Vec<Field<'static>> {
     vec![
-        ("prev_comm", TEXT, Text("somebody")),
+        ("prev_comm", TEXT, Text("workload")),
         ("prev_tid", 32, Int(prev.into())),
         ("prev_prio", 32, Int(20)),
         ("prev_state", 64, Int(0)),
-        ("next_comm", TEXT, Text("somebody")),
+        ("next_comm", TEXT, Text("workload")),
         ("next_tid", 32, Int(next.into())),
         ("next_prio", 32, Int(20)),
     ]
@@ -93,7 +93,7 @@ fn switch(prev: i32, next: i32) -> Vec<Field<'static>> {
 
 fn fork(parent: i32, child: i32) -> Vec<Field<'static>> {
     vec![
-        ("parent_comm", TEXT, Text("somebody")),
+        ("parent_comm", TEXT, Text("workload")),
         ("parent_tid", 32, Int(parent.into())),
         ("parent_pid", 32, Int(parent.into())),
         ("child_comm", TEXT, Text("child")),
@@ -147,7 +147,7 @@ fn json(set: &TraceSet, selection: Selection, options: MemoryOptions) -> Json {
         ..Options::default()
     };
     let outcome = fold(set, &analysis, options, &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report)
+    serde_json::to_value(outcome.expect("not cancelled").report)
         .expect("a report can be serialized")
 }
 
@@ -155,7 +155,7 @@ fn rows<'a>(report: &'a Json, section: &str) -> &'a [Json] {
     report[section].as_array().expect("a list")
 }
 
-/// Every number of a row is the model's.
+/// Compares every number of a row with the model.
 fn compare(what: &str, row: &Json, found: impl Fn(&str) -> i64) {
     for (key, value) in row.as_object().expect("a row") {
         let about = [
@@ -247,7 +247,7 @@ fn as_modelled(what: &str, set: &TraceSet, asked: Asked) {
     as_listed(&format!("{what}, largest"), rows(&report, "largest"), &all);
 }
 
-/// Each row is the model's; those whose thread is not known have none.
+/// Compares each row with the model; rows of unknown threads have no thread.
 fn as_listed(what: &str, found: &[Json], expected: &[Move]) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (row, moved) in found.iter().zip(expected) {
@@ -265,8 +265,7 @@ fn as_listed(what: &str, found: &[Json], expected: &[Move]) {
     }
 }
 
-/// Bounds of sizes choose what counts about pages, and nothing else; how many there are of each
-/// order is what the log tells.
+/// Bounds of sizes select the events of pages only. The counts by order equal those of the log.
 #[test]
 fn sizes_choose_pages() {
     let shape = Shape {
@@ -353,13 +352,13 @@ fn made_up_memory_is_as_modelled_and_the_law_holds() {
     }
 }
 
-/// By hand: who takes what.
+/// A few scripted events, with the thread of each allocation and release.
 #[test]
 fn pages_of_a_few_events() {
     let maker = Maker { tid: 7, pid: 7 };
     let page = |order| vec![("pfn", 64, Int(5)), ("order", 32, Int(order))];
     let events: Vec<Scripted<'_>> = vec![
-        // Nobody knows who runs.
+        // The running thread is unknown.
         (0, 10, maker, "kmem_mm_page_alloc", page(2)),
         (0, 20, maker, "sched_switch", switch(3, 7)),
         (0, 30, maker, "kmem_mm_page_alloc", page(3)),
@@ -370,7 +369,7 @@ fn pages_of_a_few_events() {
             "kmem_mm_page_alloc",
             vec![("pfn", 64, Int(-1)), ("order", 32, Int(9))],
         ),
-        // Of a page that is given back in a batch the kernel tells twice.
+        // A page that is released in a batch is recorded twice.
         (0, 50, maker, "kmem_mm_page_free", page(0)),
         (
             0,
@@ -413,7 +412,7 @@ fn pages_of_a_few_events() {
     assert_eq!(row("totals", 2, &who[1..]), [8, -16, 4, -4]);
     assert_eq!(row("totals", 2, &who[..1]), ["balance_pages"]);
     assert_eq!(report["total"]["allocated_pages"], 13);
-    // Those who are chosen are the rows; the totals are of all.
+    // The rows contain the selected threads; the totals cover all.
     let selection = Selection {
         threads: ThreadFilter {
             tids: vec![9],
@@ -427,7 +426,7 @@ fn pages_of_a_few_events() {
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
 }
 
-/// Where only batches were recorded, their pages are those that were freed.
+/// If only batches were recorded, their pages count as freed.
 #[test]
 fn pages_that_only_batches_tell() {
     let maker = Maker { tid: 7, pid: 7 };
@@ -456,13 +455,13 @@ fn pages_that_only_batches_tell() {
     assert_eq!(events, ["freed", "freed"]);
     assert_eq!(rows(&listed, "distribution")[0]["count"], 2);
     let analysis = MemoryAnalysis::new(&set, Selection::default());
-    let lacks = analysis.lacks().expect("something is missing");
+    let lacks = analysis.lacks().expect("no allocations were recorded");
     assert!(lacks.contains("kmem_mm_page_alloc"), "{lacks}");
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
 }
 
-/// A trace of perf, whose events tell their threads: every number is that of the text of `perf
-/// script`.
+/// A trace of perf, whose events contain their threads: every number equals that of the text of
+/// `perf script`.
 #[test]
 fn as_perf_script_tells() {
     let set = kernel_trace("perf-memory").expect("it is committed");
@@ -481,7 +480,7 @@ fn as_perf_script_tells() {
             met.extend(first.map(|key| (tid.clone(), key.clone())));
         }
     }
-    // None is left out.
+    // The report contains all counts.
     for (tid, counts) in expected.as_object().expect("threads") {
         for what in counts.as_object().expect("counts").keys() {
             assert!(

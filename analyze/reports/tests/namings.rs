@@ -1,4 +1,4 @@
-//! The same events under the names of several tracers give the same reports.
+//! The same events with the names of several tracers give the same reports.
 
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
@@ -26,7 +26,7 @@ fn report<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
         ..Options::default()
     };
     fold(set, analysis, options, &Control::default())
-        .expect("nobody cancels")
+        .expect("not cancelled")
         .report
 }
 
@@ -42,7 +42,7 @@ fn reports(seed: u64, shape: Shape) -> (Json, Json) {
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
     assert!(
         io.unsigned("calls") > 500 && io.rows("types").count() > 4,
-        "there is something to report: {io:?}"
+        "the report is too small: {io:?}"
     );
     let json = |value| serde_json::to_value(value).expect("a report is JSON");
     (
@@ -51,7 +51,7 @@ fn reports(seed: u64, shape: Shape) -> (Json, Json) {
     )
 }
 
-/// Without which process threads belong to.
+/// Removes the processes of threads from a report.
 fn without_processes(mut report: Json) -> Json {
     if let Some(report) = report.as_object_mut() {
         report.remove("processes");
@@ -65,7 +65,7 @@ fn without_processes(mut report: Json) -> Json {
     report
 }
 
-/// Says where two reports differ.
+/// Fails with the difference of two reports.
 fn equal(what: &str, expected: Json, found: Json) {
     let lines = |report: Json| serde_json::to_string_pretty(&report).expect("JSON is text");
     let (expected, found) = (lines(expected), lines(found));
@@ -75,7 +75,7 @@ fn equal(what: &str, expected: Json, found: Json) {
     assert_eq!(expected.len(), found.len(), "{what}");
 }
 
-/// The reports of a trace under LTTng's names, and of the same one under others, are equal.
+/// The reports of a trace with LTTng's names equal those of the same trace with other names.
 fn same(what: &str, lttng: Shape, other: Shape, view: fn(Json) -> Json) {
     for seed in 0..10 {
         let (expected, found) = (reports(seed, lttng), reports(seed, other));
@@ -84,7 +84,7 @@ fn same(what: &str, lttng: Shape, other: Shape, view: fn(Json) -> Json) {
             view(expected.1),
             view(found.1),
         );
-        // Only some events tell `cpu` of processes.
+        // Only some events contain processes for `cpu`.
         let (expected, found) = (without_processes(expected.0), without_processes(found.0));
         equal(&format!("cpu of {what}, seed {seed}"), expected, found);
     }
@@ -132,7 +132,7 @@ fn perf() {
     }
 }
 
-/// Nothing but `clone` tells processes: not ftrace, and not perf where its numbers are others.
+/// Only `clone` reveals processes: ftrace records none, and perf's numbers differ in a namespace.
 #[test]
 fn ftrace_and_perf_in_a_namespace() {
     let lttng = Shape {

@@ -1,7 +1,7 @@
-//! The reports beside those of lttng-analyses, number by number.
+//! The reports compared with those of lttng-analyses, number by number.
 //!
-//! Its numbers are reproduced by its own rules first (`tests/models/src/lttng.rs`), so that what
-//! differs from ours can be told call by call and switch by switch.
+//! Its numbers are first reproduced with its own rules (`tests/models/src/lttng.rs`), so that
+//! differences can be explained call by call and switch by switch.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use tracebraid_reports::cpu::CpuAnalysis;
 fn cpu_report(set: &TraceSet) -> CpuReport {
     let analysis = CpuAnalysis::new(set, Default::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    plain(&outcome.expect("nobody cancels").report)
+    plain(&outcome.expect("not cancelled").report)
 }
 
 fn rows(results: &Value, table: usize) -> &Vec<Value> {
@@ -31,13 +31,13 @@ fn int(value: &Value) -> i64 {
     value.as_i64().expect("an integer")
 }
 
-/// Nanoseconds of a ratio that it computed in double precision.
+/// Nanoseconds for a ratio that it computed in double precision.
 fn time_of(ratio: &Value, duration: u64) -> u64 {
     (ratio.as_f64().expect("a ratio") * duration as f64).round() as u64
 }
 
-/// Our report with its one rule that differs where nothing was lost: the time before a CPU's first
-/// switch is in use. Returns how many numbers were compared.
+/// Compares our report after applying the one rule that differs without losses: the time before a
+/// CPU's first switch counts as active. Returns the number of compared numbers.
 fn compare_cpu(name: &str) -> Option<usize> {
     let set = kernel_trace(name)?;
     let results = oracle(name, "lttng-cputop.mi.json")?;
@@ -59,7 +59,8 @@ fn compare_cpu(name: &str) -> Option<usize> {
         let first = cpu.first_switch.as_ref().expect("a switch on each CPU");
         let time = first.time_ns;
         let head = heads.entry(first.prev_tid).or_insert((time, 0));
-        // Only the first CPU whose first switch is from that thread: afterwards it is known.
+        // Only the first CPU whose first switch is from the thread counts: afterwards the thread is
+        // known.
         *head = (*head).min((time, 0));
     }
     let ours = |cpu: u32| {
@@ -82,7 +83,7 @@ fn compare_cpu(name: &str) -> Option<usize> {
         assert_eq!(
             cpu.unknown_ns,
             head.abs_diff(begin),
-            "{name}: unknown is what is before the first switch"
+            "{name}: the time before the first switch is unknown"
         );
     }
     assert_eq!(
@@ -126,9 +127,10 @@ fn cpu_without_losses() {
     }
 }
 
-/// Migrations of all threads are the same, and so are priorities, but for those of threads that it
-/// first met when they were switched from or moved: by trace, how many threads are the same, of how
-/// many it tells no priority, and migrations.
+/// By trace: number of threads with the same priority, number of threads without a priority in
+/// lttng-analyses, and number of migrations. Migrations of all threads are the same. Priorities are
+/// the same except for threads that lttng-analyses first met when they were switched from or
+/// migrated.
 const PRIORITIES: [(&str, usize, usize, u64); 6] = [
     ("kernel-mix-small", 226, 19, 388),
     ("kernel-ust-requests", 60, 19, 1719),
@@ -155,7 +157,7 @@ fn migrations_and_priorities() {
                 .threads
                 .iter()
                 .find(|row| row.thread.tid == Some(tid));
-            // Of one that was only seen leaving a CPU we have no row.
+            // A thread that was only seen leaving a CPU has no row in our report.
             let Some(thread) = thread else { continue };
             let moved = int(&row[1]["value"]) as u64;
             assert_eq!(
@@ -164,7 +166,7 @@ fn migrations_and_priorities() {
                 "{name}: migrations of {tid}"
             );
             found.2 += moved;
-            // As LTTng counts.
+            // On LTTng's scale.
             let ours: Vec<i32> = thread
                 .priorities
                 .iter()
@@ -189,7 +191,7 @@ fn migrations_and_priorities() {
     }
 }
 
-/// Its rules as we have written them down give its numbers, on all traces.
+/// Our model of its rules reproduces its numbers on all traces.
 #[test]
 fn its_rules_give_its_numbers() {
     for name in [
@@ -234,7 +236,8 @@ fn its_rules_give_its_numbers() {
             }
         }
         if let Some(results) = oracle(name, "lttng-iousagetop.mi.json") {
-            // It cannot read the dump's descriptors of new tracers; there they were left out.
+            // It cannot read the descriptors in the state dumps of new tracers, so they were left
+            // out there.
             let calls = iousagetop(&set, name == "many-threads");
             for (table, write) in [(0, false), (1, true)] {
                 for row in rows(&results, table) {
@@ -266,7 +269,7 @@ fn its_rules_give_its_numbers() {
     }
 }
 
-/// Calls and bytes.
+/// Number of calls, and bytes.
 type Sums = BTreeMap<String, (u64, u64)>;
 
 fn bytes_of(call: &Call) -> u64 {
@@ -277,7 +280,7 @@ fn is_copy(call: &Call) -> bool {
     ["splice", "sendfile64"].contains(&call.name.as_str())
 }
 
-/// Every call that one of the two counts, by what the other makes of it.
+/// Every call that only one of the two counts, by the other's treatment of it.
 fn differences(set: &TraceSet, state_dump: bool) -> Sums {
     let theirs = iousagetop(set, state_dump);
     let found = find(set, (i64::MIN, i64::MAX), None);
@@ -318,11 +321,12 @@ fn compare(found: &Found, call: &Call, theirs: Option<&Counted>) -> String {
     }
 }
 
-/// What, calls, bytes.
+/// Kind of difference, calls, bytes.
 type Row = (&'static str, u64, u64);
 
-/// By trace: calls that succeeded and their bytes, by what our type of descriptor is to
-/// lttng-analyses, or why it counts something else. `docs/differences.md` explains each kind.
+/// By trace: successful calls and their bytes, by lttng-analyses' treatment of our type of
+/// descriptor, or by the reason of the difference. `docs/explain/differences.md` explains each
+/// kind.
 const IO: &[(&str, &[Row])] = &[
     (
         "kernel-mix-small",
@@ -430,7 +434,7 @@ fn what_differs_in_io() {
     }
 }
 
-/// kernel-discarded: CPU, its time in use there; ours active, idle, unknown; losses.
+/// kernel-discarded: CPU, its active time there; our active, idle and unknown time; losses.
 const DISCARDED_CPUS: [(u32, u64, u64, u64, u64, u64); 4] = [
     (0, 446425492, 339015668, 721279647, 575296332, 35),
     (1, 1051548533, 756315123, 565647931, 313628593, 37),
@@ -438,8 +442,8 @@ const DISCARDED_CPUS: [(u32, u64, u64, u64, u64, u64); 4] = [
     (3, 1208135120, 463620978, 393681285, 778289384, 41),
 ];
 
-/// kernel-discarded: thread, its time there, ours; without those that the time before the first
-/// switch explains.
+/// kernel-discarded: thread, its active time there, and ours, for differences other than the time
+/// before the first switch.
 const DISCARDED_THREADS: &[(i32, u64, u64)] = &[
     (280, 1635539935, 0),
     (252, 1577012294, 134679976),

@@ -1,5 +1,5 @@
-//! `disk` and `net` beside lttng-analyses, number by number: `iolatencystats`, `iolatencyfreq` and
-//! the tables of block devices and interfaces of `iousagetop`.
+//! `disk` and `net` compared with lttng-analyses, number by number: `iolatencystats`,
+//! `iolatencyfreq` and the tables of block devices and interfaces of `iousagetop`.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ where
 {
     let analysis = A::with(set, Selection::default(), views.into());
     fold(set, &analysis, Options::default(), &Control::default())
-        .expect("nobody cancels")
+        .expect("not cancelled")
         .report
 }
 
@@ -37,7 +37,7 @@ where
     serde_json::to_value(&first).expect("a report is JSON")
 }
 
-/// Tables of that class: their titles and rows.
+/// Titles and rows of the tables of a class.
 fn tables<'v>(results: &'v Value, class: &str) -> Vec<(&'v str, &'v Vec<Value>)> {
     let tables = results["results"].as_array().expect("tables").iter();
     let of_class =
@@ -70,7 +70,7 @@ fn close(what: &str, ours: &Value, theirs: &Value) {
     );
 }
 
-/// Latencies of each disk; returns how many numbers are the same.
+/// Compares the latencies of each disk; returns the number of equal numbers.
 fn latencies(name: &str, report: &Value) -> Option<usize> {
     let results = oracle(name, "lttng-iolatencystats.mi.json")?;
     let mut same = 0;
@@ -119,14 +119,14 @@ fn latencies(name: &str, report: &Value) -> Option<usize> {
     Some(same)
 }
 
-/// Requests and sectors of disks, bytes of threads.
+/// Compares requests and sectors of disks, and bytes of threads.
 fn usage(name: &str, report: &Value) -> Option<usize> {
     let results = oracle(name, "lttng-iousagetop.mi.json")?;
     let mut same = 0;
     for (class, section, column) in [
         ("per-disk-top-sector", "disks", "sectors"),
         ("per-disk-top-request", "disks", "requests"),
-        // Its title says per sector.
+        // Its title wrongly reads "per sector".
         ("per-disk-top-rps", "latencies", "average_ns"),
     ] {
         for theirs in tables(&results, class)
@@ -199,13 +199,13 @@ fn disks() {
             "{name}: numbers that are the same"
         );
         assert_eq!(report["total"]["requests"], requests, "{name}");
-        // Flushes of several hardware queues at a time: the events do not tell which is which.
+        // Simultaneous flushes of several hardware queues, which the events do not distinguish.
         assert_eq!(report["total"]["not_begun"], not_begun, "{name}");
         assert_eq!(report["total"]["unfinished"], not_begun, "{name}");
     }
 }
 
-/// Interfaces: bytes sent, the same there; packets and bytes received, which it does not see.
+/// Interface, bytes sent (equal there), and packets and bytes received, which it does not count.
 type Bytes = (&'static str, u64, u64, u64);
 
 #[test]
@@ -243,7 +243,7 @@ fn interfaces() {
                     assert_eq!(ours["sent_bytes"], theirs[1]["value"], "{name}");
                     assert_eq!(ours["sent_bytes"], expected.1, "{name}");
                 } else {
-                    // It waits for an event of another name.
+                    // It expects an event of another name.
                     assert_eq!(theirs[1]["value"], 0, "{name}");
                     assert_eq!(ours["received_packets"], expected.2, "{name}: {ours}");
                     assert_eq!(ours["received_bytes"], expected.3, "{name}: {ours}");

@@ -1,4 +1,4 @@
-//! `files` beside lttng-analyses, number by number: `iolatencystats`, `iolatencytop`,
+//! `files` compared with lttng-analyses, number by number: `iolatencystats`, `iolatencytop`,
 //! `iolatencyfreq` and the tables of files of `iousagetop`.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ fn ours(set: &TraceSet) -> Value {
     let run = |views: Views| {
         let analysis = FilesAnalysis::with(set, Selection::default(), views.into());
         let outcome = fold(set, &analysis, Options::default(), &Control::default());
-        outcome.expect("nobody cancels").report
+        outcome.expect("not cancelled").report
     };
     let of = |views, ranges| Views {
         views,
@@ -32,7 +32,7 @@ fn ours(set: &TraceSet) -> Value {
     serde_json::to_value(&first).expect("a report is JSON")
 }
 
-/// Its classes, and the calls that it has in them; of `fcntl` those that copy without a flag.
+/// Its classes and their calls; of `fcntl` it counts the commands that copy without a flag.
 const THEIRS: [(&str, &str, &str); 4] = [
     ("Open", "open", "open openat socket dup dup2 dup3 fcntl"),
     ("Read", "read", "read recvmsg recvfrom readv pread64 preadv"),
@@ -44,7 +44,7 @@ const THEIRS: [(&str, &str, &str); 4] = [
     ("Sync", "sync", "sync sync_file_range fsync fdatasync"),
 ];
 
-/// Our calls that it would have in a class.
+/// Our calls that belong to one of its classes.
 fn calls<'v>(report: &'v Value, class: &str, names: &str) -> Vec<&'v Value> {
     let log = report["log"].as_array().expect("a log").iter();
     let named = |row: &&Value| names.split(' ').any(|name| row["syscall"] == name);
@@ -80,8 +80,8 @@ fn tables<'v>(results: &'v Value, class: &str) -> Vec<(&'v str, &'v Vec<Value>)>
         .collect()
 }
 
-/// Count, least, average, greatest and deviation of each class; returns how many numbers are the
-/// same.
+/// Compares count, minimum, average, maximum and deviation of each class; returns the number of
+/// equal numbers.
 fn stats(name: &str, report: &Value, results: &Value) -> usize {
     let (_, theirs) = tables(results, "syscall-latency-stats")[0];
     let mut same = 0;
@@ -113,7 +113,7 @@ fn stats(name: &str, report: &Value, results: &Value) -> usize {
             "{what}"
         );
         same += 5;
-        // Where it knows all calls of a class the table has its numbers.
+        // Where it knows all calls of a class, our table has its numbers.
         let of_class = report["classes"].as_array().expect("classes").iter();
         let own = of_class
             .into_iter()
@@ -134,7 +134,8 @@ fn stats(name: &str, report: &Value, results: &Value) -> usize {
     same
 }
 
-/// Its steps, by its own arithmetic in double precision; ours where it knows all calls of a class.
+/// Compares its bins, computed in its double-precision arithmetic, with ours where it knows all
+/// calls of a class.
 fn frequencies(name: &str, report: &Value, results: &Value) -> usize {
     let mut same = 0;
     for (title, theirs) in tables(results, "freq") {
@@ -192,7 +193,7 @@ fn frequencies(name: &str, report: &Value, results: &Value) -> usize {
     same
 }
 
-/// What our name of a file is to it.
+/// The kind of difference between our name of a file and its name.
 fn names(ours: &Value, theirs: &str) -> String {
     let own = ours.as_str().unwrap_or("nothing");
     if own == theirs {
@@ -220,10 +221,10 @@ fn names(ours: &Value, theirs: &str) -> String {
     format!("{ours} is {theirs}")
 }
 
-/// By what names are to it: how many.
+/// Number of files by kind of difference between names.
 type Names = BTreeMap<String, u64>;
 
-/// Each of its slowest calls is one of ours, with the same duration, size, thread and descriptor.
+/// Finds each of its slowest calls among ours, with the same duration, size, thread and descriptor.
 fn slowest(name: &str, report: &Value, results: &Value) -> (usize, Names) {
     let (mut same, mut differ) = (0, Names::new());
     for (title, theirs) in tables(results, "top-syscall") {
@@ -268,7 +269,7 @@ fn slowest(name: &str, report: &Value, results: &Value) -> (usize, Names) {
     (same, differ)
 }
 
-/// By what our name of a file is to it: how many calls.
+/// Kind of difference between names, and number of calls.
 type Row = (&'static str, u64);
 
 fn expected(rows: &[Row]) -> Names {
@@ -277,7 +278,8 @@ fn expected(rows: &[Row]) -> Names {
         .collect()
 }
 
-/// By trace: rows of its slowest calls, by their files. `docs/differences.md` explains each kind.
+/// By trace: rows of its slowest calls, by their files. `docs/explain/differences.md` explains each
+/// kind.
 const SLOWEST: &[(&str, &[Row])] = &[
     (
         "kernel-mix-small",
@@ -348,7 +350,8 @@ fn latencies() {
         };
         let report = ours(&set);
         let results = |file: &str| oracle(name, &format!("lttng-{file}.mi.json"));
-        // Five numbers of four classes; of three of them our own tables have the same ones.
+        // Five numbers of four classes; our own tables have the same numbers for three of the
+        // classes.
         if let Some(results) = results("iolatencystats") {
             assert_eq!(stats(name, &report, &results), 4 * 5 + 3 * 5, "{name}");
         }
@@ -367,8 +370,8 @@ fn latencies() {
     }
 }
 
-/// kernel-discarded: class, our calls, its calls, rows of its slowest ones that are the same, and
-/// all.
+/// kernel-discarded: class, our calls, its calls, number of equal rows among its slowest calls, and
+/// number of all.
 const DISCARDED: [(&str, u64, u64, usize, usize); 4] = [
     ("open", 30, 60, 30, 60),
     ("read", 752, 837, 90, 101),
@@ -376,7 +379,7 @@ const DISCARDED: [(&str, u64, u64, usize, usize); 4] = [
     ("sync", 216, 293, 73, 101),
 ];
 
-/// Where events were lost it goes on as if nothing had been.
+/// It ignores losses of events.
 #[test]
 fn lost_events_leave_no_more_calls_than_it_has() {
     let name = "kernel-discarded";
@@ -409,10 +412,10 @@ fn lost_events_leave_no_more_calls_than_it_has() {
     assert_eq!(found, DISCARDED);
 }
 
-/// Bytes by name: read and written.
+/// Bytes read and written, by name.
 type Bytes = BTreeMap<String, (u64, u64)>;
 
-/// Its tables of files, without the thread that it puts behind names that are no paths.
+/// Its tables of files, without the thread that it appends to names that are not paths.
 fn files_of(results: &Value) -> Bytes {
     let mut bytes = Bytes::new();
     for (title, rows) in tables(results, "per-file-top") {
@@ -506,7 +509,7 @@ const FILES: &[(&str, usize, &[Row])] = &[
     ),
 ];
 
-/// Its bytes of each file come out by its rules; call by call its names are compared with ours.
+/// Its rules reproduce its bytes of each file; its names are compared with ours call by call.
 #[test]
 fn files() {
     for &(name, files, calls) in FILES {

@@ -1,7 +1,8 @@
-//! `sched` beside `schedstats`, `schedtop` and `schedfreq` of lttng-analyses, number by number.
+//! `sched` compared with `schedstats`, `schedtop` and `schedfreq` of lttng-analyses, number by
+//! number.
 //!
-//! Its numbers are reproduced by its own rules first (`tests/models/src/lttng_sched.rs`), so that
-//! what differs from ours can be told latency by latency.
+//! Its numbers are first reproduced with its own rules (`tests/models/src/lttng_sched.rs`), so that
+//! differences can be explained latency by latency.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,10 +27,10 @@ const LOSSES: &str = "kernel-discarded";
 fn folded(set: &TraceSet, views: Views) -> Report {
     let analysis = SchedAnalysis::with(set, Selection::default(), views.into());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    outcome.expect("nobody cancels").report
+    outcome.expect("not cancelled").report
 }
 
-/// Everything, as JSON; the second is the second pass.
+/// The reports of both passes with all views, as JSON.
 fn reports(set: &TraceSet) -> (Value, Value) {
     let views = Views {
         views: View::ALL.to_vec(),
@@ -53,7 +54,7 @@ fn int(value: &Value) -> i64 {
     value.as_i64().expect("an integer")
 }
 
-/// Count, least, average, greatest, deviation.
+/// Count, minimum, average, maximum, deviation.
 type Numbers = (i64, i64, f64, i64, Option<f64>);
 
 fn near(a: f64, b: f64) -> bool {
@@ -68,7 +69,7 @@ fn equal(a: &Numbers, b: &Numbers) -> bool {
     (a.0, a.1, a.3) == (b.0, b.1, b.3) && near(a.2, b.2) && deviations
 }
 
-/// By thread: what `schedstats` has.
+/// By thread: the numbers of `schedstats`.
 fn their_stats(name: &str) -> Option<BTreeMap<i32, Numbers>> {
     let results = oracle(name, "lttng-schedstats.mi.json")?;
     let row = |row: &Value| {
@@ -157,7 +158,7 @@ fn their_top(name: &str) -> Option<Vec<Latency>> {
     )
 }
 
-/// Ours, and from where the thread was woken.
+/// Our latencies, with the context of the waker.
 fn our_list(report: &Value, key: &str) -> Vec<(Latency, String)> {
     let row = |row: &Value| {
         let waker = row["waker"]["tid"].as_i64().map(|tid| tid as i32);
@@ -177,7 +178,7 @@ fn our_list(report: &Value, key: &str) -> Vec<(Latency, String)> {
     list(report, key).iter().map(row).collect()
 }
 
-/// Its rules as we have written them down give its numbers, on all traces.
+/// Our model of its rules reproduces its numbers on all traces.
 #[test]
 fn its_rules_give_its_numbers() {
     for name in WITHOUT_LOSSES.into_iter().chain([LOSSES]) {
@@ -193,14 +194,15 @@ fn its_rules_give_its_numbers() {
             BTreeSet::new(),
             "{name}"
         );
-        // Equal ones in the order of switches.
+        // Equal latencies stay in the order of switches.
         found.sort_by_key(|latency| std::cmp::Reverse(latency.length()));
         found.truncate(100);
         assert_eq!(top, found, "{name}");
     }
 }
 
-/// By trace: threads; of the 100 longest, those from interrupts, softirqs and functions of timers.
+/// By trace: number of threads; among the 100 longest latencies, number of those with an interrupt,
+/// softirq or timer function as waker.
 const SAME: [(&str, usize, usize); 5] = [
     ("kernel-mix-small", 245, 24),
     ("kernel-ust-requests", 79, 62),
@@ -209,9 +211,8 @@ const SAME: [(&str, usize, usize); 5] = [
     ("twohost-server", 55, 57),
 ];
 
-/// Every latency is the same: when, where, whose and of which priority. Only the waker differs,
-/// where an interrupt, a softirq or the function of a timer was active: there it is the thread that
-/// was interrupted.
+/// Every latency has the same times, CPU, thread and priority. Only the waker differs if an
+/// interrupt, a softirq or a timer function was active: lttng-analyses has the interrupted thread.
 #[test]
 fn all_is_the_same_without_losses() {
     for (name, threads, interrupts) in SAME {
@@ -275,7 +276,7 @@ const FREQ: [(&str, usize, usize); 5] = [
     ("twohost-server", 46, 0),
 ];
 
-/// The title that it gives a table, from our name of the group.
+/// Its title of a table, from our name of the group.
 fn title(of: &str) -> String {
     match (of.strip_prefix("priority "), of.rfind(" (")) {
         (Some(priority), _) => format!(
@@ -328,8 +329,9 @@ fn distributions_are_the_same() {
     }
 }
 
-/// Where events were lost: latencies that both have, only theirs, only ours, and those that end by
-/// the same switch but begin with another wake-up. `docs/differences.md` explains them.
+/// With losses: number of latencies in both reports, only in theirs, only in ours, and of those
+/// that end with the same switch but begin with another wake-up. `docs/explain/differences.md`
+/// explains them.
 #[test]
 fn what_differs_where_events_were_lost() {
     let Some(set) = kernel_trace(LOSSES) else {
@@ -353,7 +355,7 @@ fn what_differs_where_events_were_lost() {
             Some(own) => {
                 assert!(
                     own > wakeup,
-                    "what was before the loss is dropped: {place:?}"
+                    "wake-ups before the loss are dropped: {place:?}"
                 );
                 later += 1;
             }

@@ -1,4 +1,4 @@
-//! System calls beside lttng-analyses' `syscallstats`, number by number.
+//! System calls compared with lttng-analyses' `syscallstats`, number by number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use tracebraid_kernel_model::Syscall;
 use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
-/// By thread and call: a row.
+/// Rows by thread and call.
 type Rows = BTreeMap<(i64, String), Value>;
 
 fn ours(set: &TraceSet) -> Rows {
     let analysis = SyscallAnalysis::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    let report = serde_json::to_value(outcome.expect("nobody cancels").report).expect("JSON");
+    let report = serde_json::to_value(outcome.expect("not cancelled").report).expect("JSON");
     let rows = report["thread_syscalls"].as_array().expect("rows").iter();
     let key = |row: &Value| {
         let call = row["syscall"].as_str().expect("a name").to_owned();
@@ -47,7 +47,7 @@ fn theirs(results: &Value) -> Rows {
     found
 }
 
-/// Calls that gave an error. It counts the first of each kind twice.
+/// Number of calls that returned an error. It counts the first of each kind twice.
 fn failed(map: &Value) -> u64 {
     let map = map.as_str().expect("a dictionary").trim_matches(['{', '}']);
     let pairs = map.split(", ").filter_map(|pair| pair.split_once(": "));
@@ -64,14 +64,14 @@ fn is_near(ours: &Value, theirs: &Value) -> bool {
     (ours - theirs).abs() <= 1e-12 * theirs.abs() + 1e-9
 }
 
-/// True if all numbers of a row are the same.
+/// True if all numbers of a row are equal.
 fn same(ours: &Value, theirs: &Value) -> bool {
     let deviation = &theirs[5]["value"];
     ours["count"] == theirs[1]["value"]
         && ours["min_ns"] == theirs[2]["value"]
         && is_near(&ours["average_ns"], &theirs[3]["value"])
         && ours["max_ns"] == theirs[4]["value"]
-        // It says nothing of less than three.
+        // It omits the deviation of fewer than three calls.
         && (deviation.is_null() || is_near(&ours["deviation_ns"], deviation))
         && ours["errors"] == failed(&theirs[6]["value"])
 }
@@ -80,8 +80,8 @@ fn count(row: &Value) -> u64 {
     row["count"].as_u64().expect("a number")
 }
 
-/// Compares all rows; calls which it does not name must be as many. Gives the number of rows that
-/// are the same.
+/// Compares all rows; the calls that it does not name must have the same number. Returns the number
+/// of equal rows.
 fn compare(name: &str) -> Option<usize> {
     let set = kernel_trace(name)?;
     let (ours, theirs) = (
@@ -127,8 +127,7 @@ fn all_rows_of_traces_without_losses() {
     }
 }
 
-/// Where events were lost it goes on as if nothing had been: it has more calls than were made
-/// there, never fewer.
+/// It ignores losses of events, so it may have more calls there, never fewer.
 #[test]
 fn lost_events_leave_no_more_calls_than_it_has() {
     let Some((set, results)) = kernel_trace("kernel-discarded")

@@ -26,7 +26,7 @@ fn everything() -> Views {
     }
 }
 
-/// A report as JSON, which is the same for every way to make it.
+/// A report as JSON, which must be the same however it is folded.
 fn report<A>(set: &TraceSet, selection: &Selection, views: &Views) -> Value
 where
     A: KernelAnalysis<Options: From<Views>>,
@@ -34,7 +34,7 @@ where
     let of = |options| {
         let analysis = A::with(set, selection.clone(), views.clone().into());
         let outcome = fold(set, &analysis, options, &Control::default());
-        serde_json::to_value(outcome.expect("nobody cancels").report).expect("JSON")
+        serde_json::to_value(outcome.expect("not cancelled").report).expect("JSON")
     };
     let small = Options {
         threads: 3,
@@ -59,7 +59,7 @@ fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("a number: {value}"))
 }
 
-/// A field, or one within a field by its path.
+/// A field, or a nested field by its path.
 fn cell<'r>(row: &'r Value, field: &str) -> &'r Value {
     let found = match field.starts_with('/') {
         true => row.pointer(field),
@@ -68,7 +68,7 @@ fn cell<'r>(row: &'r Value, field: &str) -> &'r Value {
     found.unwrap_or_else(|| panic!("{field} of {row}"))
 }
 
-/// Values of the fields of each row, as text.
+/// Values of the given fields of each row, as text.
 fn picked(report: &Value, key: &str, fields: &[&str]) -> Vec<String> {
     let row = |row: &Value| {
         fields
@@ -200,7 +200,7 @@ fn the_scheduler_invents_nothing() {
     }
 }
 
-/// The time that threads use a CPU does not depend on other CPUs.
+/// The active time of threads on a CPU does not depend on other CPUs.
 #[test]
 fn cpus_that_are_there_are_told_of_in_full() {
     let set = TraceSet::open(&[whole()]).expect("a trace");
@@ -276,13 +276,13 @@ fn devices_and_waits_invent_nothing() {
     }
 }
 
-/// Reported values on threads that did not run.
+/// Reported values of threads that did not run.
 #[test]
 fn the_graph_invents_no_waits() {
     let stretches = |set: &TraceSet| -> (BTreeSet<String>, usize) {
         let analysis = GraphAnalysis::new(set, Selection::default());
         let outcome = fold(set, &analysis, Options::default(), &Control::default());
-        let graph = outcome.expect("nobody cancels").report;
+        let graph = outcome.expect("not cancelled").report;
         assert!(!graph.is_empty());
         let mut found = BTreeSet::new();
         let mut unknown = 0;
@@ -299,8 +299,8 @@ fn the_graph_invents_no_waits() {
                 };
                 unknown += usize::from(reason == Some(WaitReason::Unknown));
                 match stretch.state {
-                    // In the whole trace an unrecorded interrupt may be known to have interrupted
-                    // the seeming waker.
+                    // In the whole trace, an interrupt that is missing in the part may have
+                    // interrupted the seeming waker.
                     State::Preempted(_) | State::Runnable(_) | State::Blocked { .. }
                         if is_whole || reason != Some(WaitReason::Unknown) =>
                     {

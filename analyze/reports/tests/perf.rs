@@ -1,4 +1,5 @@
-//! A trace of perf, against what follows from the text of `perf script` for the same recording.
+//! A trace of perf compared with the values that follow from the text of `perf script` for the same
+//! recording.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ fn report<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
         ..Options::default()
     };
     fold(set, analysis, options, &Control::default())
-        .expect("nobody cancels")
+        .expect("not cancelled")
         .report
 }
 
@@ -77,7 +78,7 @@ fn cpu() {
         .map(|row| (id(row, "tid"), (id(row, "pid"), number(row, "active_ns"))))
         .collect();
     assert_eq!(threads, expected);
-    assert!(threads.len() > 10, "there is something to compare");
+    assert!(threads.len() > 10, "too few threads");
 }
 
 const NUMBERS: [&str; 6] = [
@@ -100,7 +101,7 @@ fn numbers(stats: &IoStats) -> [u64; 6] {
     ]
 }
 
-/// Sums of the expected rows that have the same key.
+/// Sums of the expected rows with the same key.
 fn sums(expected: &Json, key: impl Fn(&Json) -> String) -> BTreeMap<String, [u64; 6]> {
     let mut sums: BTreeMap<String, [u64; 6]> = BTreeMap::new();
     for row in rows(expected, "io") {
@@ -125,7 +126,7 @@ fn io() {
     assert_eq!(by_call, sums(&expected, |row| text(row, "call")));
     let mut by_type = BTreeMap::new();
     for row in &found.threads {
-        let tid = row.thread.tid.expect("perf tells all threads");
+        let tid = row.thread.tid.expect("perf records all threads");
         for of_type in &row.types {
             let key = format!("{tid} {}", of_type.kind.name());
             by_type.insert(key, numbers(&of_type.stats));
@@ -137,8 +138,8 @@ fn io() {
     assert_eq!(found.total.unfinished, 0);
 }
 
-/// What the recorded program reads through a descriptor that another process opened, with which it
-/// shares its descriptors.
+/// Reads of the recorded program through a descriptor that was opened by another process with which
+/// it shares its table.
 #[test]
 fn a_shared_descriptor_is_known() {
     let set = set();

@@ -1,4 +1,4 @@
-//! Periods that users define: beside lttng-analyses on invented events, and the law.
+//! Periods that users define: compared with lttng-analyses on random events, and the law.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-/// Clocks of these traces begin there.
+/// Origin of the clocks of these traces.
 const ORIGIN: i64 = 5000;
 
 fn periods(definitions: &[&str], captures: &[&str]) -> Periods {
@@ -55,7 +55,7 @@ fn all_views() -> Asked {
 fn report(set: &TraceSet, periods: &Periods, asked: &Asked) -> Report {
     let analysis = PeriodAnalysis::new(set, periods.clone(), asked).expect("it makes sense");
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    outcome.expect("nobody cancels").report
+    outcome.expect("not cancelled").report
 }
 
 fn rows(report: &Report, key: &str) -> Vec<Value> {
@@ -63,10 +63,10 @@ fn rows(report: &Report, key: &str) -> Vec<Value> {
     report[key].as_array().cloned().unwrap_or_default()
 }
 
-/// An event: time, CPU, name, and what it has.
+/// An event: time, CPU, name, and fields.
 type Event<'a> = (u64, u64, &'a str, Vec<(&'static str, i64)>);
 
-/// Makes a trace of events and does something with it.
+/// Calls `then` with a trace of the events.
 fn with<T>(events: &[Event<'_>], then: impl FnOnce(&TraceSet) -> T) -> T {
     let quiet = Shape {
         silent_losses: 0,
@@ -95,7 +95,7 @@ fn with<T>(events: &[Event<'_>], then: impl FnOnce(&TraceSet) -> T) -> T {
     result
 }
 
-/// What lttng-analyses captured, as this report shows it.
+/// The captures of lttng-analyses in the form of our report.
 fn captured(captures: &Value) -> String {
     let captures = captures.as_object().expect("captures");
     let mut parts: Vec<String> = captures
@@ -147,7 +147,7 @@ fn texts(value: &Value) -> Vec<&str> {
     list.map(|text| text.as_str().expect("text")).collect()
 }
 
-/// The events of a case of the oracle, as a trace.
+/// Calls `then` with the events of an oracle case as a trace.
 fn with_case<T>(case: &Value, then: impl FnOnce(&TraceSet) -> T) -> T {
     let event = |event: &'_ Value| {
         let number = |at: usize| event[at].as_u64().expect("a number");
@@ -213,12 +213,11 @@ fn as_lttng_analyses_finds_them() {
             found += ours(&flat).len();
         });
     }
-    assert!(found > 500, "{found} periods are something to compare");
+    assert!(found > 500, "only {found} periods");
 }
 
-/// What lttng-analyses makes of periods within one with `--aggregate-by`: for each period of that
-/// definition and each one within it that has some, at any depth, their number, least, greatest and
-/// sum.
+/// The sums of lttng-analyses with `--aggregate-by`: for each period of that definition, and for
+/// each definition with periods within it, at any depth, their number, minimum, maximum and sum.
 #[test]
 fn aggregated_as_by_lttng_analyses() {
     type Line = (i64, i64, String, u64, u64, u64, u64);
@@ -227,7 +226,7 @@ fn aggregated_as_by_lttng_analyses() {
     let mut compared = 0;
     for (number, case) in cases.as_array().expect("cases").iter().enumerate() {
         let periods = periods(&texts(&case["periods"]), &texts(&case["captures"]));
-        // Each period there is followed by those within it; names are paths.
+        // There each period is followed by those within it; names are paths.
         let list = theirs_in_order(&case["hierarchy"]);
         let mut outer: Vec<&str> = list.iter().map(|row| row.2.as_str()).collect();
         outer.sort_unstable();
@@ -277,7 +276,7 @@ fn aggregated_as_by_lttng_analyses() {
             compared += found.len();
         }
     }
-    assert!(compared > 30, "{compared} lines are something to compare");
+    assert!(compared > 30, "only {compared} lines");
 }
 
 fn theirs_in_order(rows: &Value) -> Vec<(i64, i64, String)> {
@@ -292,8 +291,8 @@ fn theirs_in_order(rows: &Value) -> Vec<(i64, i64, String)> {
     rows.as_array().expect("rows").iter().map(row).collect()
 }
 
-/// Groups side by side: the steps of a period are the same for all its groups, from the least to
-/// the greatest of all, and the counts are those of its periods.
+/// Groups side by side: all groups of a period share one scale, from the overall minimum to the
+/// overall maximum, and the counts are those of their periods.
 #[test]
 fn series_of_groups() {
     let events = [
@@ -337,7 +336,7 @@ fn series_of_groups() {
                 row["to_ns"].as_f64().unwrap(),
             )
         };
-        // lttng-analyses: step = (max - min) / 20, [lower, upper), the greatest in the last one.
+        // lttng-analyses: step = (max - min) / 20, [lower, upper), the maximum in the last bin.
         for (at, pair) in rows.chunks(2).enumerate() {
             let from = 100.0 + at as f64 * 100.0;
             assert_eq!([step(&pair[0]), step(&pair[1])], [(from, from + 100.0); 2]);
@@ -358,7 +357,7 @@ fn series_of_groups() {
     });
 }
 
-/// Who runs, what it calls, and how long until a thread that was switched out is switched in again.
+/// Definitions for running threads, their calls, and the time from switching out to switching in.
 const DEFINITIONS: [&str; 4] = [
     "run : $evt.$name == \"sched_switch\" && $evt.next_tid != 0 : $evt.$name == \"sched_switch\" && \
      $evt.$cpu == $begin.$evt.$cpu",
@@ -374,7 +373,7 @@ const CAPTURES: [&str; 2] = [
     "call : what = $evt.$name : ret = $evt.ret, $evt.$time",
 ];
 
-/// The same conditions written so that no index finds what they are about.
+/// The same conditions in a form that no index supports.
 fn without_index(text: &str) -> String {
     let mut text = text.to_owned();
     for field in ["$cpu", "tid", "next_tid"] {
@@ -458,7 +457,7 @@ fn the_law_on_recorded_traces() {
     for name in ["kernel-mix-small", "kernel-discarded"] {
         if let Some(set) = tracebraid_models::traces::kernel_trace(name) {
             for (number, asked) in some(&set).iter().enumerate() {
-                // Without what is within calls, which would be a lot.
+                // Without the periods within calls, which would be very many.
                 let definitions = &DEFINITIONS[..3];
                 hold(
                     &format!("periods of {name}, {number}"),
@@ -494,7 +493,7 @@ fn indexes_change_nothing() {
     }
 }
 
-/// Calls and what runs in their threads, by thread.
+/// Calls, and running time in their threads, by thread.
 const BY_THREAD: [&str; 2] = [
     "call : $evt.$name =* \"syscall_entry_*\" : $evt.$name =* \"syscall_exit_*\" && $evt.tid == $begin.$evt.tid",
     "some : $evt.$name =* \"syscall_entry_*\" && ($evt.tid == 3 || $evt.tid > 5) && !($evt.tid == 7) :
@@ -505,7 +504,7 @@ const CAPTURED_THREADS: [&str; 2] = [
     "some : $evt.tid : from = $begin.$evt.tid",
 ];
 
-/// Where event records do not tell their thread, it is the one that runs.
+/// If event records do not contain their thread, the running thread is used.
 #[test]
 fn threads_are_known_with_and_without_their_context() {
     for seed in 0..6 {
@@ -525,7 +524,7 @@ fn threads_are_known_with_and_without_their_context() {
             assert_eq!(analysis.expect("it makes sense").doubts(), [""; 0]);
             let report = report(&set, &periods(&BY_THREAD, &CAPTURED_THREADS), &all_views());
             std::fs::remove_dir_all(directory).expect("the trace can be removed");
-            // Before its first switch nobody knows who runs on a CPU.
+            // The running thread of a CPU is unknown before the first switch.
             let mut log = ours(&report);
             log.retain(|(begin, ..)| *begin > ORIGIN + 100_000);
             let is_known = |(.., begin, end): &Row| !begin.contains("= -") && !end.contains("= -");
@@ -538,7 +537,7 @@ fn threads_are_known_with_and_without_their_context() {
     }
 }
 
-/// What is lost, and how the trace is cut, changes nothing in that.
+/// Losses, and the division into chunks, do not change the result.
 #[test]
 fn the_law_of_threads_that_run() {
     for seed in 0..6 {
@@ -591,7 +590,7 @@ fn too_many_open_ones_are_not_begun_and_told_of() {
     });
 }
 
-/// Numbers of what is within what, and of groups, by hand.
+/// Numbers of periods within periods, and of groups, in a scripted trace.
 #[test]
 fn parents_and_groups() {
     let event = |time, name, k| (time, 0, name, vec![("k", k)]);
@@ -604,12 +603,12 @@ fn parents_and_groups() {
         event(2000, "Q", 0),
         event(3000, "P", 2),
         event(3100, "Q", 0),
-        // A parent that takes no time, with a child.
+        // A parent of zero duration, with a child.
         event(4000, "P", 1),
         event(4000, "c", 0),
         event(4000, "C", 0),
         event(4000, "Q", 0),
-        // A parent that has no end: its child counts for nobody.
+        // A parent without an end: its child counts for no parent.
         event(5000, "P", 1),
         event(5100, "c", 0),
         event(5200, "C", 0),
@@ -662,7 +661,7 @@ fn parents_and_groups() {
     });
 }
 
-/// Where lttng-analyses errs: integers beyond 2⁵³, `!=` of what is missing, `/` in texts.
+/// Cases in which lttng-analyses errs: integers above 2⁵³, `!=` with a missing value, `/` in texts.
 #[test]
 fn values_are_exact() {
     let events = [
@@ -703,7 +702,7 @@ fn what_is_asked_for_must_exist() {
         };
         assert!(error(group("k")).contains("PERIOD.CAPTURE"));
         assert!(error(group("q.k")).contains("no period `q`"));
-        assert!(error(group("p.x")).contains("captures no `x`"));
+        assert!(error(group("p.x")).contains("does not capture `x`"));
         let select = Asked {
             select: vec!["q".to_owned()],
             ..Asked::default()

@@ -1,4 +1,4 @@
-//! The tree of processes, beside a plain pass over all events and the other reports.
+//! The tree of processes compared with a plain pass over all events and with the other reports.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use tracebraid_models::traces::kernel_trace;
 fn report<A: KernelAnalysis>(set: &TraceSet, selection: Selection) -> A::Report {
     let analysis = A::new(set, selection);
     fold(set, &analysis, Options::default(), &Control::default())
-        .expect("nobody cancels")
+        .expect("not cancelled")
         .report
 }
 
@@ -43,7 +43,7 @@ const TRACES: [&str; 7] = [
     "perf-mix",
 ];
 
-/// A life of a thread, as a plain pass sees it.
+/// A life of a thread, according to a plain pass.
 #[derive(Debug, Default)]
 struct Life {
     begin: Option<i64>,
@@ -57,7 +57,7 @@ struct Life {
 #[derive(Default)]
 struct Model {
     lives: BTreeMap<(u32, i32), Vec<Life>>,
-    /// Who runs: thread, since when, which of its lives.
+    /// By CPU, the running thread: id, start of the stretch, number of its life.
     current: BTreeMap<(u32, u32), (i32, i64, usize)>,
 }
 
@@ -122,7 +122,7 @@ impl Model {
                 let (tid, old) = (event.id("tid").unwrap(), event.id("old_tid").unwrap());
                 if tid != old {
                     self.switch((trace, cpu), time, old, tid);
-                    // Its first thread was told to end to make room.
+                    // The end of its first thread was recorded only to free the id.
                     self.last(trace, old).end = Some(time);
                     self.last(trace, tid).end = None;
                 }
@@ -161,7 +161,7 @@ impl Model {
     }
 }
 
-/// Every process is there, with its parent, its times, its threads and its CPU time.
+/// Every process has a row with its parent, its times, its threads and its CPU time.
 fn as_modelled(what: &str, set: &TraceSet) {
     let model = Model::of(set);
     let found = processes(set);
@@ -180,16 +180,14 @@ fn as_modelled(what: &str, set: &TraceSet) {
             .lives
             .get(&(trace, tid))
             .map_or(&[][..], Vec::as_slice);
-        // Its id may be that of another process's thread by now: then nobody is known to be its
-        // first.
+        // Its id may belong to another process's thread by now: then its first thread is unknown.
         let life = lives
             .get(number)
             .filter(|life| life.pid.is_none_or(|pid| pid == tid));
         let row = numbers[&(trace, tid)]
             .iter()
             .find(|row| {
-                // Those of which nobody is known to be the first thread have no beginning to tell
-                // them by.
+                // Rows whose first thread is unknown have no start to compare.
                 row.begin_ns == life.and_then(|life| life.begin)
                     && (row.begin_ns.is_some()
                         || (row.threads, row.active_ns) == (*threads, *active))
@@ -215,7 +213,7 @@ fn as_modelled(what: &str, set: &TraceSet) {
     is_a_tree(what, &found);
 }
 
-/// Rows lead to their parents, and sums of trees are those of their rows.
+/// Rows refer to their parents, and sums of subtrees are those of their rows.
 fn is_a_tree(what: &str, report: &ProcessesReport) {
     let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
     for (at, row) in report.processes.iter().enumerate() {
@@ -248,7 +246,7 @@ fn is_a_tree(what: &str, report: &ProcessesReport) {
 #[test]
 fn recorded() {
     for name in TRACES {
-        // Lost events leave CPU time open that the model does not know of; those of perf name no
+        // With lost events the model lacks CPU time at the end; the events of perf contain no
         // processes.
         if ["kernel-discarded", "perf-mix"].contains(&name) {
             continue;
@@ -259,7 +257,7 @@ fn recorded() {
     }
 }
 
-/// Ids that are used again are other processes.
+/// Ids that are reused belong to other processes.
 #[test]
 fn ids_that_are_used_again() {
     let mut again = 0;
@@ -283,8 +281,8 @@ fn ids_that_are_used_again() {
     assert!(again > 100, "{again} ids were used again");
 }
 
-/// The sums are those of the other reports: of CPUs and system calls in every trace, of bytes where
-/// nothing was lost.
+/// The sums equal those of the other reports: of `cpu` and `syscalls` in every trace, of bytes
+/// where no events were lost.
 fn adds_up(what: &str, set: &TraceSet) -> ProcessesReport {
     let found = processes(set);
     let selection = || Selection::default();
@@ -308,7 +306,7 @@ fn adds_up(what: &str, set: &TraceSet) -> ProcessesReport {
             "{what}"
         );
     }
-    // Each process's CPU time, where ids are not used again.
+    // Each process's CPU time, if ids are not reused.
     for process in &cpu.processes {
         let of_it = |row: &&ProcessRow| {
             row.trace == process.process.trace
@@ -345,7 +343,7 @@ fn sums_are_those_of_the_other_reports() {
     }
 }
 
-/// What is chosen is shown with what leads to it; sums do not change.
+/// Selected processes are shown with their ancestors; sums stay the same.
 #[test]
 fn chosen_processes_have_their_ancestors() {
     let set = kernel_trace("kernel-mix-small").expect("it is committed");

@@ -1,4 +1,4 @@
-//! What the scheduler does: events by hand, and what `sched` makes of them.
+//! Scheduling: scripted events, and the results of `sched`.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-/// Nanoseconds from the origin to the clock's.
+/// Nanoseconds from the origin to the clock's zero.
 const OFFSET: i64 = 5000;
 
 /// Columns of the table of run queues.
@@ -36,7 +36,7 @@ const QUEUES: [&str; 6] = [
     "max_wait_ns",
 ];
 
-/// Events, each with its CPU and time.
+/// Scripted events, each with its CPU and time.
 #[derive(Default)]
 struct Script(Vec<Scripted<'static>>);
 
@@ -46,7 +46,7 @@ impl Script {
             .push((cpu, time, Maker { tid: 0, pid: 0 }, name, fields));
     }
 
-    /// `state` is why the thread before leaves.
+    /// `state` is the reason for which the previous thread leaves.
     fn switch(&mut self, cpu: u64, time: u64, (prev, state): (i64, i64), next: i64) {
         let fields = vec![
             ("prev_comm", TEXT, Text("before")),
@@ -95,7 +95,7 @@ impl Script {
         let analysis = SchedAnalysis::with(&set, selection, options);
         let outcome = fold(&set, &analysis, Options::default(), &Control::default());
         std::fs::remove_dir_all(directory).expect("the trace can be removed");
-        serde_json::to_value(outcome.expect("nobody cancels").report)
+        serde_json::to_value(outcome.expect("not cancelled").report)
             .expect("a report can be serialized")
     }
 }
@@ -108,7 +108,7 @@ fn everything() -> SchedOptions {
     views.into()
 }
 
-/// Some fields of some rows.
+/// The given fields of all rows.
 fn fields(report: &Json, list: &str, names: &[&str]) -> Json {
     let rows = report[list]
         .as_array()
@@ -117,7 +117,7 @@ fn fields(report: &Json, list: &str, names: &[&str]) -> Json {
     rows.iter().map(row).collect()
 }
 
-/// Two CPUs: threads are preempted, moved, and woken by a thread, a softirq and an interrupt.
+/// Two CPUs: threads are preempted, migrated, and woken by a thread, a softirq and an interrupt.
 fn two_cpus() -> Script {
     let mut script = Script::default();
     let vector = || vec![("vec", 32, Int(3))];
@@ -193,8 +193,9 @@ fn latencies_and_who_woke() {
 #[test]
 fn queues_and_waits() {
     let report = two_cpus().report(SHAPE, everything());
-    // Thread 30 waits 1020 to 1050 and from 1070 to the end, 31 1030 to 1040, 10 1050 to 1070; on
-    // the other CPU 31 waits 1040 to 1060 and 1091 to 1095, 20 1101 to 1110.
+    // Waits for CPU 0: thread 30 from 1020 to 1050 and from 1070 to the end, 31 from 1030 to 1040,
+    // 10 from 1050 to 1070. For the other CPU: 31 from 1040 to 1060 and from 1091 to 1095, 20 from
+    // 1101 to 1110.
     let expected = json!([
         [0, (30.0 + 130.0 + 10.0 + 20.0) / 200.0, 2, 2, 50, 30],
         [1, (20.0 + 4.0 + 9.0) / 200.0, 1, 3, 43, 30]
@@ -272,20 +273,20 @@ fn priorities_choose_latencies_only() {
     assert_eq!(fields(&report, "queues", &["waits"]), json!([[2], [3]]));
 }
 
-/// Ids that are used again, taken over or freed; threads that ran without a switch that tells it.
+/// Ids that are reused, taken over or freed; threads that ran without a recorded switch.
 #[test]
 fn wake_ups_end_with_their_threads() {
     let mut script = Script::default();
     script.switch(0, 1000, (0, 0), 10);
     script.waking(0, 1010, 40, 0);
-    // Another thread of that id.
+    // Another thread with the same id.
     script.forks(0, 1020, 10, 40);
     script.wakes(0, 1030, "sched_wakeup_new", 40, 0);
     script.switch(0, 1040, (10, 1), 40);
-    // One whose first wake-up is not recorded waits from when it is made.
+    // A thread whose first wake-up is not recorded waits from its creation on.
     script.forks(0, 1050, 40, 41);
     script.switch(0, 1060, (40, 1), 41);
-    // It runs.
+    // The thread runs.
     script.waking(0, 1070, 41, 0);
     script.switch(0, 1080, (41, 1), 0);
     script.waking(0, 1090, 10, 0);
@@ -300,10 +301,10 @@ fn wake_ups_end_with_their_threads() {
         ],
     );
     script.switch(0, 1100, (0, 0), 10);
-    // Thread 50 ran, whatever the switches say: it needs no other one.
+    // Thread 50 ran although no switch shows it, and needs no other wake-up.
     script.waking(0, 1110, 50, 0);
     script.switch(0, 1120, (50, 1), 0);
-    // And thread 10 did not.
+    // Thread 10 did not.
     script.waking(0, 1130, 10, 0);
     script.switch(0, 1140, (0, 0), 10);
     let exec = vec![
@@ -327,8 +328,8 @@ fn wake_ups_end_with_their_threads() {
     );
 }
 
-/// Events lost on the CPU that a thread waits for make its wake-up unknown, those lost elsewhere do
-/// not.
+/// A wake-up becomes unknown if events are lost on the CPU that the thread waits for, and not if
+/// they are lost elsewhere.
 #[test]
 fn losses_end_what_waits_there() {
     let script = |target: i64| {
@@ -336,7 +337,7 @@ fn losses_end_what_waits_there() {
         script.switch(0, 1000, (0, 0), 10);
         script.switch(1, 1000, (0, 0), 20);
         script.wakes(1, 1010, "sched_wakeup", 30, target);
-        // Events of CPU 0 fill a packet and begin another one.
+        // Events of CPU 0 fill a packet and begin another.
         for time in 0..4 {
             script.switch(0, 1020 + 20 * time, (10, 1), 0);
             script.switch(0, 1030 + 20 * time, (0, 0), 10);
@@ -385,7 +386,7 @@ fn queues_are_those_of_a_model() {
         };
         let analysis = SchedAnalysis::new(&set, Selection::default());
         let outcome = fold(&set, &analysis, Options::default(), &Control::default());
-        let report = outcome.expect("nobody cancels").report;
+        let report = outcome.expect("not cancelled").report;
         let report = serde_json::to_value(report).expect("a report can be serialized");
         queues_are_as_modelled(name, &report, &set);
         preemptions_are_as_modelled(name, &report, &set);

@@ -11,7 +11,7 @@ use tracebraid_tables::View;
 
 use Value::{Int, Text};
 
-/// States with their meaning in each encoding: see `state_numbers` of the model.
+/// States and their numbers in each encoding: see `state_numbers` of the model.
 #[rustfmt::skip]
 const STATES: [(&str, [i64; 6]); 9] = [
     //             report  shifted  index   4.4     4.15 raw  6.1 raw
@@ -76,7 +76,7 @@ fn events(numbers: usize, rounds: u64) -> Vec<Scripted<'static>> {
     events
 }
 
-/// The report on a trace with those events and that environment.
+/// The report on a trace with the given events and environment.
 fn report(naming: Naming, numbers: usize, environment: &str) -> Json {
     let shape = Shape { naming, ..SHAPE };
     let (directory, _) = scripted(shape, events(numbers, 200));
@@ -95,11 +95,11 @@ fn report(naming: Naming, numbers: usize, environment: &str) -> Json {
         chunk_bytes: 5000,
         ..Options::default()
     };
-    let outcome = fold(&set, &analysis, options, &Control::default()).expect("nobody cancels");
+    let outcome = fold(&set, &analysis, options, &Control::default()).expect("not cancelled");
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
     let mut report = serde_json::to_value(outcome.report).expect("a report can be serialized");
     report.as_object_mut().expect("a report").remove("hosts");
-    // Only perf's names tell processes.
+    // Only perf's names contain processes.
     for list in report.as_object_mut().expect("a report").values_mut() {
         for row in list.as_array_mut().into_iter().flatten() {
             row.as_object_mut().and_then(|row| row.remove("pid"));
@@ -152,7 +152,7 @@ fn states_are_the_same_however_they_are_numbered() {
             RAW_4_15,
             lttng([2, 10, 11], "4.15.0-65-generic"),
         ),
-        // A pre-release; a vendor's with a later commit.
+        // A pre-release, and a vendor's kernel with a later commit.
         (
             Naming::Lttng,
             RAW_4_15,
@@ -172,9 +172,9 @@ fn states_are_the_same_however_they_are_numbered() {
         ),
         (Naming::Perf, REPORT, kernels("perf", "4.19.9")),
         (Naming::Ftrace, REPORT, kernels("ftrace", "6.12.1")),
-        // Some other tracer.
+        // An unknown tracer.
         (Naming::Lttng, RAW_6_1, of("6.1.0")),
-        // Nothing but the states.
+        // The states alone.
         (Naming::Lttng, REPORT, String::new()),
         (Naming::Lttng, RAW_4_15, String::new()),
         (Naming::Perf, SHIFTED, String::new()),

@@ -1,4 +1,4 @@
-//! Views of reports whose statistics have a form of their own: limits and second passes.
+//! Views of reports whose statistics have a special form: limits and second passes.
 
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
@@ -47,7 +47,7 @@ fn number(row: &Json, key: &str) -> u64 {
         .unwrap_or_else(|| panic!("{key} is a number: {row}"))
 }
 
-/// All views, of what is that long or large.
+/// All views, with limits of duration or size.
 fn all_views(min: u64, max: u64) -> Views {
     Views {
         views: View::ALL.to_vec(),
@@ -59,7 +59,7 @@ fn all_views(min: u64, max: u64) -> Views {
     }
 }
 
-/// All views, of what is however long.
+/// All views, without limits.
 fn unlimited() -> Views {
     Views {
         limits: Limits::default(),
@@ -67,7 +67,7 @@ fn unlimited() -> Views {
     }
 }
 
-/// Those rows of a list that are within limits.
+/// The rows of a list that are within limits.
 fn within(list: &[Json], key: &str, limits: Limits) -> Vec<Json> {
     let least = limits.min.unwrap_or(0);
     let most = limits.max.unwrap_or(u64::MAX);
@@ -75,14 +75,14 @@ fn within(list: &[Json], key: &str, limits: Limits) -> Vec<Json> {
     list.iter().filter(of).cloned().collect()
 }
 
-/// A random trace, which is gone afterwards.
+/// Calls `then` with a random trace, then removes it.
 fn with_trace(seed: u64, then: impl FnOnce(&TraceSet)) {
     let (directory, set) = trace(seed, SHAPE);
     then(&set);
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
 }
 
-/// Limits choose rows of the log; what was active stays, and the law holds.
+/// Limits select rows of the log; active time stays, and the law holds.
 #[test]
 fn limits_choose_stretches() {
     for seed in 0..4 {
@@ -117,7 +117,7 @@ fn limits_choose_stretches() {
     }
 }
 
-/// The stretches of all threads that are shown add up to their active time.
+/// The stretches of all shown threads add up to their active time.
 #[test]
 fn stretches_add_up() {
     for name in ["kernel-mix-small", "kernel-discarded"] {
@@ -138,7 +138,7 @@ fn stretches_add_up() {
     }
 }
 
-/// Each stretch is in one step of the second pass, also with a filter of threads, in every way.
+/// The second pass counts each stretch once, also with a filter of threads, however it is folded.
 #[test]
 fn the_second_pass_counts_every_stretch_once() {
     let Some(set) = kernel_trace("kernel-mix-small") else {
@@ -157,7 +157,7 @@ fn the_second_pass_counts_every_stretch_once() {
         let analysis = CpuAnalysis::with(&set, selection.clone(), views.clone().into());
         let first =
             tracebraid_engine::fold(&set, &analysis, Default::default(), &Default::default());
-        let first = first.expect("nobody cancels").report;
+        let first = first.expect("not cancelled").report;
         let ranges = first.ranges.clone();
         assert!(ranges.len() > 2);
         let second = Views {
@@ -191,7 +191,7 @@ fn the_second_pass_counts_every_stretch_once() {
     }
 }
 
-/// Only calls that take that long count, however a chunk's border cuts them.
+/// Limits apply to whole calls, even if a chunk boundary cuts them.
 #[test]
 fn limits_choose_calls() {
     for seed in 0..6 {
@@ -206,8 +206,7 @@ fn limits_choose_calls() {
     }
 }
 
-/// Makes and ends of processes, and programs that they execute, as events tell them: time, what,
-/// id, and the name or who made it.
+/// Creations, ends and execs of processes in the events: time, kind, id, and the name or creator.
 fn told(set: &TraceSet) -> Vec<(u64, &'static str, i64, String)> {
     let mut told = Vec::new();
     for entry in merged(by_cpu(set, |name| name.starts_with("sched_process_"))) {
@@ -239,7 +238,7 @@ fn told(set: &TraceSet) -> Vec<(u64, &'static str, i64, String)> {
     told
 }
 
-/// The log of processes is what events tell, and lives are those between what it tells.
+/// The log of processes equals the events, and lives extend between its rows.
 #[test]
 fn lives_are_told_by_events() {
     let Some(set) = kernel_trace("kernel-mix-small") else {
@@ -270,7 +269,7 @@ fn lives_are_told_by_events() {
         .map(|(time, what, tid, detail)| (time, what.to_owned(), tid, detail))
         .collect();
     assert_eq!(found, told);
-    // From begin to end.
+    // Lives from start to end.
     let mut lives = Vec::new();
     for row in log
         .iter()
@@ -302,7 +301,7 @@ fn lives_are_told_by_events() {
     assert_eq!(counts.sum::<u64>(), lives.len() as u64);
 }
 
-/// Limits and ranges choose lives; the tree stays.
+/// Limits and ranges select lives; the tree stays.
 #[test]
 fn limits_choose_lives() {
     let Some(set) = kernel_trace("kernel-mix-small") else {
@@ -329,7 +328,7 @@ fn limits_choose_lives() {
         .collect();
     assert_eq!(found, chosen.iter().collect::<Vec<_>>());
     assert_eq!(number(&some["lives"][0], "count"), chosen.len() as u64);
-    // Two halves are the whole.
+    // Two halves make up the whole.
     let of = |range| report::<ProcessAnalysis>(&set, &within_range(range), &unlimited());
     let (first, second) = (of((begin, middle)), of((middle, end + 1)));
     let halves = [rows(&first, "log"), rows(&second, "log")].concat();

@@ -1,5 +1,5 @@
-//! What calls waited for: beside a plain model, beside what is known of recorded requests, and
-//! events by hand.
+//! Wait reasons of calls: compared with a plain model, with the known causes of recorded requests,
+//! and in scripted traces.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ where
 {
     let analysis = A::with(set, Selection::default(), views.into());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report)
+    serde_json::to_value(outcome.expect("not cancelled").report)
         .expect("a report can be serialized")
 }
 
@@ -54,7 +54,7 @@ fn text<'a>(row: &'a Json, key: &str) -> &'a str {
         .unwrap_or_else(|| panic!("{key} of {row}"))
 }
 
-/// Counts and sums by a name and why, of the report and of the model.
+/// Counts and sums by name and wait reason, from the report or the model.
 type Numbers = BTreeMap<(String, String), (u64, u64)>;
 
 fn reported(report: &Json, table: &str, key: &str) -> Numbers {
@@ -104,7 +104,7 @@ fn a_plain_model_says_the_same() {
     }
 }
 
-/// Whatever was lost: the parts of all calls sum to what `syscalls` says of them.
+/// Even with losses, the parts of all calls sum to the totals of `syscalls`.
 #[test]
 fn parts_are_the_whole() {
     for name in [
@@ -140,7 +140,7 @@ fn parts_are_the_whole() {
     }
 }
 
-/// What was lost makes time unknown.
+/// Losses make time unknown.
 #[test]
 fn losses_show() {
     let share = |name: &str| {
@@ -157,8 +157,8 @@ fn losses_show() {
     }
 }
 
-/// A request of the recorded program: cause, thread, beginning and end, and what it measured
-/// itself: nanoseconds that it waited for its lock, for its store, and for its backend.
+/// A request of the recorded program: cause, thread, start and end, and its own measurements in
+/// nanoseconds: waits for its lock, for its store, and for its backend.
 struct Request {
     cause: String,
     tid: u64,
@@ -184,7 +184,7 @@ fn requests(truth: &str, offset: i64) -> Vec<Request> {
     truth.lines().skip(1).map(request).collect()
 }
 
-/// Nanoseconds of each request that its thread waited, by why.
+/// Nanoseconds that the thread of a request waited, by wait reason.
 fn waits_of(request: &Request, waits: &BTreeMap<u64, Vec<&Json>>) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for wait in waits.get(&request.tid).into_iter().flatten() {
@@ -198,8 +198,8 @@ fn waits_of(request: &Request, waits: &BTreeMap<u64, Vec<&Json>>) -> BTreeMap<St
     sums
 }
 
-/// 2,500 requests, 205 of them slowed by causes that make a call wait: the trace does not name
-/// them.
+/// 2,500 requests, of which 205 are slowed by causes that make a call wait. The trace does not
+/// contain the causes.
 #[test]
 fn causes_of_slow_requests_are_found() {
     let archive = "kernel-ust-requests";
@@ -245,7 +245,7 @@ fn causes_of_slow_requests_are_found() {
     assert!(of("lock_run", "futex") >= 40, "{found:?}");
     assert!(of("backend_sleep", "network") >= 36, "{found:?}");
     assert_eq!(of("backend_run", "network"), 42);
-    // What the program measured around its calls holds, besides the waits, some running.
+    // The program's measurements around its calls include some running time besides the waits.
     for (why, ours, theirs) in measured {
         let difference = ours.abs_diff(theirs) as f64 / theirs as f64;
         assert!(difference < 0.05, "{why}: {ours} beside {theirs}");
@@ -262,7 +262,7 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-/// Events, each with its CPU and time.
+/// Scripted events, each with its CPU and time.
 #[derive(Default)]
 struct Script(Vec<Scripted<'static>>);
 
@@ -272,7 +272,7 @@ impl Script {
             .push((cpu, time, Maker { tid: 10, pid: 10 }, name, fields));
     }
 
-    /// `state` is why the thread before leaves.
+    /// `state` is the reason for which the previous thread leaves.
     fn switch(&mut self, cpu: u64, time: u64, (prev, state): (i64, i64), next: i64) {
         let fields = vec![
             ("prev_comm", TEXT, Text("before")),
@@ -330,7 +330,7 @@ impl Script {
         self.event(cpu, time, "entry futex", fields);
     }
 
-    /// The report, which is the same in every way of folding.
+    /// The report, which must be the same however it is folded.
     fn report(self, shape: Shape) -> Json {
         let (directory, set) = scripted(shape, self.0);
         as_in_one_piece::<WaitAnalysis>("a script", &set, ALL, SMALL);
@@ -340,7 +340,7 @@ impl Script {
     }
 }
 
-/// Some fields of some rows.
+/// The given fields of all rows.
 fn fields(report: &Json, table: &str, names: &[&str]) -> Json {
     let row = |row: &Json| names.iter().map(|name| row[name].clone()).collect::<Json>();
     list(report, table).iter().map(row).collect()
@@ -352,7 +352,7 @@ fn seven_waits() -> Script {
     script.switch(0, 1000, (0, 0), 10);
     script.switch(1, 1001, (0, 0), 20);
     script.enter(0, 1100, "entry read", 3);
-    // By a softirq, after an interrupt within it.
+    // Woken by a softirq, after an interrupt within it.
     script.switch(0, 1200, (10, 1), 0);
     script.of_number(1, 1300, "irq_softirq_entry", "vec", 3);
     script.of_number(1, 1310, "irq_handler_entry", "irq", 5);
@@ -360,7 +360,7 @@ fn seven_waits() -> Script {
     script.wakes(1, 1330, "sched_waking", 10);
     script.of_number(1, 1340, "irq_softirq_exit", "vec", 3);
     script.switch(0, 1400, (0, 0), 10);
-    // By an interrupt within a softirq; then it goes on on the other CPU.
+    // Woken by an interrupt within a softirq; then the thread continues on the other CPU.
     script.switch(0, 1500, (10, 1), 0);
     script.of_number(1, 1510, "irq_softirq_entry", "vec", 3);
     script.of_number(1, 1520, "irq_handler_entry", "irq", 5);
@@ -369,7 +369,7 @@ fn seven_waits() -> Script {
     script.of_number(1, 1540, "irq_handler_exit", "irq", 5);
     script.of_number(1, 1550, "irq_softirq_exit", "vec", 3);
     script.switch(1, 1600, (20, 1), 10);
-    // By an interrupt that says that a request is done.
+    // Woken by an interrupt that completes a block request.
     script.switch(1, 1700, (10, 2), 20);
     script.of_number(0, 1710, "irq_handler_entry", "irq", 7);
     let done = vec![
@@ -381,24 +381,24 @@ fn seven_waits() -> Script {
     script.wakes(0, 1720, "sched_waking", 10);
     script.of_number(0, 1725, "irq_handler_exit", "irq", 7);
     script.switch(0, 1800, (0, 0), 10);
-    // By a timer.
+    // Woken by a timer.
     script.switch(0, 1900, (10, 1), 0);
     script.of_number(1, 1910, "timer_hrtimer_expire_entry", "hrtimer", 1);
     script.wakes(1, 1920, "sched_waking", 10);
     script.of_number(1, 1930, "timer_hrtimer_expire_exit", "hrtimer", 1);
     script.switch(0, 2000, (0, 0), 10);
-    // By a thread in a call.
+    // Woken by a thread in a call.
     script.switch(0, 2005, (10, 1), 0);
     script.enter(1, 2010, "entry write", 4);
     script.wakes(1, 2020, "sched_waking", 10);
     script.exit(1, 2030, "exit write", 1);
     script.switch(0, 2100, (0, 0), 10);
-    // It is preempted; then no wake-up is seen.
+    // Preempted; then no wake-up is recorded.
     script.switch(0, 2200, (10, 0x100), 0);
     script.switch(0, 2300, (0, 0), 10);
     script.switch(0, 2400, (10, 1), 0);
     script.switch(0, 2500, (0, 0), 10);
-    // Woken on its way out.
+    // Woken while leaving the CPU.
     script.enter(1, 2530, "entry write", 4);
     script.wakes(1, 2540, "sched_waking", 10);
     script.switch(0, 2550, (10, 1), 0);
@@ -442,7 +442,7 @@ fn contexts_say_what_a_call_waited_for() {
     assert_eq!(report["longest"][0]["duration_ns"], 130);
 }
 
-/// The same, recorded so that no event tells when threads run: nothing is known.
+/// The same without switches: all time is unknown.
 #[test]
 fn without_switches_nothing_is_known() {
     let mut script = Script::default();
@@ -468,7 +468,7 @@ fn without_switches_nothing_is_known() {
     assert_eq!(read, json!([[600, 0, 600]]));
 }
 
-/// Whoever gets the id of a thread that was in a call is in none; an exit ends only its own call.
+/// A new owner of the id of a thread in a call is in no call; an exit ends only its own call.
 #[test]
 fn ids_are_used_again() {
     let mut script = Script::default();
@@ -505,7 +505,7 @@ fn a_dying_thread_ends_waits() {
     script.switch(1, 1001, (0, 0), 20);
     script.of_number(0, 1100, "entry wait4", "upid", -1);
     script.switch(0, 1200, (10, 1), 0);
-    // Killed: it is in no call.
+    // Killed: in no call.
     script.enter(1, 1210, "entry read", 3);
     let dies = vec![
         ("comm", TEXT, Text("dies")),
@@ -530,7 +530,7 @@ fn futexes_by_address() {
     script.belongs(910, 11, 10);
     script.switch(0, 1000, (0, 0), 10);
     script.switch(1, 1001, (0, 0), 11);
-    // Waits until the other one wakes it.
+    // Waits until the other thread wakes it.
     script.futex(0, 1100, ADDRESS, 128);
     script.switch(0, 1200, (10, 1), 0);
     script.futex(1, 1300, ADDRESS, 129);
@@ -538,7 +538,7 @@ fn futexes_by_address() {
     script.exit(1, 1320, "exit futex", 1);
     script.switch(0, 1400, (0, 0), 10);
     script.exit(0, 1500, "exit futex", 0);
-    // Finds another value; wakes nobody; waits for too long.
+    // Finds another value; wakes no thread; times out.
     script.futex(0, 1600, ADDRESS, 0);
     script.exit(0, 1610, "exit futex", -11);
     script.futex(0, 1620, ADDRESS, 1);
@@ -582,7 +582,7 @@ fn futexes_by_address() {
     );
 }
 
-/// One thread of a process sends, another one receives.
+/// One thread of a process sends, another receives.
 #[test]
 fn sockets_by_peer() {
     let mut script = Script::default();
@@ -603,7 +603,7 @@ fn sockets_by_peer() {
     script.exit(0, 1220, "exit sendto", 64);
     script.enter(1, 1205, "entry recvfrom", 3);
     script.exit(1, 1300, "exit recvfrom", 64);
-    // A failure, nothing to receive, and a descriptor that is no socket any longer.
+    // A failure, nothing to receive, and a descriptor that is no longer a socket.
     script.enter(0, 1400, "entry sendto", 3);
     script.exit(0, 1410, "exit sendto", -32);
     script.enter(0, 1420, "entry recvfrom", 3);
@@ -623,7 +623,7 @@ fn sockets_by_peer() {
     assert_eq!(fields(&report, "sockets", &names), expected);
 }
 
-/// The bytes of an address of IPv6 follow those of IPv4, of which there are none.
+/// The bytes of an IPv6 address follow those of an IPv4 address, which is empty.
 #[test]
 fn peers_of_ipv6() {
     let mut script = Script::default();

@@ -47,7 +47,7 @@ fn refuses<A: Lawful>(what: &str, set: &TraceSet, asked: Asked) {
     }
 }
 
-/// Whichever value of the entry is wrong, [`IndexCheck::Every`] does not use the index, and the
+/// For a wrong value in any field of the entry, [`IndexCheck::Every`] ignores the index, and the
 /// packets are those of the trace without an index. The other indexes are used.
 #[test]
 fn a_wrong_index_is_not_used_when_every_entry_is_checked() {

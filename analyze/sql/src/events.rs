@@ -102,6 +102,7 @@ impl Table for EventTable {
             lane: PacketCpu::default(),
             tid: None,
             since_check: 0,
+            total: set.streams().map(|(_, stream)| stream.bytes()).sum(),
         }))
     }
 }
@@ -139,6 +140,8 @@ struct EventRows {
     lane: PacketCpu,
     tid: Option<i64>,
     since_check: u32,
+    /// Bytes of all streams.
+    total: u64,
 }
 
 /// Event records that are skipped between two checks for cancellation.
@@ -185,6 +188,7 @@ impl EventRows {
 
     fn ends(&mut self) -> Result<bool, String> {
         self.now = None;
+        self.traces.cancelled().progress(0, 0);
         self.traces.damaged(&self.reader.take_damage());
         Ok(false)
     }
@@ -203,6 +207,8 @@ impl Rows for EventRows {
             if self.since_check >= PATIENCE {
                 self.since_check = 0;
                 self.traces.cancelled().check()?;
+                let position = self.reader.position();
+                self.traces.cancelled().progress(position, self.total);
                 self.traces.damaged(&self.reader.take_damage());
             }
             let Some((time, reader)) = self.reader.next() else {

@@ -8,7 +8,7 @@
 //! copied, and a query over a range of time reads only the packets of a trace that it needs.
 //! `virtual_table` is the only module with `unsafe`.
 //!
-//! `docs/executions-sql.md` documents the tables.
+//! `docs/reference/sql.md` documents the tables.
 
 mod asked;
 mod contexts;

@@ -59,6 +59,11 @@ impl Cancelled {
             false => Ok(()),
         }
     }
+
+    /// Reports the progress of reading: bytes that were read, of all.
+    pub(crate) fn progress(&self, done: u64, total: u64) {
+        self.0.progress(done, total);
+    }
 }
 
 /// Stops queries from another thread.

@@ -4,6 +4,7 @@ use rusqlite::types::Value;
 
 use crate::asked::Asked;
 
+/// A column of a virtual table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Name in SQL.

@@ -1,8 +1,8 @@
-//! Files that are written aside, and then take their place: what was not completed leaves what was
-//! there before.
+//! Files that are written under a temporary name and then renamed, so that an incomplete file never
+//! replaces the old one.
 //!
-//! In: the name of a file to be. Out: a file beside it, to be written and then to be persisted
-//! under that name.
+//! In: the path of the file to create. Out: a temporary file in the same directory, which the
+//! caller writes and persists under that path.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Where a file of that name is: a link is followed. What is no file, as a device, is not replaced
-/// by one.
+/// The path of the file that `path` refers to, with symbolic links resolved. A path that does not
+/// exist yet is returned unchanged.
 ///
 /// # Errors
-/// When it is no file, or a link leads nowhere.
+/// If `path` is not a regular file, such as a device, or is a dangling link.
 pub fn place(path: &Path) -> io::Result<PathBuf> {
     let path = match std::fs::symlink_metadata(path) {
         Ok(about) if about.is_symlink() => std::fs::canonicalize(path)?,
@@ -24,17 +24,17 @@ pub fn place(path: &Path) -> io::Result<PathBuf> {
     };
     match std::fs::metadata(&path) {
         Ok(about) if !about.is_file() => Err(io::Error::other(
-            "this is no file: what is written aside takes the place of a file",
+            "this is not a regular file: only regular files are replaced",
         )),
         _ => Ok(path),
     }
 }
 
-/// A file beside that one, with a name that nobody else has. It is gone when it is dropped, unless
-/// it takes that one's place.
+/// Creates a temporary file with a unique name in the directory of `path`. It is removed when it is
+/// dropped, unless it is persisted.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If the file cannot be created.
 pub fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let mut lead = OsString::from(".");
     lead.push(path.file_name().unwrap_or_default());

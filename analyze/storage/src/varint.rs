@@ -1,23 +1,23 @@
-//! Numbers of variable length (LEB128) in bytes.
+//! Integers of variable length (LEB128).
 //!
-//! In: whole numbers of 64 bits. Out: bytes, as few as a number takes; and the numbers again.
-//! Promise: any bytes give numbers or an end, in time in their length.
+//! In: 64-bit integers. Out: each in the minimum number of bytes; and the integers decoded from
+//! bytes. Promise: decoding any bytes ends, in time linear in their length.
 
-/// Appends a number: 7 bits a byte, the lowest first.
+/// Appends a number: 7 bits per byte, the lowest first.
 #[inline(always)]
 pub fn put(bytes: &mut Vec<u8>, number: u64) {
     if number >> 56 != 0 {
         return put_large(bytes, number);
     }
-    // How many bytes a number takes is hard to guess: all eight are written, and those kept that
-    // are its own.
+    // The length of a number is hard to predict, so all eight bytes are written and the excess is
+    // then truncated.
     let length = (63 - (number | 1).leading_zeros()) / 7 + 1;
     let others_follow = MORE & !(u64::MAX << (8 * (length - 1)));
     bytes.extend_from_slice(&(spread(number) | others_follow).to_le_bytes());
     bytes.truncate(bytes.len() - 8 + length as usize);
 }
 
-/// The bit of each byte that says that another one follows.
+/// The bit of each byte that marks that another byte follows.
 const MORE: u64 = 0x8080_8080_8080_8080;
 
 /// The lowest 56 bits, seven in each byte.
@@ -37,23 +37,23 @@ fn put_large(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes numbers from bytes, which may be anything.
+/// Decodes numbers from arbitrary bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers<'b> {
     bytes: &'b [u8],
 }
 
 impl<'b> Numbers<'b> {
-    /// The numbers in those bytes.
+    /// A decoder of `bytes`.
     pub fn new(bytes: &'b [u8]) -> Self {
         Numbers { bytes }
     }
 
-    /// The next number; `None` behind the last byte, or if it has more than 64 bits.
+    /// Decodes the next number. `None` after the last byte, or if the number has more than 64 bits.
     #[inline]
     #[expect(
         clippy::should_implement_trait,
-        reason = "numbers may follow behind a `None`: it is no iterator"
+        reason = "numbers may follow after a `None`, so it is not an iterator"
     )]
     pub fn next(&mut self) -> Option<u64> {
         let (&first, rest) = self.bytes.split_first()?;
@@ -77,19 +77,19 @@ impl<'b> Numbers<'b> {
         None
     }
 
-    /// What has not been taken.
+    /// The bytes that have not been decoded yet.
     pub fn rest(&self) -> &'b [u8] {
         self.bytes
     }
 }
 
-/// A signed number as one without a sign, small if it is near 0.
+/// Maps a signed number to an unsigned number that is small if the signed number is near 0.
 #[inline(always)]
 pub fn fold(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }
 
-/// The number that [`fold`] gave.
+/// The inverse of [`fold`].
 #[inline(always)]
 pub fn unfold(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)

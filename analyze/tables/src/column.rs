@@ -1,26 +1,26 @@
 //! Columns of tables.
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// For programs.
+    /// Name in JSON and CSV.
     pub key: &'static str,
-    /// For people.
+    /// Title for people.
     pub title: &'static str,
-    /// The heading in tables of text, where that is shorter than the title.
+    /// Heading in text tables, where shorter than the title.
     pub heading: &'static str,
-    /// What its values are.
+    /// Meaning and format of the values.
     pub unit: Unit,
-    /// Order in which columns are left out where a table is too wide; 0 for those that stay.
+    /// Order in which columns are hidden if a table is too wide, from 1; 0: never hidden.
     pub left_out: u8,
-    /// The formats that show it.
+    /// The formats that show the column.
     pub forms: Forms,
-    /// The columns of the tables that are its values.
+    /// The columns of nested tables, if the values are tables.
     pub nested: &'static [Column],
 }
 
 impl Column {
-    /// A column that stays.
+    /// A column that is never hidden.
     pub const fn new(key: &'static str, title: &'static str, unit: Unit) -> Column {
         Column {
             key,
@@ -33,13 +33,13 @@ impl Column {
         }
     }
 
-    /// A column of JSON only, where its key says what it is.
+    /// A column of JSON only, which needs no title.
     pub const fn json(key: &'static str, unit: Unit) -> Column {
         Column::new(key, "", unit).only(Forms::JSON)
     }
 
-    /// A column whose values are tables with these columns. As comma-separated values each row
-    /// of such a table is a row of its own.
+    /// A column whose values are tables with these columns. In CSV, each row of a nested table is a
+    /// row of its own.
     pub const fn of_tables(key: &'static str, nested: &'static [Column]) -> Column {
         Column {
             nested,
@@ -47,26 +47,26 @@ impl Column {
         }
     }
 
-    /// Says that it may be left out, after those with smaller numbers (from 1).
+    /// Allows hiding the column, after columns with smaller numbers (from 1).
     pub const fn left_out(mut self, order: u8) -> Column {
         self.left_out = order;
         self
     }
 
-    /// Gives the heading in tables of text.
+    /// Sets the heading in text tables.
     pub const fn headed(mut self, heading: &'static str) -> Column {
         self.heading = heading;
         self
     }
 
-    /// Says which formats show it.
+    /// Restricts the formats that show the column.
     pub const fn only(mut self, forms: Forms) -> Column {
         self.forms = forms;
         self
     }
 }
 
-/// Formats of reports, as a set.
+/// A set of report formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forms(u8);
 
@@ -79,26 +79,26 @@ impl Forms {
     pub const JSON: Forms = Forms(4);
     /// LAMI 1.0.
     pub const LAMI: Forms = Forms(8);
-    /// All of them.
+    /// Every format.
     pub const ALL: Forms = Forms(15);
 
-    /// Those of both sets.
+    /// Union of both sets.
     pub const fn and(self, other: Forms) -> Forms {
         Forms(self.0 | other.0)
     }
 
-    /// True if it has all formats of the other set.
+    /// True if this set contains the other one.
     pub const fn contain(self, other: Forms) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// What the values of a column are.
+/// Unit or kind of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A number of things.
+    /// A number of objects.
     Count,
-    /// An id: a number that is not added up.
+    /// An id: a number that is never summed.
     Id,
     /// Bytes.
     Bytes,
@@ -106,21 +106,21 @@ pub enum Unit {
     Duration,
     /// Nanoseconds from the origin.
     Time,
-    /// A part of a whole, from 0 to 1.
+    /// Part of a whole, from 0 to 1.
     Share,
-    /// A number with a fraction.
+    /// A floating-point number.
     Number,
     /// Text.
     Text,
     /// A thread.
     Thread,
-    /// A thread, with the id of its process in a column of its own.
+    /// A thread, with its process id in a column of its own.
     ProcessThread,
-    /// A process: the thread after which it is named.
+    /// A process, named after a thread of it.
     Process,
-    /// A process in the tree of those that made each other.
+    /// A process in the tree of parents and children.
     Tree,
-    /// A priority as the kernel counts.
+    /// A priority, on the kernel's scale.
     Priority,
     /// A CPU.
     Cpu,
@@ -134,10 +134,10 @@ pub enum Unit {
     Interface,
     /// A path.
     Path,
-    /// A descriptor.
+    /// A file descriptor.
     Descriptor,
-    /// What to type.
+    /// A command line to type.
     Command,
-    /// A row of another table, or several.
+    /// One or several rows of a nested table.
     Table,
 }

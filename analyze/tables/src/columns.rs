@@ -1,17 +1,17 @@
-//! Columns that several reports have.
+//! Columns that several reports share.
 
 use crate::{Column, Forms, Section, Sentence, Unit, Value, View};
 use tracebraid_statistics::{Bin, Bins, Distribution, PowerBin, Powers};
 
-/// The columns of a distribution of durations, behind what a row is about.
+/// The columns of a distribution of durations, which follow those that identify the row.
 pub const fn distribution_columns() -> [Column; 10] {
     [
         Column::new("count", "Count", Unit::Count),
-        Column::new("total_ns", "Total", Unit::Duration).left_out(5),
-        Column::new("min_ns", "Min", Unit::Duration).left_out(3),
-        Column::new("average_ns", "Average", Unit::Duration),
+        Column::new("total_ns", "Total", Unit::Duration),
+        Column::new("min_ns", "Min", Unit::Duration).left_out(4),
+        Column::new("average_ns", "Average", Unit::Duration).left_out(5),
         Column::new("max_ns", "Max", Unit::Duration),
-        Column::new("deviation_ns", "Std dev", Unit::Duration).left_out(4),
+        Column::new("deviation_ns", "Std dev", Unit::Duration).left_out(3),
         Column::new("p50_ns", "p50", Unit::Duration).left_out(6),
         Column::new("p90_ns", "p90", Unit::Duration).left_out(1),
         Column::new("p99_ns", "p99", Unit::Duration).left_out(7),
@@ -19,13 +19,13 @@ pub const fn distribution_columns() -> [Column; 10] {
     ]
 }
 
-/// Their values.
+/// The values of [`distribution_columns`].
 pub fn distribution_values(distribution: &Distribution) -> [Value; 10] {
     let summary = distribution.summary();
     let [p50, p90, p99, p999] = distribution.quantiles([500, 900, 990, 999]);
     [
         summary.count().into(),
-        // More than 584 years together are not told apart.
+        // Totals above 584 years saturate.
         u64::try_from(summary.sum()).unwrap_or(u64::MAX).into(),
         summary.min().into(),
         summary.mean().into(),
@@ -38,7 +38,7 @@ pub fn distribution_values(distribution: &Distribution) -> [Value; 10] {
     ]
 }
 
-/// Histograms of linear buckets by group: its name, its bounds and its counts.
+/// Histograms of durations, by group: its name, its bounds and its counts.
 pub fn frequencies(about: Column, groups: Vec<(String, (u64, u64), &Bins)>) -> Section {
     let bin = |bin: Bin| (bin.from.into(), bin.to.into(), bin.count);
     let groups = groups.into_iter();
@@ -90,8 +90,8 @@ fn distribution(
 /// Key of tables of histograms: rows with equal first cells are one histogram.
 pub const DISTRIBUTION: &str = "distribution";
 
-/// A sentence about the durations of a table with a row for all of them, if it has one: what they
-/// are, of one and of several, and from what to what they last.
+/// A sentence about the durations in the first row of a table: their number, what `between` they
+/// extend, and p50, p99 and maximum. `None` if the table is empty.
 pub fn lengths(
     section: &Section,
     (one, many): (&'static str, &'static str),
@@ -103,16 +103,16 @@ pub fn lengths(
         .number(row.unsigned("count"), one, many)
         .words(" from ")
         .words(between)
-        .words(": half of them up to ")
+        .words(": p50 ")
         .value(Unit::Duration, row.unsigned("p50_ns"))
-        .words(", 99 % up to ")
+        .words(", p99 ")
         .value(Unit::Duration, row.unsigned("p99_ns"))
-        .words(", the longest ")
+        .words(", max ")
         .value(Unit::Duration, row.unsigned("max_ns"));
     Some(sentence)
 }
 
-/// A note for people if there are tables of other views than statistics, all of them empty.
+/// A note if the report has tables of views other than statistics, all empty.
 pub fn nothing_to_list(sections: &[Section]) -> Option<String> {
     let mut listed = sections
         .iter()
@@ -123,5 +123,5 @@ pub fn nothing_to_list(sections: &[Section]) -> Option<String> {
     is_empty.then(|| NOTHING_TO_LIST.to_owned())
 }
 
-const NOTHING_TO_LIST: &str = "of what was chosen nothing is to be listed: nothing happened in the range, \
-                               or not as long as --min and --max ask for";
+const NOTHING_TO_LIST: &str = "nothing to list: no interval in the time range matches, or --min and \
+                               --max exclude all";

@@ -1,10 +1,10 @@
-//! Reports as lists of tables: one form from which every format is made.
+//! Reports as lists of tables: the one form from which every format is made.
 //!
-//! In: the results of an analysis. Out: a [`Report`]: a head, some totals and [`Section`]s, tables
-//! whose [`Column`]s have a key for programs, a title for people and a [`Unit`], and whose rows are
-//! [`Value`]s. What only some formats show (a column, a table) names them by [`Forms`]. Promise:
-//! text, JSON, CSV and LAMI 1.0 show the same values, since each is made from this form in one
-//! place (here `serialize`; in the program `commands/sections.rs` and `lami.rs`).
+//! In: the results of an analysis. Out: a [`Report`]: a head, totals and [`Section`]s. A section is
+//! a table whose [`Column`]s have a key for programs, a title for people and a [`Unit`], and whose
+//! rows are [`Value`]s. [`Forms`] restricts a column or a table to some formats. Promise: text,
+//! JSON, CSV and LAMI 1.0 show the same values, since each is made from this form by one module
+//! (here `serialize`; in the program `commands/sections.rs` and `lami.rs`).
 #![forbid(unsafe_code)]
 
 mod column;

@@ -1,46 +1,46 @@
-//! Reports.
+//! A report: a head, totals, sentences and tables.
 
 use tracebraid_follow::{Head, KernelReport, Thread, ThreadFilter};
 use tracebraid_statistics::Ranges;
 
 use crate::{Section, Sentence, Unit, Value};
 
-/// A report.
+/// The result of an analysis, in the form from which every format is made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// The range and the machines.
+    /// The time range and the hosts.
     pub head: Head,
-    /// What is said of all of it together.
+    /// Values about the report as a whole.
     pub totals: Vec<Total>,
-    /// What stands above the tables in text; if nothing, the totals do.
+    /// Sentences above the tables in text; if empty, text shows the totals there.
     pub summary: Vec<Sentence>,
     /// The tables.
     pub sections: Vec<Section>,
-    /// Whether anything was chosen, where the tables do not tell.
+    /// Whether the options selected any data, where the tables do not show it.
     pub is_chosen: Option<bool>,
-    /// For a second pass; not shown.
+    /// Bounds of histograms for a second pass; not shown.
     pub ranges: Ranges,
-    /// What of the choice chose nothing, in sentences for people; no part of the tables.
+    /// Warnings about options that selected nothing; not part of the tables.
     pub notes: Vec<String>,
 }
 
-/// Something that is said of all together.
+/// A value about the report as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Total {
-    /// For programs.
+    /// Name in JSON and CSV.
     pub key: &'static str,
-    /// For people, behind the value: `system calls`.
+    /// Plural noun after the value: `system calls`.
     pub title: &'static str,
-    /// The same behind 1: `system call`.
+    /// Noun after the value 1: `system call`.
     pub one: &'static str,
-    /// How much.
+    /// The value.
     pub value: Value,
-    /// Of what.
+    /// Unit of the value.
     pub unit: Unit,
 }
 
 impl Total {
-    /// That of which there is so much.
+    /// A count.
     pub fn new(key: &'static str, title: &'static str, value: Value) -> Total {
         Total {
             key,
@@ -51,12 +51,12 @@ impl Total {
         }
     }
 
-    /// Says what stands behind 1.
+    /// Sets the singular noun.
     pub fn or_one(self, one: &'static str) -> Total {
         Total { one, ..self }
     }
 
-    /// Says that it is no number of things.
+    /// Sets a unit other than a count.
     pub fn of(self, unit: Unit) -> Total {
         Total { unit, ..self }
     }
@@ -73,13 +73,13 @@ impl Report {
         self.section(key).into_iter().flat_map(Section::iter)
     }
 
-    /// What is said of all together under that key.
+    /// The total with that key, or [`Value::None`].
     pub fn total(&self, key: &str) -> Value {
         let total = self.totals.iter().find(|total| total.key == key);
         total.map_or(Value::None, |total| total.value.clone())
     }
 
-    /// The same, if it is a number without sign; else 0.
+    /// The total with that key if it is [`Value::Unsigned`], else 0.
     pub fn unsigned(&self, key: &str) -> u64 {
         match self.total(key) {
             Value::Unsigned(number) => number,
@@ -88,10 +88,10 @@ impl Report {
     }
 }
 
-/// True for the value of a thread that is shown.
+/// True for a value that contains a selected thread.
 fn is_shown(filter: &ThreadFilter, unit: Unit, value: &Value) -> bool {
     match (unit, value) {
-        // It is named after its first thread, whichever were asked for.
+        // A process is shown by its first thread, whichever threads were selected.
         (Unit::Process, Value::Thread(_)) | (_, Value::Process(_)) => true,
         (_, Value::Thread(thread)) => filter.shows(thread as &Thread),
         _ => false,
@@ -108,7 +108,8 @@ impl KernelReport for Report {
         !self.is_chosen.unwrap_or_else(has_rows)
     }
 
-    /// Tables of what belongs to nobody have rows all the same.
+    /// Tables that are not about threads have rows whichever threads were selected, so they are
+    /// ignored.
     fn lacks_threads(&self, filter: &ThreadFilter) -> bool {
         if let Some(is_chosen) = self.is_chosen {
             return !is_chosen;

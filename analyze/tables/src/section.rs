@@ -10,26 +10,27 @@ use crate::{Column, Forms, Sentence, Unit, Value, View};
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// For programs.
+    /// Name in JSON and CSV.
     pub key: &'static str,
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// Of which view it is a part.
+    /// View of the report that contains the table.
     pub view: View,
     /// The columns.
     pub columns: Vec<Column>,
     /// The rows, each with a value for each column.
     pub rows: Vec<Vec<Value>>,
-    /// True if there is a row for each thread and the like: people see the first ones only.
+    /// True if the number of rows grows with the trace (a row for each thread, for example): text
+    /// limits the rows shown.
     pub is_long: bool,
-    /// The formats that show it.
+    /// The formats that show the table.
     pub forms: Forms,
-    /// True if its title stands above it in text.
+    /// True if text shows the title above the table.
     pub is_titled: bool,
-    /// Sentences that stand below it in text.
+    /// Sentences below the table in text.
     pub notes: Vec<Sentence>,
-    /// The column whose greatest numbers choose the rows that are kept where not all are; else the
-    /// first ones are.
+    /// The column whose greatest values select the rows shown if rows are limited; `None`: the
+    /// first rows are shown.
     pub kept_by: Option<&'static str>,
     /// True if numbers of rows are numbers of groups: runs of rows with equal first cells.
     pub is_limited_by_group: bool,
@@ -42,7 +43,7 @@ impl Default for Section {
 }
 
 impl Section {
-    /// A table of statistics that has a row for each thread and the like.
+    /// A table of statistics, shown in every format, whose number of rows grows with the trace.
     pub fn new(
         key: &'static str,
         title: &str,
@@ -64,7 +65,7 @@ impl Section {
         }
     }
 
-    /// Says that it has few rows.
+    /// Marks the table as short: its rows are never limited.
     pub fn short(self) -> Section {
         Section {
             is_long: false,
@@ -72,17 +73,17 @@ impl Section {
         }
     }
 
-    /// Says of which view it is a part.
+    /// Sets the view that contains the table.
     pub fn of(self, view: View) -> Section {
         Section { view, ..self }
     }
 
-    /// Says which formats show it.
+    /// Restricts the formats that show the table.
     pub fn only(self, forms: Forms) -> Section {
         Section { forms, ..self }
     }
 
-    /// Says that text shows it without its title, since its columns say what it is.
+    /// Omits the title in text, where the columns are self-explanatory.
     pub fn untitled(self) -> Section {
         Section {
             is_titled: false,
@@ -90,13 +91,13 @@ impl Section {
         }
     }
 
-    /// Adds a sentence below it.
+    /// Adds a sentence below the table.
     pub fn noted(mut self, note: Option<Sentence>) -> Section {
         self.notes.extend(note);
         self
     }
 
-    /// Names the column whose greatest numbers choose the rows that are kept.
+    /// Sets the column whose greatest values select the rows shown.
     pub fn kept_by(self, key: &'static str) -> Section {
         Section {
             kept_by: Some(key),
@@ -141,7 +142,7 @@ impl Section {
         })
     }
 
-    /// The rows of which at most that number are shown, in their order.
+    /// The rows shown if at most `most` are, in table order.
     pub fn kept(&self, most: usize) -> Vec<&Vec<Value>> {
         if !self.is_long || self.rows.len() <= most {
             return self.rows.iter().collect();
@@ -163,7 +164,7 @@ impl Section {
         best.into_iter().map(|at| &self.rows[at]).collect()
     }
 
-    /// Removes the rows that are not kept where at most that number are.
+    /// Removes the rows that [`Section::kept`] does not return.
     pub fn truncate(&mut self, most: usize) {
         if self.is_long && most < self.rows.len() {
             self.rows = self.kept(most).into_iter().cloned().collect();
@@ -171,7 +172,7 @@ impl Section {
     }
 }
 
-/// A row of a table.
+/// A row of a table, with its columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'s> {
     columns: &'s [Column],
@@ -179,14 +180,14 @@ pub struct Row<'s> {
 }
 
 impl<'s> Row<'s> {
-    /// The value in the column with that key.
+    /// The value in the column with that key, or [`Value::None`].
     pub fn value(&self, key: &str) -> &'s Value {
         let mut columns = self.columns.iter().zip(self.values);
         let found = columns.find(|(column, _)| column.key == key);
         found.map_or(&Value::None, |(_, value)| value)
     }
 
-    /// The number without sign there; 0 if it is none.
+    /// The [`Value::Unsigned`] in the column with that key, else 0.
     pub fn unsigned(&self, key: &str) -> u64 {
         match self.value(key) {
             Value::Unsigned(number) => *number,
@@ -194,12 +195,12 @@ impl<'s> Row<'s> {
         }
     }
 
-    /// The number there, or the share; 0 if it is none.
+    /// The number or share in the column with that key, else 0.
     pub fn number(&self, key: &str) -> f64 {
         self.value(key).number().unwrap_or(0.0)
     }
 
-    /// The text there.
+    /// The text in the column with that key, or an empty one.
     pub fn text(&self, key: &str) -> &'s str {
         match self.value(key) {
             Value::Text(text) => text,
@@ -207,7 +208,7 @@ impl<'s> Row<'s> {
         }
     }
 
-    /// The thread that the row is about; of a process the one that stands for it.
+    /// The thread that the row is about; for a process, the thread that names it.
     pub fn thread(&self) -> Option<Arc<Thread>> {
         let mut columns = self.columns.iter().zip(self.values);
         columns.find_map(|(column, value)| match value {
@@ -217,7 +218,7 @@ impl<'s> Row<'s> {
         })
     }
 
-    /// The rows of the table in the column with that key.
+    /// The rows of the nested table in the column with that key.
     pub fn rows(&self, key: &str) -> impl Iterator<Item = Row<'s>> + use<'s> {
         let mut columns = self.columns.iter().zip(self.values);
         let found = columns.find(|(column, _)| column.key == key);
@@ -232,7 +233,7 @@ impl<'s> Row<'s> {
     }
 }
 
-/// True for the thread or process that a row is about.
+/// True for the column of the thread or process that a row is about.
 pub(crate) fn is_about(column: &Column) -> bool {
     matches!(
         (column.unit, column.key),

@@ -64,7 +64,8 @@ impl Serialize for Row<'_> {
         let cells = self.columns.iter().zip(self.values);
         for (column, value) in cells.filter(|(column, _)| column.forms.contain(Forms::JSON)) {
             match value {
-                // Whom a row is about stands in the row itself.
+                // The thread or process that a row is about has its fields in the row's object
+                // itself.
                 Value::Thread(thread) if is_about(column) => {
                     map.serialize_entry("trace", &thread.trace)?;
                     map.serialize_entry("tid", &thread.tid)?;
@@ -87,7 +88,7 @@ impl Serialize for Row<'_> {
 }
 
 impl<'a> Row<'a> {
-    /// A row of the table that is a value of a column.
+    /// A row of the nested table in a column.
     fn of(column: &'a Column, values: &'a [Value]) -> Row<'a> {
         Row {
             columns: column.nested,
@@ -96,7 +97,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The table that is a value of a column.
+/// The nested table in a column.
 struct Rows<'a>(&'a Column, &'a [Vec<Value>]);
 
 impl Serialize for Rows<'_> {
@@ -120,6 +121,9 @@ impl Serialize for Value {
             Value::Branch(branch) => branch.thread.serialize(serializer),
             Value::List(values) | Value::Row(values) => serializer.collect_seq(values.iter()),
             Value::Rows(rows) => serializer.collect_seq(rows.iter()),
+            Value::Named(values) => {
+                serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
+            }
         }
     }
 }

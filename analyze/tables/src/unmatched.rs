@@ -1,21 +1,20 @@
-//! Patterns that choose nothing, and what there is instead.
+//! Patterns that match nothing, with existing names as suggestions.
 
 use std::cmp::Reverse;
 
 use tracebraid_language::glob::Glob;
 use tracebraid_language::near::nearest;
 
-/// More names than this are only counted.
+/// Maximum number of names listed; further names are counted.
 const MOST: usize = 8;
 
-/// True if one of the patterns matches a name, or if there are none.
+/// True if a pattern matches the name, or if there are no patterns.
 pub fn is_named(patterns: &[Glob], name: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|glob| glob.matches(name.as_bytes()))
 }
 
-/// A sentence for each of the patterns that were given with `option` and that none of the `things`
-/// matches. A thing is shown by its first name, unless that is empty; a pattern may match any of
-/// its names.
+/// A sentence for each pattern that was given with `option` and matches none of the `things`. A
+/// pattern may match any name of an item; an item is shown by its first name, unless that is empty.
 pub fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>]) -> Vec<String> {
     let matches = |glob: &Glob| {
         let mut names = things.iter().flatten();
@@ -60,7 +59,7 @@ pub fn unmatched_known(
         .collect()
 }
 
-/// Existing names: the most likely meant ones first, then those that begin most like the pattern.
+/// Existing names: the nearest ones first, then those with the longest common prefix.
 fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n str>) -> String {
     let alike = |name: &str| {
         let letters = name.chars().zip(pattern.text().chars());
@@ -84,7 +83,7 @@ fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n str>) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!(": there is {}{more}", names.join(", "))
+    format!(": the trace has {}{more}", names.join(", "))
 }
 
 #[cfg(test)]
@@ -104,11 +103,11 @@ mod tests {
     fn each_pattern_that_matches_nothing_is_named() {
         assert_eq!(
             of(&["sd*", "nvme*"], &["vda", "sda"]),
-            ["--disk nvme* matches nothing: there is sda, vda"]
+            ["--disk nvme* matches nothing: the trace has sda, vda"]
         );
         assert_eq!(
             of(&["eht0"], &["ens3", "eth0", "lo"]),
-            ["--disk eht0 matches nothing: there is eth0, ens3, lo"]
+            ["--disk eht0 matches nothing: the trace has eth0, ens3, lo"]
         );
         assert_eq!(of(&["26", "virtio"], &["26 virtio|26|virtio"]), [""; 0]);
         assert_eq!(of(&["x"], &[]), ["--disk x matches nothing"]);
@@ -140,7 +139,7 @@ mod tests {
         assert_eq!(
             told,
             [format!(
-                "--disk /var/lib/mysq/* matches nothing: there is {all}"
+                "--disk /var/lib/mysq/* matches nothing: the trace has {all}"
             )]
         );
     }

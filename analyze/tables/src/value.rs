@@ -1,28 +1,28 @@
-//! What stands in the rows of tables.
+//! Values in the cells of tables.
 
 use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_follow::{Process, Thread, share};
 
-/// What stands in a row.
+/// The content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// It is not known, or there is none.
+    /// Unknown or not applicable.
     None,
-    /// A number.
+    /// A non-negative integer.
     Unsigned(u64),
-    /// A number that may be negative.
+    /// An integer that may be negative.
     Signed(i64),
-    /// A number with a fraction.
+    /// A floating-point number.
     Float(f64),
-    /// A part and its whole; 0 of nothing.
+    /// A part and its whole, shown as a share; 0 if the whole is 0.
     Part(u64, u64),
     /// A time.
     Time(Timestamp),
     /// Text.
     Text(String),
-    /// A thread; the rows of a log share those of few.
+    /// A thread. The rows of a log share few of them, hence the reference count.
     Thread(Arc<Thread>),
     /// A process.
     Process(Arc<Process>),
@@ -30,30 +30,32 @@ pub enum Value {
     Branch(Arc<Branch>),
     /// Several values.
     List(Arc<[Value]>),
-    /// A row of the table whose columns its column names.
+    /// A row of the nested table whose columns the column lists.
     Row(Arc<[Value]>),
-    /// Rows of that table.
+    /// Rows of the nested table.
     Rows(Arc<[Vec<Value>]>),
+    /// Values with names that users chose: an object in JSON; in CSV a column for each name.
+    Named(Arc<[(String, Value)]>),
 }
 
-/// A process in the tree of those that made each other. Each comes after the one that made it.
+/// A process in the tree of parents and children. Parents precede their children.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch {
-    /// Its first thread; as its name all that it had.
+    /// Its first thread; the name lists all names that the process had.
     pub thread: Thread,
-    /// How many processes lead to it.
+    /// Number of ancestors.
     pub depth: u32,
-    /// True if the trace tells who made it.
+    /// True if the trace contains the creation of the process.
     pub is_maker_known: bool,
 }
 
 impl Value {
-    /// Text.
+    /// A text cell.
     pub fn text(text: impl Into<String>) -> Value {
         Value::Text(text.into())
     }
 
-    /// The number that it is; of a part its share.
+    /// The value as a number; for a part, its share. `None` for other kinds.
     pub fn number(&self) -> Option<f64> {
         match *self {
             Value::Unsigned(number) => Some(number as f64),
@@ -62,6 +64,30 @@ impl Value {
             Value::Part(part, whole) => Some(share(part, whole)),
             _ => None,
         }
+    }
+
+    /// Formats named values: `NAME = VALUE, NAME = VALUE`. Ambiguous text is quoted.
+    pub fn named_text(values: &[(String, Value)]) -> String {
+        let text = |(name, value): &(String, Value)| match value {
+            Value::None => format!("{name} = -"),
+            Value::Unsigned(number) => format!("{name} = {number}"),
+            Value::Signed(number) => format!("{name} = {number}"),
+            Value::Float(number) => format!("{name} = {number:?}"),
+            Value::Text(text) => format!("{name} = {}", unambiguous(text)),
+            value => format!("{name} = {value:?}"),
+        };
+        let texts: Vec<String> = values.iter().map(text).collect();
+        texts.join(", ")
+    }
+}
+
+/// Quotes text that is empty, looks like a number, or contains separators.
+fn unambiguous(text: &str) -> String {
+    let is_plain = |letter: char| !letter.is_control() && !"\",=".contains(letter);
+    let looks_else = text.parse::<f64>().is_ok() || text.is_empty() || text == "-";
+    match text.chars().all(is_plain) && !looks_else {
+        true => text.to_owned(),
+        false => format!("{text:?}"),
     }
 }
 
@@ -121,7 +147,7 @@ impl From<&str> for Value {
 
 #[cfg(test)]
 mod tests {
-    /// Logs have millions of them.
+    /// Logs contain millions of values.
     #[test]
     fn values_are_small() {
         assert_eq!(size_of::<super::Value>(), 24);

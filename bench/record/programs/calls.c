@@ -1,4 +1,5 @@
-/* calls ROUNDS: nanoseconds of a getppid, and of a read of one byte from /dev/zero; medians of the rounds. */
+/* calls ROUNDS: nanoseconds of a getppid and of a read of one byte from /dev/zero; medians of the
+ * rounds. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Nanoseconds per event: medians of many short rounds, and what the loop and the cycle counter cost by themselves. */
+/* Nanoseconds per event: medians of many short rounds, and the cost of the loop and the cycle
+ * counter by themselves. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The time in nanoseconds, and the order of numbers: for medians of many short rounds. */
+/* The time in nanoseconds, and a comparison of numbers, for medians of many short rounds. */
 #pragma once
 
 #include <time.h>

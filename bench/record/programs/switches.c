@@ -1,5 +1,5 @@
-/* switches ROUNDS: nanoseconds of a round trip of a byte between two processes over pipes, and of a fork with the wait
- * for its end; medians of the rounds. */
+/* switches ROUNDS: nanoseconds of a round trip of a byte between two processes over pipes, and of a
+ * fork and the wait for its exit; medians of the rounds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
-/* timed FILE PROGRAM ARGUMENTS...: writes the seconds from fork to the program's end to the file. The program's output
- * goes nowhere. So the time that a recorder needs to begin and to end is not measured. */
+/* timed FILE PROGRAM ARGUMENTS...: writes the seconds from fork to the program's end to the file,
+ * and discards the program's output. The time that a recorder needs to start and to stop is thus
+ * not measured. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/wait.h>

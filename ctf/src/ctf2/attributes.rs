@@ -1,11 +1,12 @@
 //! Attributes that LTTng and babeltrace2 add to event record classes.
 //!
-//! CTF 2 leaves attributes to their producers: what is not understood is ignored, never an error.
+//! CTF 2 leaves attributes to the producer of a trace: unknown attributes are ignored, never an
+//! error.
 
 use super::json::{JsonContent, Property, Value};
 use crate::schema::Name;
 
-/// Namespaces whose `log-level` and `emf-uri` are understood, the preferred one first.
+/// Namespaces whose `log-level` and `emf-uri` are recognized, in order of preference.
 const NAMESPACES: [&str; 2] = ["babeltrace.org,2020", "lttng.org,2009"];
 
 /// Names of LTTng's log levels: the index is the level.
@@ -27,7 +28,7 @@ const LOG_LEVELS: [&str; 15] = [
     "debug",
 ];
 
-/// The log level, as LTTng numbers them.
+/// The log level, in LTTng's numbering.
 pub(super) fn log_level(attributes: Option<&Value>) -> Option<i64> {
     match find(attributes, "log-level")? {
         JsonContent::Str(name) => (0i64..)

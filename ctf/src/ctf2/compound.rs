@@ -1,7 +1,7 @@
 //! Field classes that contain others: arrays, structures, optionals and variants.
 //!
-//! Their parts are field classes again, so each is read in steps: what it says by itself, one part
-//! after the other, and what that makes.
+//! Their parts are field classes too, so each is read in steps: its own properties, then each part
+//! in turn, then the result.
 
 use std::collections::HashSet;
 use std::slice::Iter;
@@ -15,20 +15,20 @@ use super::object::{Object, items_of, range_set, shown, string_of};
 use super::raw::{RawClass, RawKind, RawOption};
 use crate::schema::{IntRange, Name};
 
-/// A field class of which some parts have been read.
+/// A field class, some of whose parts have been read.
 pub(super) struct Partial<'v> {
     at: usize,
     parts: Parts<'v>,
 }
 
 enum Parts<'v> {
-    /// One: of which nothing, or all has been read.
+    /// A single part: not read yet, or read completely.
     One(One, Option<&'v Value>, Option<Arc<RawClass>>),
     Members(Members<'v>),
     Options(Options<'v>),
 }
 
-/// Kinds that have one part.
+/// Kinds with a single part.
 enum One {
     Array {
         length: u64,
@@ -48,7 +48,7 @@ struct Members<'v> {
     min_align: u32,
     left: Iter<'v, Value>,
     names: HashSet<&'v str>,
-    /// Of the member that is being read.
+    /// Name of the member that is being read.
     name: &'v str,
     read: Vec<(Name, Arc<RawClass>)>,
 }
@@ -60,12 +60,12 @@ struct Options<'v> {
     /// Name and ranges of the option that is being read.
     next: (Option<Name>, Vec<IntRange>),
     read: Vec<RawOption>,
-    /// Places of the ranges of the options.
+    /// Byte offsets of the ranges of the options.
     places: Vec<usize>,
 }
 
 impl<'v> Partial<'v> {
-    /// The part to be read next.
+    /// The next part to read.
     pub(super) fn next(&mut self) -> Result<Option<&'v Value>> {
         match &mut self.parts {
             Parts::One(_, left, _) => Ok(left.take()),
@@ -74,7 +74,7 @@ impl<'v> Partial<'v> {
         }
     }
 
-    /// Adds that part.
+    /// Adds the part that `next` returned.
     pub(super) fn add(&mut self, class: Arc<RawClass>) {
         match &mut self.parts {
             Parts::One(_, _, read) => *read = Some(class),
@@ -90,7 +90,7 @@ impl<'v> Partial<'v> {
         }
     }
 
-    /// The whole, with all its parts.
+    /// The field class with all its parts.
     pub(super) fn finish(self) -> Result<RawClass> {
         let kind = match self.parts {
             Parts::One(one, _, element) => {
@@ -290,7 +290,7 @@ fn selector_ranges(value: &Value) -> Result<Vec<IntRange>> {
     )
 }
 
-/// Checks that no value selects two options; `places` are those of the options' ranges.
+/// Checks that no value selects two options; `places` are the byte offsets of the options' ranges.
 fn check_disjoint(options: &[RawOption], places: &[usize]) -> Result<()> {
     let mut ranges: Vec<(IntRange, usize)> = options
         .iter()
@@ -302,7 +302,8 @@ fn check_disjoint(options: &[RawOption], places: &[usize]) -> Result<()> {
         })
         .collect();
     ranges.sort_by_key(|(range, index)| (range.lower, *index));
-    // The ranges of one option are disjoint by now: any two that overlap are of two options.
+    // The ranges of each option are disjoint by now, so two ranges that overlap belong to two
+    // options.
     for pair in ranges.windows(2) {
         if let [(first, one), (second, other)] = pair
             && second.lower <= first.upper

@@ -1,11 +1,9 @@
-//! Errors inside the front end: a place and a message.
+//! Errors within the front end: a byte offset and a message.
 
-/// What is wrong at a byte offset of the metadata text.
+/// An error at a byte offset of the metadata text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Byte offset.
     pub(super) at: usize,
-    /// The message.
     pub(super) message: String,
 }
 
@@ -18,5 +16,4 @@ impl Fault {
     }
 }
 
-/// The result of a part of the front end.
 pub(super) type Result<T> = std::result::Result<T, Fault>;

@@ -1,8 +1,9 @@
 //! Field classes from JSON, before their field locations are resolved.
 //!
-//! An alias stands for a [`RawClass`], which may be used in several places; the same field
-//! location may lead elsewhere in each of them. So this module only reads and checks what a field
-//! class says by itself; [`super::resolve`] makes the schema's field classes out of it.
+//! An alias stands for a [`RawClass`], which may be used several times, and the same field location
+//! may lead to a different field at each use. So this module only reads and checks the properties
+//! of the field class itself; [`super::resolve`] converts the result to field classes of the
+//! schema.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,16 +31,16 @@ pub(super) const COMMON: &[&str] = &["type", "attributes", "extensions"];
 const BITS: &[&str] = &["length", "byte-order", "bit-order", "alignment"];
 const INTEGER: &[&str] = &["preferred-display-base", "mappings"];
 
-/// A field class at its first property.
+/// A field class after its own properties have been read.
 pub(super) enum Read<'v> {
     Whole(RawClass),
-    /// Its parts come next.
+    /// The parts follow.
     Open(Partial<'v>),
 }
 
 type Reader = for<'v> fn(Object<'v>) -> Result<Read<'v>>;
 
-/// Every type, with what a message calls it.
+/// Every type, with its name in messages and its reader.
 const TYPES: &[(&str, (&str, Reader))] = &[
     (
         "dynamic-length-array",
@@ -118,7 +119,7 @@ impl Aliases {
         Ok(())
     }
 
-    /// Reads a field class, or finds the one that an alias names.
+    /// Reads a field class, or looks up the alias that the value names.
     pub(super) fn read(&self, value: &Value) -> Result<Arc<RawClass>> {
         let mut reading = Reading {
             aliases: self,
@@ -130,7 +131,7 @@ impl Aliases {
     fn named(&self, name: &str, at: usize) -> Result<Arc<RawClass>> {
         self.classes.get(name).cloned().ok_or_else(|| {
             let message = format!(
-                "no field class alias `{}` has been defined before",
+                "no field class alias `{}` is defined before its use",
                 shown(name)
             );
             Fault::new(at, message)
@@ -138,10 +139,10 @@ impl Aliases {
     }
 }
 
-/// Reads field classes within each other.
+/// Reads nested field classes.
 struct Reading<'a> {
     aliases: &'a Aliases,
-    /// Those that are open.
+    /// Number of open field classes.
     depth: u32,
 }
 
@@ -195,7 +196,8 @@ impl<'a> Descent for Reading<'a> {
     }
 }
 
-/// Reads what all fixed-length classes share; no sign, base, roles or mappings yet.
+/// Reads the properties that all fixed-length classes share; sign, base, roles and mappings keep
+/// their defaults.
 fn bits(object: Object<'_>, min: u64, max: u64) -> Result<IntClass> {
     let length = object.need_uint("length", min, max)?;
     object.need("byte-order")?;

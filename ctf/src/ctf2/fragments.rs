@@ -1,4 +1,4 @@
-//! Fragments of the metadata stream, in the order of the text, to a trace class.
+//! Converts the fragments of the metadata stream, in the order of the text, to a trace class.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::schema::{
     TraceClass, Uuid,
 };
 
-/// What the fragments have said so far.
+/// State after the fragments read so far.
 pub(super) struct Builder {
     has_preamble: bool,
     has_trace_class: bool,
@@ -33,7 +33,7 @@ pub(super) struct Builder {
 /// Namespace, name and UID of a clock class.
 type Identity = (Option<String>, String, String);
 
-/// What later fragments need of a data stream class.
+/// Properties of a data stream class that later fragments need.
 struct StreamState {
     index: usize,
     packet_context: Option<Arc<RawClass>>,
@@ -72,7 +72,7 @@ const COMMON: &[&str] = &["type", "attributes", "extensions"];
 const IDENTITY: &[&str] = &["namespace", "name", "uid"];
 
 impl Builder {
-    /// A builder that has seen nothing, for a text of that length.
+    /// An empty builder for a text of this length, in bytes.
     pub(super) fn new(text_len: usize) -> Self {
         Builder {
             has_preamble: false,
@@ -98,7 +98,7 @@ impl Builder {
         }
     }
 
-    /// Takes the next fragment.
+    /// Processes the next fragment.
     pub(super) fn fragment(&mut self, value: &Value) -> Result<()> {
         let object = Object::of(value, "fragment")?;
         object.need("type")?;
@@ -119,7 +119,7 @@ impl Builder {
                 ));
             }
             (true, true) => {
-                let message = "there may be no other preamble: it is the first fragment only";
+                let message = "duplicate preamble: only the first fragment may be a preamble";
                 return Err(Fault::new(value.at, message));
             }
             _ => {}
@@ -130,7 +130,10 @@ impl Builder {
     /// The trace class, after the last fragment; `end` is the length of the text.
     pub(super) fn finish(self, end: usize) -> Result<TraceClass> {
         if !self.has_preamble {
-            return Err(Fault::new(end, "missing preamble: there is no fragment"));
+            return Err(Fault::new(
+                end,
+                "missing preamble: the metadata has no fragments",
+            ));
         }
         if self.trace.streams.is_empty() {
             return Err(Fault::new(
@@ -322,7 +325,7 @@ impl Builder {
         let Some(state) = parent else {
             let at = object.place("data-stream-class-id");
             let message =
-                format!("no data stream class with the `id` {stream_id} has been defined before");
+                format!("no data stream class with the `id` {stream_id} is defined before its use");
             return Err(Fault::new(at, message));
         };
         if !state.event_ids.insert(id) {
@@ -389,7 +392,7 @@ impl Builder {
         let id = string_of(value, "default-clock-class-id")?;
         self.clock_ids.get(id).copied().ok_or_else(|| {
             let message = format!(
-                "no clock class with the `id` `{}` has been defined before",
+                "no clock class with the `id` `{}` is defined before its use",
                 shown(id)
             );
             Fault::new(value.at, message)
@@ -517,7 +520,7 @@ fn clock_origin(value: &Value) -> Result<ClockOrigin> {
     }
 }
 
-/// True if two clock classes of the same identity say different things of the clock.
+/// True if two clock classes of the same identity have contradictory properties.
 fn contradicts(one: &ClockClass, other: &ClockClass) -> bool {
     fn differ<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
         one.zip(other).is_some_and(|(one, other)| one != other)

@@ -1,9 +1,9 @@
-//! A JSON parser that remembers where each value stands in the text.
+//! A JSON parser that records the position of each value.
 //!
-//! In: the bytes of one JSON text and its offset in the metadata. Out: a [`Value`] whose parts
-//! carry absolute byte offsets, or a [`Fault`]. Integers are exact; a number with a fraction or an
-//! exponent is a real, whatever its value. Objects keep their order and reject duplicate keys.
-//! Arrays and objects that are open are kept in a list: nothing recurses over them.
+//! In: the bytes of a JSON text and its offset in the metadata. Out: a [`Value`] whose parts carry
+//! absolute byte offsets, or a [`Fault`]. Integers are exact; a number with a fraction or an
+//! exponent is a real, whatever its value. Objects keep the order of their properties and reject
+//! duplicate keys. Open arrays and objects are kept in a list: the parser does not recurse.
 
 use std::collections::HashSet;
 
@@ -13,50 +13,41 @@ use crate::schema::MOST_LEVELS;
 /// Arrays and objects that may be open at once: a level of field classes takes up to three.
 const MAX_DEPTH: usize = 3 * MOST_LEVELS as usize + 64;
 
-/// From this many properties on, duplicate keys are looked for in a hash set.
+/// From this number of properties on, a hash set finds duplicate keys.
 const HASHED_KEYS: usize = 16;
 
-/// A JSON value and its place.
+/// A JSON value with its position.
 #[derive(Debug, PartialEq)]
 pub(super) struct Value {
     /// Byte offset of its first character.
     pub(super) at: usize,
-    /// What it is.
     pub(super) kind: JsonContent,
 }
 
-/// The content of a value.
 #[derive(Debug, PartialEq)]
 pub(super) enum JsonContent {
-    /// `null`.
     Null,
-    /// `true` or `false`.
     Bool(bool),
-    /// An integer literal.
     Int(i128),
-    /// An integer literal beyond 128 bits: never in range of anything.
+    /// An integer literal of more than 128 bits, out of range for every property.
     HugeInt,
     /// A number with a fraction or an exponent.
     Real(f64),
-    /// A string, escapes resolved.
+    /// A string with its escape sequences resolved.
     Str(String),
-    /// An array.
     Array(Vec<Value>),
     /// An object, in the order of the text.
     Object(Vec<Property>),
 }
 
-/// A property of an object.
 #[derive(Debug, PartialEq)]
 pub(super) struct Property {
-    /// Its name.
     pub(super) key: String,
-    /// Its value.
     pub(super) value: Value,
 }
 
 impl Value {
-    /// What the value is, for messages.
+    /// The type of the value, for messages.
     pub(super) fn kind_name(&self) -> &'static str {
         match self.kind {
             JsonContent::Null => "null",
@@ -71,7 +62,7 @@ impl Value {
 }
 
 impl Value {
-    /// Takes out those parts that have parts themselves.
+    /// Moves those parts that have parts themselves to `left`.
     fn take_parts(&mut self, left: &mut Vec<Value>) {
         let has_parts =
             |value: &Value| matches!(value.kind, JsonContent::Array(_) | JsonContent::Object(_));
@@ -86,7 +77,7 @@ impl Value {
     }
 }
 
-/// What is within goes piece by piece, not from within each other.
+/// Frees nested values one at a time, without recursion.
 impl Drop for Value {
     fn drop(&mut self) {
         let mut left = Vec::new();
@@ -127,17 +118,17 @@ enum Content {
     Array(Vec<Value>),
     Object {
         properties: Vec<Property>,
-        /// Keys, once there are many.
+        /// Known keys, filled when there are `HASHED_KEYS` properties.
         hashed: Option<HashSet<String>>,
-        /// Of the value that comes next.
+        /// Key of the next value.
         key: String,
     },
 }
 
-/// A value at its first character.
+/// A value after its first token.
 enum Begun {
     Value(Value),
-    /// The first value within it comes next.
+    /// The first nested value follows.
     Open(Open),
 }
 
@@ -210,7 +201,7 @@ impl Parser<'_> {
                     continue;
                 }
             };
-            // Upwards, as long as nothing goes on.
+            // Closes all arrays and objects that end here.
             loop {
                 let Some(mut top) = open.pop() else {
                     return Ok(value);
@@ -225,7 +216,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Begins with a value; `depth` are the arrays and objects around it.
+    /// Begins a value; `depth` is the number of enclosing arrays and objects.
     fn begin(&mut self, depth: usize) -> Result<Begun> {
         let at = self.at;
         let kind = match self.peek() {
@@ -256,7 +247,7 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    /// To the first item of an array, if it has one.
+    /// Advances to the first item of an array, if it has one.
     fn array(&mut self) -> Begun {
         let new = Open {
             at: self.base + self.at,
@@ -270,7 +261,7 @@ impl Parser<'_> {
         Begun::Open(new)
     }
 
-    /// To the first value of an object, if it has one.
+    /// Advances to the first value of an object, if it has one.
     fn object(&mut self) -> Result<Begun> {
         let mut new = Open {
             at: self.base + self.at,
@@ -289,7 +280,7 @@ impl Parser<'_> {
         Ok(Begun::Open(new))
     }
 
-    /// Behind a value: to the next one in the same array or object. False at its end.
+    /// After a value: advances to the next value of the same array or object. False at its end.
     fn goes_on(&mut self, open: &mut Open) -> Result<bool> {
         let (end, expecting) = match open.content {
             Content::Array(_) => (b']', "`,` or `]`"),
@@ -307,7 +298,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// The name of the next property, if it is an object that is open.
+    /// Reads the key of the next property if an object is open.
     fn key(&mut self, open: &mut Open) -> Result<()> {
         let Content::Object {
             properties,
@@ -426,7 +417,8 @@ impl Parser<'_> {
         Ok(escaped)
     }
 
-    /// Parses what follows `\u`, and the second half of a surrogate pair; `start` is the backslash.
+    /// Parses the part after `\u`, and the second half of a surrogate pair; `start` is the offset
+    /// of the backslash.
     fn unicode_escape(&mut self, start: usize) -> Result<char> {
         let first = self.hex4(start)?;
         let code = match first {
@@ -459,7 +451,7 @@ impl Parser<'_> {
     }
 }
 
-/// True if an object has the key already; `hashed` holds the keys once there are many.
+/// True if the object already has the key; `hashed` holds the keys of objects with many properties.
 fn is_known_key(properties: &[Property], hashed: &mut Option<HashSet<String>>, key: &str) -> bool {
     if properties.len() < HASHED_KEYS {
         return properties.iter().any(|property| property.key == key);

@@ -81,7 +81,7 @@ fn same(value: &Value, other: &Other) -> bool {
         (JsonContent::Int(one), Other::Number(other)) => {
             other.as_i64().map(i128::from) == Some(*one)
                 || other.as_u64().map(i128::from) == Some(*one)
-                // Beyond 64 bits, and for `-0`, the other parser falls back to a real.
+                // Beyond 64 bits, and for `-0`, serde_json returns a real.
                 || (other.is_f64() && other.as_f64() == Some(*one as f64))
         }
         (JsonContent::Array(items), Other::Array(others)) => {
@@ -134,11 +134,11 @@ fn agrees_with_serde_json_on_valid_and_damaged_texts() {
                 accepted += 1;
             }
             (Err(_), Err(_)) => {}
-            // Only this parser rejects a key that comes twice.
+            // Only this parser rejects duplicate keys.
             (Err(fault), Ok(_)) => {
                 assert!(fault.message.contains("duplicate"), "{text}\n{fault:?}")
             }
-            // A real beyond the range of `f64` is infinite here, and of no use to any property.
+            // A real beyond the range of `f64` is infinite here, and no property accepts it.
             (Ok(_), Err(error)) => {
                 assert!(
                     error.to_string().starts_with("number out of range"),

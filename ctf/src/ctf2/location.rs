@@ -1,8 +1,8 @@
-//! Field locations: reading them, and finding the fields that they may lead to.
+//! Field locations: reads them and finds the fields that they may lead to.
 //!
 //! The specification finds a length or selector field while it decodes. This module does the same
-//! walk over field classes, for all data at once: where the way leads through a variant that is
-//! not being decoded any more, every option must have a target.
+//! walk over field classes, once for all data. Where the path enters a variant that is not being
+//! decoded any more, every option must have a target.
 
 use super::fault::{Fault, Result};
 use super::json::{JsonContent, Value};
@@ -15,20 +15,19 @@ use crate::schema::{FieldClass, FieldLocation, Scope};
 #[derive(Debug)]
 pub(super) struct Location {
     at: usize,
-    /// `None`: starts from the structure that the dependent field is in.
+    /// `None`: the path starts at the structure that contains the dependent field.
     origin: Option<Scope>,
     /// Member names; `None` goes up to the parent structure.
     path: Vec<Option<String>>,
 }
 
 impl Location {
-    /// Its place.
+    /// Byte offset in the metadata.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 }
 
-/// Reads a field location.
 pub(super) fn read_location(value: &Value) -> Result<Location> {
     let object = Object::of(value, "field location")?;
     object.only(&[&["origin", "path"]])?;
@@ -84,7 +83,7 @@ pub(super) fn read_location(value: &Value) -> Result<Location> {
     })
 }
 
-/// What kind of value a located field has.
+/// Type of the value of a located field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetKind {
     Boolean,
@@ -117,54 +116,53 @@ impl TargetKind {
 /// A step down into a class that contains the dependent field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Containing<'a> {
-    /// The containing class.
     pub(super) class: &'a RawClass,
-    /// Which part of it, as in [`FieldLocation::paths`].
+    /// Index of the part that contains the field, as in [`FieldLocation::paths`].
     pub(super) index: u32,
 }
 
-/// The root classes of the scopes, by the order of [`Scope`]; `None`: there is no such scope.
+/// The root classes of the scopes, in the order of [`Scope`]; `None` if the scope does not exist.
 pub(super) type Roots<'a> = [Option<&'a RawClass>; 6];
 
-/// What recording a target costs, in steps: bounds the memory of all paths.
+/// Cost of recording a target, in steps. It bounds the memory of all paths.
 const TARGET_STEPS: u64 = 16;
 
-/// Elements of a location's path.
+/// Largest number of elements in a location's path.
 const MAX_PATH: usize = 256;
 
-/// Where the dependent field is, and what a walk may take.
+/// The position of the dependent field, and the budget of the walks.
 pub(super) struct Finder<'a> {
-    /// Roots of the scopes that are known.
+    /// Roots of the known scopes.
     pub(super) roots: Roots<'a>,
     /// Scope of the dependent field.
     pub(super) scope: Scope,
-    /// Way from the scope's root to the dependent field.
+    /// Path from the scope's root to the dependent field.
     pub(super) trail: Vec<Containing<'a>>,
-    /// Steps that the walks of the metadata stream may still take.
+    /// Remaining steps for all walks of this metadata stream.
     pub(super) steps: u64,
 }
 
-/// A structure on the way, and how long the path to it is.
+/// A structure on the path, with the length of the path to it.
 #[derive(Clone, Copy)]
 struct Frame<'a> {
     class: &'a RawClass,
     path_len: usize,
 }
 
-/// Where a walk goes on: with the value of a class at `path`, in these structures.
+/// The state of a walk: at the value of `class` at `path`, within the structures of `frames`.
 #[derive(Clone)]
 struct ClassWalk<'f, 'a> {
     class: &'a RawClass,
     frames: Vec<Frame<'a>>,
     path: Vec<u32>,
-    /// What is left of the location's path.
+    /// Remaining elements of the location's path.
     rest: &'f [Option<String>],
-    /// Of a variant whose options may all be meant: the one that comes next.
+    /// Of a variant whose options are all candidates: index of the next option.
     option: usize,
 }
 
 impl<'a> ClassWalk<'_, 'a> {
-    /// The place of a part.
+    /// Moves on to a part of the class.
     fn part(mut self, class: &'a RawClass, index: u32) -> Self {
         self.path.push(index);
         ClassWalk {
@@ -175,7 +173,7 @@ impl<'a> ClassWalk<'_, 'a> {
     }
 }
 
-/// One walk along a location.
+/// A walk along a location.
 struct Walk<'f, 'a> {
     finder: &'f mut Finder<'a>,
     location: &'f Location,
@@ -185,7 +183,7 @@ struct Walk<'f, 'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// Finds the targets of a location from the field at the end of the trail.
+    /// Finds the targets of a location, starting from the field at the end of the trail.
     pub(super) fn find(&mut self, location: &Location) -> Result<(FieldLocation, TargetKind)> {
         let scope = location.origin.unwrap_or(self.scope);
         if scope > self.scope {
@@ -210,13 +208,13 @@ impl<'a> Finder<'a> {
             return Err(walk.fault("leads to no field"));
         };
         let mut paths = walk.paths;
-        // A way down, up and down again may lead to the same field more than once.
+        // Paths that go down, up and down again may lead to the same field more than once.
         paths.sort_unstable();
         paths.dedup();
         Ok((FieldLocation { scope, paths }, kind))
     }
 
-    /// Where the dependent field is, for messages: the same alias may be used in many places.
+    /// Position of the dependent field, for messages: an alias may be used at many positions.
     pub(super) fn place(&self) -> String {
         let names = self.trail.iter().filter_map(|step| match &step.class.kind {
             RawKind::Struct { members, .. } => {
@@ -231,7 +229,7 @@ impl<'a> Finder<'a> {
         format!("`{}`: {}", scope_name(self.scope), names.join("/"))
     }
 
-    /// The structures that the walk starts in, outermost first, and the path to the innermost.
+    /// The structures in which the walk starts, outermost first, and the path to the innermost.
     fn start(&self, location: &Location, scope: Scope) -> Result<(Vec<Frame<'a>>, Vec<u32>)> {
         if location.origin.is_some() {
             let root = self
@@ -311,7 +309,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         Ok(())
     }
 
-    /// Goes up and down to the next member that the rest of a path names.
+    /// Goes up and down to the next member that the rest of the path names.
     fn member(
         &mut self,
         mut frames: Vec<Frame<'a>>,
@@ -347,7 +345,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         })
     }
 
-    /// Goes on with the value of a member, an option or an element; pushes where to go on then.
+    /// Continues with the value of a member, an option or an element; pushes the next states.
     fn enter(
         &mut self,
         mut place: ClassWalk<'f, 'a>,
@@ -385,7 +383,7 @@ impl<'f, 'a> Walk<'f, 'a> {
                     }
                 }
                 None => {
-                    // All of them, one after the other.
+                    // All options, one after the other.
                     if let Some(option) = options.get(place.option) {
                         let index = place.option as u32;
                         let mut others = place.clone();
@@ -400,7 +398,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         Ok(())
     }
 
-    /// Ends at a scalar field.
+    /// Ends the walk at a scalar field.
     fn arrive(&mut self, class: &RawClass, path: &[u32], rest: &[Option<String>]) -> Result<()> {
         let Some(kind) = TargetKind::of(class) else {
             let problem = format!(
@@ -427,7 +425,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         Ok(())
     }
 
-    /// If the field at `path` contains the dependent field: by which of its parts.
+    /// The index of the part that contains the dependent field, if the field at `path` contains it.
     fn current(&self, path: &[u32]) -> Option<u32> {
         if self.scope != self.finder.scope {
             return None;
@@ -443,7 +441,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             .flatten()
     }
 
-    /// True if the field at `path` is decoded after the dependent field, or is inside of it.
+    /// True if the field at `path` is decoded after the dependent field, or lies inside it.
     fn is_ahead(&self, path: &[u32]) -> bool {
         self.scope == self.finder.scope
             && path

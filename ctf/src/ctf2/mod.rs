@@ -1,16 +1,16 @@
-//! The metadata language of CTF 2: a JSON text sequence (RFC 7464) to [`TraceClass`].
+//! The metadata language of CTF 2: converts a JSON text sequence (RFC 7464) to [`TraceClass`].
 //!
-//! The way of a field class: `json` gives values with their places; `field_class` reads and checks
-//! each by itself (to a `raw` one); `resolve` makes it part of the schema where it is used, finds
-//! the fields that give lengths and select options (`location`), and checks its `roles`;
-//! `fragments` puts the classes together.
+//! A field class passes these modules: `json` parses values with their positions; `field_class`
+//! reads and checks each class by itself and returns a `raw` class; `resolve` converts the raw
+//! class where it is used, finds the fields that contain lengths and selectors (`location`), and
+//! checks `roles`; `fragments` assembles the classes.
 //!
-//! Rejected, though the specification allows it: every extension, because none is supported;
-//! fixed-length fields above 64 bits (floating-point numbers: 128); a length or selector field in
-//! an optional that is not being decoded, or in only some options of a variant: it may not exist
-//! when it is needed.
+//! Rejected, although the specification allows it: all extensions, because none is supported;
+//! fixed-length fields of more than 64 bits (floating-point numbers: 128); a length or selector
+//! field in an optional that is not being decoded, or in only some options of a variant, because
+//! the field may not exist when it is needed.
 //!
-//! Accepted, though the specification forbids it, because it does no harm: fields without a role
+//! Accepted, although the specification forbids it, because it does no harm: fields without a role
 //! in packet and event record headers.
 
 mod attributes;
@@ -35,8 +35,8 @@ const RS: u8 = 0x1e;
 
 /// Parses and validates the JSON text sequence.
 ///
-/// `text` is the metadata as written: a record separator (0x1E) before each fragment. The error
-/// has the place of the JSON value that is wrong, or of the object that lacks something.
+/// `text` is the metadata as written, with a record separator (0x1E) before each fragment. An error
+/// carries the position of the wrong JSON value, or of the object that lacks a property.
 pub fn parse(text: &[u8]) -> std::result::Result<TraceClass, MetadataError> {
     trace_class(text).map_err(|fault| MetadataError::at(text, fault.at, fault.message))
 }
@@ -45,8 +45,8 @@ fn trace_class(text: &[u8]) -> Result<TraceClass> {
     let mut builder = fragments::Builder::new(text.len());
     let mut at = 0;
     for (index, part) in text.split(|&byte| byte == RS).enumerate() {
-        // Nothing stands before the first separator; an empty part is the space between two
-        // separators in a row, which the RFC says to ignore.
+        // No text may precede the first separator. An empty part is the gap between two adjacent
+        // separators, which the RFC requires to be ignored.
         if index == 0 && !part.is_empty() {
             return Err(Fault::new(
                 0,

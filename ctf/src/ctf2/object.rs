@@ -4,18 +4,16 @@ use super::fault::{Fault, Result};
 use super::json::{JsonContent, Property, Value};
 use crate::schema::{IntRange, Name};
 
-/// A JSON object that is read as something of CTF 2.
+/// A JSON object that is read as a CTF 2 object.
 #[derive(Clone, Copy)]
 pub(super) struct Object<'a> {
-    /// Byte offset.
     pub(super) at: usize,
-    /// What it is read as, for messages: "structure field class".
+    /// The kind of object, for messages: "structure field class".
     what: &'a str,
     properties: &'a [Property],
 }
 
 impl<'a> Object<'a> {
-    /// The value as an object.
     pub(super) fn of(value: &'a Value, what: &'a str) -> Result<Self> {
         Ok(Object {
             at: value.at,
@@ -24,13 +22,13 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// The same object, called something more exact.
+    /// The same object under a more specific name.
     pub(super) fn called(self, what: &'a str) -> Self {
         Object { what, ..self }
     }
 
-    /// Checks that there are no other properties than these, and that those which the caller does
-    /// not read (`attributes`, `extensions`) are right.
+    /// Checks that the object has no other properties than these, and that the properties which the
+    /// caller does not read (`attributes`, `extensions`) are valid.
     pub(super) fn only(&self, allowed: &[&[&str]]) -> Result<()> {
         for Property { key, value } in self.properties {
             match key.as_str() {
@@ -57,7 +55,6 @@ impl<'a> Object<'a> {
         )
     }
 
-    /// A property's value.
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
         self.properties
             .iter()
@@ -65,12 +62,11 @@ impl<'a> Object<'a> {
             .map(|property| &property.value)
     }
 
-    /// Byte offset of a property's value, or of the object if it lacks the property.
+    /// Byte offset of the property's value, or of the object if it lacks the property.
     pub(super) fn place(&self, key: &str) -> usize {
         self.get(key).map_or(self.at, |value| value.at)
     }
 
-    /// A required property's value.
     pub(super) fn need(&self, key: &str) -> Result<&'a Value> {
         self.get(key).ok_or_else(|| {
             Fault::new(
@@ -80,33 +76,30 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// An optional string.
     pub(super) fn string(&self, key: &str) -> Result<Option<String>> {
         self.get(key)
             .map(|value| string_of(value, key).map(str::to_owned))
             .transpose()
     }
 
-    /// An optional string that the schema keeps.
+    /// An optional string that becomes part of the schema.
     pub(super) fn name(&self, key: &str) -> Result<Option<Name>> {
         self.get(key)
             .map(|value| string_of(value, key).map(Name::from))
             .transpose()
     }
 
-    /// An optional integer in a range.
     pub(super) fn uint(&self, key: &str, min: u64, max: u64) -> Result<Option<u64>> {
         self.get(key)
             .map(|value| uint_of(value, key, min, max))
             .transpose()
     }
 
-    /// A required integer in a range.
     pub(super) fn need_uint(&self, key: &str, min: u64, max: u64) -> Result<u64> {
         uint_of(self.need(key)?, key, min, max)
     }
 
-    /// An optional alignment: a power of two, 1 if not given.
+    /// An optional alignment: a power of two, default 1.
     pub(super) fn alignment(&self, key: &str) -> Result<u32> {
         let Some(value) = self.get(key) else {
             return Ok(1);
@@ -129,7 +122,7 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// An optional string out of a few.
+    /// An optional string with a fixed set of choices.
     pub(super) fn one_of<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
         let Some(value) = self.get(key) else {
             return Ok(None);
@@ -150,7 +143,6 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The value's text.
 pub(super) fn string_of<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
     match &value.kind {
         JsonContent::Str(text) => Ok(text),
@@ -158,7 +150,6 @@ pub(super) fn string_of<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
     }
 }
 
-/// The value's items.
 pub(super) fn items_of<'a>(value: &'a Value, key: &str) -> Result<&'a [Value]> {
     match &value.kind {
         JsonContent::Array(items) => Ok(items),
@@ -166,7 +157,7 @@ pub(super) fn items_of<'a>(value: &'a Value, key: &str) -> Result<&'a [Value]> {
     }
 }
 
-/// The value's properties; `what` says what it should be.
+/// The value's properties; `what` names the expected object.
 pub(super) fn properties_of<'a>(value: &'a Value, what: &str) -> Result<&'a [Property]> {
     match &value.kind {
         JsonContent::Object(properties) => Ok(properties),
@@ -207,7 +198,7 @@ pub(super) fn uint_of(value: &Value, key: &str, min: u64, max: u64) -> Result<u6
         })
 }
 
-/// The value as an integer in `min..=max`, either sign.
+/// The value as an integer in `min..=max`, which may be negative.
 pub(super) fn int_of(value: &Value, key: &str, min: i128, max: i128) -> Result<i128> {
     match value.kind {
         JsonContent::Int(int) if (min..=max).contains(&int) => Ok(int),
@@ -222,7 +213,7 @@ pub(super) fn int_of(value: &Value, key: &str, min: i128, max: i128) -> Result<i
     }
 }
 
-/// The value as an integer range set, whose bounds are in `min..=max`.
+/// The value as an integer range set with bounds in `min..=max`.
 pub(super) fn range_set(value: &Value, key: &str, min: i128, max: i128) -> Result<Vec<IntRange>> {
     let items = items_of(value, key)?;
     if items.is_empty() {
@@ -251,7 +242,7 @@ fn range(value: &Value, key: &str, min: i128, max: i128) -> Result<IntRange> {
     Ok(IntRange { lower, upper })
 }
 
-/// No extension is supported, so that whatever declares or uses one is rejected.
+/// Rejects all extensions: no CTF 2 extension is supported.
 fn check_extensions(value: &Value) -> Result<()> {
     for namespace in properties_of(value, "`extensions` property")? {
         let is_empty = matches!(&namespace.value.kind, JsonContent::Object(extensions) if extensions.is_empty());
@@ -277,7 +268,7 @@ fn wrong_type(value: &Value, key: &str, expecting: &str) -> Fault {
     )
 }
 
-/// Text from the metadata, cut to a bearable length for a message.
+/// Text from the metadata, cut to 80 characters for a message.
 pub(super) fn shown(text: &str) -> String {
     const MAX: usize = 80;
     match text.char_indices().nth(MAX) {

@@ -6,69 +6,59 @@ use super::fault::{Fault, Result};
 use super::location::Location;
 use crate::schema::{Encoding, FieldClass, IntRange, MOST_LEVELS, Name, Roles};
 
-/// A field class as read.
 #[derive(Debug)]
 pub(super) struct RawClass {
-    /// Its place.
+    /// Byte offset in the metadata.
     pub(super) at: usize,
-    /// What it is.
     pub(super) kind: RawKind,
-    /// Roles, and the place of the `roles` property.
+    /// Roles, and the byte offset of the `roles` property.
     pub(super) roles: Option<(Roles, usize)>,
-    /// Number of field classes in it, itself included, when every alias is written out.
+    /// Number of field classes in this class, itself included, with every alias expanded.
     pub(super) size: u64,
-    /// Levels of field classes that have parts, itself included, counted through aliases.
+    /// Levels of field classes that have parts, itself included, with every alias expanded.
     depth: u32,
-    /// True if no field of this class has any bit.
+    /// True if fields of this class have no bits.
     pub(super) is_empty: bool,
 }
 
-/// The kinds of field classes that need different treatment later.
+/// The kinds of field classes, as far as later stages treat them differently.
 #[derive(Debug)]
 pub(super) enum RawKind {
-    /// Complete as it is: scalars of static length, integers, null-terminated strings.
+    /// Complete as read: scalars of static length, integers, null-terminated strings.
     Plain(FieldClass),
-    /// Dynamic-length string.
     DynStr {
         length: Location,
         encoding: Encoding,
     },
-    /// Dynamic-length BLOB.
     DynBlob {
         length: Location,
         media_type: Option<Name>,
     },
-    /// Static-length array.
     Array {
         element: Arc<RawClass>,
         length: u64,
         min_align: u32,
     },
-    /// Dynamic-length array.
     Sequence {
         element: Arc<RawClass>,
         length: Location,
         min_align: u32,
     },
-    /// Structure.
     Struct {
         min_align: u32,
         members: Vec<(Name, Arc<RawClass>)>,
     },
-    /// Optional.
     Optional {
         selector: Location,
         ranges: Option<Vec<IntRange>>,
         element: Arc<RawClass>,
     },
-    /// Variant.
     Variant {
         selector: Location,
         options: Vec<RawOption>,
     },
 }
 
-/// An option of a variant.
 #[derive(Debug)]
 pub(super) struct RawOption {
     pub(super) name: Option<Name>,
@@ -77,7 +67,7 @@ pub(super) struct RawOption {
 }
 
 impl RawClass {
-    /// What a message calls it.
+    /// Name of the class in messages.
     pub(super) fn noun(&self) -> &'static str {
         match &self.kind {
             RawKind::Plain(class) => match class {
@@ -101,7 +91,7 @@ impl RawClass {
         }
     }
 
-    /// A field class of that kind; fails if it is nested too deeply.
+    /// Fails if the class is nested too deeply.
     pub(super) fn new(at: usize, kind: RawKind, roles: Option<(Roles, usize)>) -> Result<Self> {
         let (mut size, mut depth) = (1u64, 0u32);
         let mut add = |child: &RawClass| {
@@ -132,7 +122,7 @@ impl RawClass {
                 options.iter().all(|option| option.class.is_empty)
             }
         };
-        // Without parts, it is no level.
+        // A class without parts adds no level.
         let has_parts = !matches!(
             kind,
             RawKind::Plain(_) | RawKind::DynStr { .. } | RawKind::DynBlob { .. }
@@ -151,7 +141,7 @@ impl RawClass {
         })
     }
 
-    /// Takes out those parts that have parts themselves and that nobody else uses.
+    /// Moves those parts that have parts themselves, and that are not shared, to `left`.
     fn take_parts(&mut self, left: &mut Vec<RawClass>) {
         let taken = RawKind::Plain(FieldClass::Str {
             encoding: Encoding::Utf8,
@@ -176,7 +166,7 @@ impl RawClass {
     }
 }
 
-/// What is within goes piece by piece, not from within each other.
+/// Frees nested classes one at a time, without recursion.
 impl Drop for RawClass {
     fn drop(&mut self) {
         if self.depth > 0 {
@@ -189,7 +179,6 @@ impl Drop for RawClass {
     }
 }
 
-/// The fault of field classes nested too deep.
 pub(super) fn too_deep(at: usize) -> Fault {
     let message =
         format!("field classes nested deeper than {MOST_LEVELS} levels are not supported");

@@ -1,5 +1,5 @@
-//! From the field classes as read to those of the schema: resolves their field locations and
-//! checks what depends on where a field class is used.
+//! Converts field classes as read to those of the schema: resolves their field locations and checks
+//! the conditions that depend on where a field class is used.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::schema::{
     VariantOption,
 };
 
-/// Field classes that any metadata stream may have, aliases written out.
+/// Field classes that every metadata stream may have, with aliases expanded.
 const FREE_CLASSES: u64 = 200_000;
 
-/// Steps that the field locations of any metadata stream may take.
+/// Steps that the field locations of every metadata stream may take.
 const FREE_STEPS: u64 = 10_000_000;
 
-/// More of them for each byte of the text.
+/// Additional steps for each byte of the text.
 const STEPS_PER_BYTE: u64 = 16;
 
-/// What one metadata stream may still use: bounds the memory that aliases of aliases can take, and
-/// the time that field locations can.
+/// The remaining budget of a metadata stream. It bounds the memory that nested aliases can take,
+/// and the time that resolving field locations can take.
 #[derive(Debug)]
 pub(super) struct Budget {
     classes: u64,
@@ -31,7 +31,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// The budget of a metadata text of that length, in bytes.
+    /// The budget of a metadata text of this length, in bytes.
     pub(super) fn new(text_len: usize) -> Self {
         Budget {
             classes: FREE_CLASSES.saturating_add(text_len as u64),
@@ -40,8 +40,8 @@ impl Budget {
     }
 }
 
-/// Makes the root field class of a scope. `roots` has the raw classes of all scopes that the
-/// class and those before it are in; the class itself is the one of `context.scope`.
+/// Creates the root field class of a scope. `roots` contains the raw classes of this scope and of
+/// all earlier scopes.
 pub(super) fn resolve_scope(
     roots: Roots<'_>,
     context: RoleContext,
@@ -52,7 +52,7 @@ pub(super) fn resolve_scope(
     };
     budget.classes = budget.classes.checked_sub(root.size).ok_or_else(|| {
         let message = format!(
-            "too many field classes: {} here, all aliases written out",
+            "too many field classes: {} here, with all aliases expanded",
             root.size
         );
         Fault::new(root.at, message)
@@ -74,15 +74,14 @@ struct Resolver<'a> {
     context: RoleContext,
 }
 
-/// A class of which some parts are made.
+/// A class, some of whose parts have been converted.
 struct Making<'a> {
     raw: &'a RawClass,
-    /// Its own length or selector.
+    /// Location of the length or selector of this class.
     location: Option<Arc<FieldLocation>>,
     parts: Made,
 }
 
-/// The parts that are made.
 enum Made {
     Element(Option<FieldClass>),
     Members(Vec<Member>),
@@ -287,7 +286,8 @@ impl Resolver<'_> {
         Fault::new(location.at(), message)
     }
 
-    /// The packet magic number is a 32-bit integer, the first member of the packet header.
+    /// Checks that the packet magic number is a 32-bit integer and the first member of the packet
+    /// header.
     fn check_magic(&self, raw: &RawClass, roles: Roles, at: usize) -> Result<()> {
         if !roles.contains(Roles::PACKET_MAGIC) {
             return Ok(());

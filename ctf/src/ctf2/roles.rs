@@ -5,7 +5,7 @@ use super::json::Value;
 use super::object::{items_of, listed, shown, string_of};
 use crate::schema::{Roles, Scope};
 
-/// Roles of unsigned integers, and the scopes which they may occur in.
+/// Roles of unsigned integers, with the scopes in which they may occur.
 const INT_ROLES: &[(&str, Roles, &[Scope])] = &[
     (
         "data-stream-class-id",
@@ -62,7 +62,6 @@ const BLOB_ROLES: &[(&str, Roles, &[Scope])] = &[(
     &[Scope::PacketHeader],
 )];
 
-/// The names of roles.
 pub(crate) fn role_names(roles: Roles) -> impl Iterator<Item = &'static str> {
     let known = INT_ROLES.iter().chain(BLOB_ROLES);
     known
@@ -113,10 +112,9 @@ fn read(value: Option<&Value>, known: &[(&str, Roles, &[Scope])]) -> Result<Role
     Ok(roles)
 }
 
-/// What the roles of a field depend on, besides its class.
+/// Properties besides the field class that the validity of roles depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoleContext {
-    /// The scope that the field is in.
     pub(super) scope: Scope,
     /// The preamble has a UUID.
     pub(super) has_uuid: bool,
@@ -125,7 +123,7 @@ pub(super) struct RoleContext {
 }
 
 impl RoleContext {
-    /// Checks the roles of a field of this scope; `at` is the place of the `roles`.
+    /// Checks the roles of a field of this scope; `at` is the byte offset of `roles`.
     pub(super) fn check(&self, roles: Roles, at: usize) -> Result<()> {
         for (name, role, scopes) in INT_ROLES.iter().chain(BLOB_ROLES) {
             if roles.contains(*role) && !scopes.contains(&self.scope) {

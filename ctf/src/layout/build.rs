@@ -1,4 +1,4 @@
-//! Field classes to nodes.
+//! Converts field classes to nodes.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crate::schema::{
 
 /// A node whose parts are being built.
 struct Open<'c> {
-    /// Its place in the list.
+    /// Index in the list of nodes.
     at: usize,
     parts: Parts<'c>,
-    /// Where the options of a variant begin.
+    /// Start of each option of a variant.
     starts: Vec<u32>,
-    /// What is known of its parts so far: the largest alignment; the sum of their least bits, or
-    /// the least of them.
+    /// Summary of the parts so far: the largest alignment, the sum of their minimum sizes, and the
+    /// smallest of these sizes.
     align: u32,
     sum_bits: u64,
     least_bits: u64,
 }
 
-/// Builds the nodes of one scope.
+/// Builds the nodes of a scope.
 pub(super) struct TreeBuilder<'a, 'c> {
     own: &'a SlotMap,
     outer: &'a [&'a SlotMap],
-    /// The number of the next node.
+    /// Number of the next node.
     next: &'a mut u32,
     nodes: Vec<Node>,
     open: Vec<Open<'c>>,
@@ -38,8 +38,8 @@ pub(super) struct TreeBuilder<'a, 'c> {
 }
 
 impl<'a, 'c> TreeBuilder<'a, 'c> {
-    /// A builder for that scope: its fields are kept in its own map, and the lengths and selectors
-    /// that it uses are in one of all.
+    /// A builder for a scope. Values of its fields are stored in slots of `own`; the lengths and
+    /// selectors that it uses are in `own` or in one of `outer`.
     pub(super) fn new(
         scope: Scope,
         own: &'a SlotMap,
@@ -74,7 +74,7 @@ impl<'a, 'c> TreeBuilder<'a, 'c> {
         Tree::new(self.nodes.into())
     }
 
-    /// Adds a node. One with parts stays open until they have been built.
+    /// Adds a node. A node with parts stays open until they have been built.
     fn begin(&mut self, name: Name, class: &'c FieldClass) {
         let kind = self.kind(class);
         let has_parts = matches!(
@@ -108,7 +108,7 @@ impl<'a, 'c> TreeBuilder<'a, 'c> {
         self.nodes.push(node);
     }
 
-    /// Counts a part that is finished.
+    /// Adds a finished part to the summary of the innermost open node.
     fn count(&mut self, align: u32, bits: u64) {
         if let Some(open) = self.open.last_mut() {
             open.align = open.align.max(align);
@@ -117,7 +117,7 @@ impl<'a, 'c> TreeBuilder<'a, 'c> {
         }
     }
 
-    /// The innermost open node has all its parts.
+    /// Closes the innermost open node.
     fn end(&mut self) {
         self.kept.up();
         let count = self.nodes.len();
@@ -157,7 +157,8 @@ impl<'a, 'c> TreeBuilder<'a, 'c> {
         Length::Slot(self.slot(location))
     }
 
-    /// The maps were gathered from the classes that are compiled, so one of them has it.
+    /// The maps were built from the classes that are compiled, so one of the maps contains the
+    /// location.
     fn slot(&self, location: &Arc<FieldLocation>) -> Slot {
         let outer = || self.outer.iter().find_map(|slots| slots.of(location));
         self.own.of(location).or_else(outer).unwrap_or(Slot::MAX)
@@ -209,7 +210,7 @@ impl<'a, 'c> TreeBuilder<'a, 'c> {
         let ranges = class.options.iter().map(|option| option.ranges.as_slice());
         NodeKind::Variant(Arc::new(Choice {
             selector: Selector::new(self.slot(&class.selector), ranges),
-            // Known when the options have been built.
+            // Set when the options have been built.
             starts: Box::default(),
         }))
     }
@@ -242,7 +243,7 @@ fn array(length: Length, element: &FieldClass) -> NodeKind {
     }
 }
 
-/// The alignment but for that of the fields inside.
+/// The alignment, without that of the fields inside.
 fn align_of(class: &FieldClass) -> u32 {
     let element = match class {
         FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. } => {
@@ -253,7 +254,7 @@ fn align_of(class: &FieldClass) -> u32 {
     class.own_align().max(element)
 }
 
-/// The least number of bits that a field without parts takes, alignment aside.
+/// Minimum size of a field without parts, in bits, without alignment.
 fn plain_bits(kind: &NodeKind) -> u64 {
     match kind {
         NodeKind::Int(read, _)
@@ -276,14 +277,14 @@ fn fixed(int: &IntClass) -> FixedRead {
     FixedRead::new(int.length, int.byte_order, int.signed, int.reversed_bits)
 }
 
-/// Tells which fields' values are kept, while the builder goes through them: paths come in the
-/// order of the nodes, so there is one to compare with at a time, and of it one step at a time.
+/// Determines the fields whose values are stored, while the builder visits them. Paths are sorted
+/// in the order of the nodes, so only one path must be compared at a time, one step at a time.
 struct Kept<'a> {
     scope: Scope,
     left: Peekable<Saves<'a>>,
-    /// The way to the node that comes next.
+    /// Path to the next node.
     path: Vec<u32>,
-    /// So many of its steps are those of the first path that is left.
+    /// Number of steps that `path` shares with the first of the remaining paths.
     common: usize,
 }
 
@@ -297,12 +298,12 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// To before the first part of a node.
+    /// Moves before the first part of a node.
     fn down(&mut self) {
         self.path.push(u32::MAX);
     }
 
-    /// To the next part.
+    /// Moves to the next part.
     fn step(&mut self) {
         if let Some(last) = self.path.last_mut() {
             *last = last.wrapping_add(1);
@@ -310,13 +311,13 @@ impl<'a> Kept<'a> {
         self.common = self.common.min(self.path.len().saturating_sub(1));
     }
 
-    /// Back to the node around.
+    /// Moves to the enclosing node.
     fn up(&mut self) {
         self.path.pop();
         self.common = self.common.min(self.path.len());
     }
 
-    /// Where the value of the field at the path is kept.
+    /// The slots that store the value of the field at the path.
     fn slots(&mut self) -> Box<[Slot]> {
         while let Some(((scope, path), slots)) = self.left.peek() {
             if *scope != self.scope {
@@ -330,10 +331,10 @@ impl<'a> Kept<'a> {
                 .count();
             match (self.path.get(self.common), path.get(self.common)) {
                 (None, None) => return slots.as_slice().into(),
-                // It is within the field, or comes later.
+                // The stored field lies within this field, or comes later.
                 (None, Some(_)) => break,
                 (Some(ours), Some(theirs)) if ours < theirs => break,
-                // No field is there.
+                // There is no such field.
                 _ => self.left.next(),
             };
             self.common = 0;

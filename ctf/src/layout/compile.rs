@@ -1,4 +1,4 @@
-//! Nodes to skip programs.
+//! Compiles nodes to skip programs.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::tree::{Part, Parts};
 use crate::bits::FixedRead;
 use crate::schema::ByteOrder;
 
-/// What is known where the program is.
+/// State of the program at the current position, as far as it is known at compile time.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// Bits to go on that no op says yet.
+    /// Bits to advance that no op contains yet.
     pending: u64,
     /// The position is `residue` modulo `modulus`, a power of two.
     modulus: u64,
     residue: u64,
-    /// The byte order of the field before, if it is known.
+    /// Byte order of the previous field, if it is known.
     order: Option<bool>,
-    /// The register has yet to be told of it: it is, only if someone may look.
+    /// The program has not stored the byte order yet. It does so only if a later op may need it.
     late: bool,
 }
 
@@ -44,7 +44,7 @@ impl Known {
     }
 }
 
-/// A field that is being compiled, and those of its parts that are left.
+/// A field that is being compiled, with its remaining parts.
 struct Open<'n> {
     parts: Parts<'n>,
     what: OpenNode<'n>,
@@ -54,35 +54,35 @@ enum OpenNode<'n> {
     Struct,
     Array(Loop),
     Variant(Branches<'n>),
-    /// The op that tests, and what is known there.
+    /// Index of the op that tests, and the known position there.
     Optional(&'n Arc<Selector>, usize, (u64, u64)),
 }
 
-/// An array, compiled as a loop as long as nothing shows that it need not be one.
+/// An array. It is compiled as a loop unless its elements turn out to have a constant size.
 struct Loop {
     length: Length,
     align: u64,
-    /// What was known before it, how many ops there were, and where it begins.
+    /// State before the array, number of ops before it, and the known position at its start.
     before: Known,
     ops: usize,
     start: (u64, u64),
-    /// The op behind the one that aligns each element.
+    /// Index of the op after the one that aligns each element.
     body: usize,
 }
 
 struct Branches<'n> {
     choice: &'n Arc<Choice>,
-    /// The op that chooses, and what is known there.
+    /// Index of the op that selects, and the known position there.
     switch: usize,
     start: (u64, u64),
-    /// Where each option begins, and the jump at its end.
+    /// Start of each option, and the jump at its end.
     targets: Vec<u32>,
     jumps: Vec<usize>,
-    /// What is known of the position behind the options so far.
+    /// Known position after the options compiled so far.
     end: Option<(u64, u64)>,
 }
 
-/// Compiles skip programs. Knows the position modulo a power of two.
+/// Compiles skip programs. Tracks the position modulo a power of two.
 #[derive(Clone, Debug)]
 pub(super) struct SkipBuilder {
     ops: Vec<Op>,
@@ -97,12 +97,12 @@ impl SkipBuilder {
         Self::at((u64::from(align.max(1)), 0), mixed)
     }
 
-    /// What is known of the position: it is the second modulo the first.
+    /// The known position, as `(modulus, residue)`.
     pub(super) fn position(&self) -> (u64, u64) {
         self.known.position()
     }
 
-    /// Starts from what is known of the position.
+    /// The program starts at a position `(modulus, residue)`.
     pub(super) fn at(position: (u64, u64), mixed: bool) -> Self {
         let known = Known::at(position);
         SkipBuilder {
@@ -161,7 +161,7 @@ impl SkipBuilder {
         self.ops.push(op);
     }
 
-    /// Gets over a field and all that is within it.
+    /// Skips a field and all fields within it.
     pub(super) fn skip(&mut self, part: Part<'_>) {
         if self.plain(part.node()) {
             return;
@@ -189,7 +189,7 @@ impl SkipBuilder {
         }
     }
 
-    /// Gets over a field without parts; false if it has some.
+    /// Skips a field without parts; false if the field has parts.
     fn plain(&mut self, node: &Node) -> bool {
         self.align(node.align);
         match &node.kind {
@@ -221,7 +221,7 @@ impl SkipBuilder {
         true
     }
 
-    /// Begins with a field that has parts; it is aligned already.
+    /// Begins a field that has parts. It is aligned already.
     fn open<'n>(&mut self, part: Part<'n>) -> Open<'n> {
         let what = match &part.node().kind {
             NodeKind::Array(length) => {
@@ -275,13 +275,13 @@ impl SkipBuilder {
         self.keep_order(big);
     }
 
-    /// A field of some bytes.
+    /// Skips a field of whole bytes.
     fn bytes(&mut self, op: Op) {
         self.put(op);
         self.blur(8);
     }
 
-    /// Bits of one byte must not be of two byte orders (CTF2-SPEC-2.0 section 6.4.3).
+    /// Bits of a byte must not have different byte orders (CTF2-SPEC-2.0 section 6.4.3).
     fn check_order(&mut self, big: bool) {
         if self.mixed && !self.known.is_at_byte() && self.known.order != Some(big) {
             self.tell_order();
@@ -295,8 +295,8 @@ impl SkipBuilder {
         }
     }
 
-    /// Puts what is known of the byte order where the program can look it up, unless a byte begins
-    /// here, to which it does not matter.
+    /// Emits an op that stores the known byte order, unless the position is at a byte boundary,
+    /// where the byte order does not matter.
     fn tell_order(&mut self) {
         let known = self.known;
         if let Some(big) = known.order.filter(|_| known.late && !known.is_at_byte()) {
@@ -311,8 +311,8 @@ impl SkipBuilder {
         self.blur(stride);
     }
 
-    /// Each element begins by aligning itself, so that what the body is compiled with holds for all
-    /// of them: one pass is enough, however deep arrays are nested.
+    /// Each element begins with an alignment op, so that the assumptions made for the body hold for
+    /// all elements. One pass is enough, however deep arrays are nested.
     fn begin_loop(&mut self, length: Length, align: u32, least: u64) -> Loop {
         let (before, ops) = (self.known, self.ops.len());
         self.tell_order();
@@ -342,7 +342,7 @@ impl SkipBuilder {
         }
         self.tell_order();
         self.flush();
-        // The body begins with the op that aligns.
+        // The body begins with the alignment op.
         let count = (self.ops.len() + 1 - array.body) as u32;
         if let Some(Op::Loop(_, body, _)) = self.ops.get_mut(array.body - 2) {
             *body = count;
@@ -350,7 +350,7 @@ impl SkipBuilder {
         self.known = Known::at(meet(array.start, body.position()));
     }
 
-    /// Elements of so many bits, whatever the data.
+    /// Skips elements of constant size.
     fn elements(&mut self, length: Length, bits: u64, align: u64) {
         let stride = bits.div_ceil(align).saturating_mul(align);
         match length {
@@ -363,7 +363,7 @@ impl SkipBuilder {
         }
     }
 
-    /// Keeps a place for the op that chooses. What is known there.
+    /// Reserves the op that selects. Returns its index and the known position there.
     fn begin_choice(&mut self) -> (usize, (u64, u64)) {
         self.tell_order();
         self.flush();
@@ -390,7 +390,7 @@ impl SkipBuilder {
         self.known = Known::at(branches.start);
     }
 
-    /// The option that was begun, if there is one, ends here.
+    /// Ends the option that was begun, if any.
     fn end_option(&mut self, branches: &mut Branches<'_>) {
         if branches.targets.len() == branches.jumps.len() {
             return;
@@ -420,7 +420,7 @@ impl SkipBuilder {
     }
 }
 
-/// True if the length is known to be a whole number of code units.
+/// True if the length is certainly a whole number of code units.
 fn is_whole(length: Length, unit: usize) -> bool {
     match length {
         Length::Static(bytes) => bytes % unit as u64 == 0,
@@ -428,7 +428,7 @@ fn is_whole(length: Length, unit: usize) -> bool {
     }
 }
 
-/// What is known of a position that may be either.
+/// The known position if it may be either of two.
 fn meet(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     let mut modulus = a.0.min(b.0);
     while a.1 % modulus != b.1 % modulus {

@@ -12,7 +12,7 @@ use crate::schema::Scope;
 /// Indices in paths are less than this: the skip program to an element grows with its index.
 const MOST_INDEX: u64 = 256;
 
-/// Location of a field of an event class, found once and used for many event records.
+/// Location of a field of an event class, compiled once and used for many event records.
 #[derive(Clone, Debug)]
 pub struct FieldRef {
     skip: SkipProgram,
@@ -21,17 +21,17 @@ pub struct FieldRef {
 }
 
 impl FieldRef {
-    /// What the field is.
+    /// Kind of the field.
     pub fn kind(&self) -> &NodeKind {
         &self.kind
     }
 
-    /// What its elements are, if it is an array.
+    /// Kind of the elements, if the field is an array.
     pub fn element(&self) -> Option<&NodeKind> {
         self.element.as_ref()
     }
 
-    /// Bytes of an element that is an integer of whole bytes.
+    /// Size in bytes of an element that is an integer of whole bytes.
     fn element_bytes(&self) -> Option<u64> {
         match &self.element {
             Some(NodeKind::Int(read, _)) if read.length % 8 == 0 => {
@@ -46,8 +46,8 @@ impl FieldRef {
         self.skip.constant()
     }
 
-    /// Distance in bits from behind the header, if it does not depend on the data, and how to
-    /// read there, if the field is a fixed-length integer.
+    /// Distance in bits from the end of the header and the way to read the field, if the field is a
+    /// fixed-length integer and the distance does not depend on the data.
     pub fn constant(&self) -> Option<(u64, FixedRead)> {
         match &self.kind {
             NodeKind::Int(read, _) | NodeKind::Bool(read) => Some((self.skip.constant()?, *read)),
@@ -55,7 +55,8 @@ impl FieldRef {
         }
     }
 
-    /// The integer's raw value (signed ones sign-extended); `body` is behind the header.
+    /// Raw value of an integer field, sign-extended if it is signed; `body` is at the end of the
+    /// header.
     #[inline(always)]
     pub fn integer(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<u64, DecodeError> {
         self.skip.run_again(&mut body, slots)?;
@@ -72,7 +73,7 @@ impl FieldRef {
         }
     }
 
-    /// The floating point number, rounded to `f64`; `body` is behind the header.
+    /// Value of a floating-point field, rounded to `f64`; `body` is at the end of the header.
     pub fn float(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<f64, DecodeError> {
         self.skip.run_again(&mut body, slots)?;
         match &self.kind {
@@ -84,8 +85,8 @@ impl FieldRef {
         }
     }
 
-    /// The string's or BLOB's bytes, up to the first null for strings, or those of an array of
-    /// integers of whole bytes; `body` is behind the header.
+    /// Bytes of a string (up to the first null), of a BLOB, or of an array of integers of whole
+    /// bytes; `body` is at the end of the header.
     pub fn bytes<'a>(
         &self,
         mut body: Cursor<'a>,
@@ -119,10 +120,10 @@ impl FieldRef {
 }
 
 impl StreamLayout {
-    /// Location of a field of an event class: `path` names members from the scope's root down
-    /// through structs, and gives indices (decimal, below 256) of elements of arrays of fixed
-    /// length. `None` if there is no such field, or it is not in one of the scopes after the
-    /// header, or the path leads through a variant, a sequence or an optional.
+    /// Compiles the location of a field of an event class. `path` contains the names of members,
+    /// from the scope's root down through structures, and decimal indices below 256 of elements of
+    /// arrays of fixed length. `None` if the field does not exist, is not in a scope after the
+    /// header, or if the path leads through a variant, a sequence or an optional.
     pub fn field(&self, event: usize, scope: Scope, path: &[&str]) -> Option<FieldRef> {
         let event = self.events.get(event)?;
         let mut skip = SkipBuilder::at(self.place.known, self.mixed);
@@ -149,7 +150,7 @@ impl StreamLayout {
     }
 }
 
-/// The part at the end of a path of names and indices, and the way to it.
+/// Compiles the path of names and indices into `skip` and returns the part at its end.
 fn way_to<'n>(root: Part<'n>, path: &[&str], skip: &mut SkipBuilder) -> Option<Part<'n>> {
     let mut part = root;
     for step in path {

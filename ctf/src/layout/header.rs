@@ -1,7 +1,7 @@
-//! Event record headers that can be read without walking: id and timestamp at constant places, or
-//! at places that depend only on the offset of the event record.
+//! Event record headers that can be read without walking: id and timestamp are at constant offsets,
+//! or at offsets that depend only on the position of the event record.
 //!
-//! Covers headers of fixed-length integers in either byte order, with or without an id and a
+//! Supported are headers of fixed-length integers in either byte order, with or without an id and a
 //! timestamp, and LTTng's two headers: an id, a truncated timestamp, and an escape value of the id
 //! after which both follow in full.
 
@@ -15,23 +15,23 @@ use crate::schema::Roles;
 pub struct BitField {
     /// Byte offset from the event record's start.
     pub byte: u32,
-    /// Bits to shift right, after the eight bytes at `byte` were read in its byte order.
+    /// Bits to shift right after the eight bytes at `byte` were read in the field's byte order.
     pub shift: u32,
     /// Mask after the shift.
     pub mask: u64,
-    /// True for big endian.
+    /// Big endian.
     pub big: bool,
 }
 
 impl BitField {
-    /// Extracts it from the eight bytes at `byte`, read in its byte order.
+    /// Extracts the field from the eight bytes at `byte`, read in the field's byte order.
     #[inline(always)]
     pub fn of(self, word: u64) -> u64 {
         word >> self.shift & self.mask
     }
 
-    /// The field that `read` reads at bit `at` from the event record's start. `None` if it takes
-    /// more than eight bytes, or is signed or reversed.
+    /// The field that `read` reads at bit `at` from the event record's start. `None` if the field
+    /// does not lie within eight bytes, or is signed or reversed.
     pub(super) fn new(read: FixedRead, at: u64) -> Option<BitField> {
         let (within, length) = ((at % 8) as u32, u32::from(read.length));
         if read.signed || read.reversed || within + length > 64 {
@@ -49,7 +49,7 @@ impl BitField {
         })
     }
 
-    /// The same field, read in the other byte order. `None` if it lies in several bytes.
+    /// The same field, read in the other byte order. `None` if the field spans several bytes.
     pub(crate) fn swapped(self) -> Option<BitField> {
         let bits = 64 - self.mask.leading_zeros();
         let in_byte = if self.big {
@@ -65,31 +65,31 @@ impl BitField {
     }
 }
 
-/// One form of a header.
+/// The layout of a header without alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderForm {
-    /// The id, if the header has one.
+    /// The id, if the header contains one.
     pub id: Option<BitField>,
-    /// The timestamp, if the header has one.
+    /// The timestamp, if the header contains one.
     pub timestamp: Option<BitField>,
-    /// Bits of the whole header.
+    /// Size of the whole header in bits.
     pub bits: u32,
 }
 
-/// A header that needs no walk where it begins with a byte.
+/// A header that can be read without walking if it begins at a byte boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastHeader {
-    /// The usual form.
+    /// The default form.
     pub compact: HeaderForm,
-    /// The form that is used when the id in the usual form has that value.
+    /// Escape value of the id in the default form, and the form that follows it.
     pub extended: Option<(u64, HeaderForm)>,
-    /// A header that is cut off is walked over, so that the message names the field. LTTng's
-    /// headers are not: their messages name the whole header.
+    /// Whether a truncated header is walked over, so that the message names the field. For LTTng's
+    /// headers, the message names the whole header.
     pub(crate) walks_if_cut: bool,
 }
 
 impl FastHeader {
-    /// True if all forms end with a byte.
+    /// True if all forms end at a byte boundary.
     pub(super) fn is_whole(&self) -> bool {
         let extended = self.extended.map(|(_, form)| form.bits);
         extended
@@ -99,7 +99,7 @@ impl FastHeader {
     }
 }
 
-/// A field, how to read it, and its position in bits.
+/// A field, the way to read it, and its position in bits.
 type Leaf<'n> = (&'n Node, FixedRead, u64);
 
 /// Recognises a header whose fields are aligned to at most the alignment of the header.
@@ -176,8 +176,8 @@ fn recognise_at(header: Part<'_>, start: u64, align: u32) -> Option<FastHeader> 
     })
 }
 
-/// The largest value of the id before the variant, if it means the second option, and all others
-/// the first.
+/// The largest value of the id before the variant, if that value selects the second option and all
+/// other values select the first.
 fn escape_value(leaves: &[Leaf<'_>], selector: &Selector) -> Option<u64> {
     let (id, read, _) = of_role(leaves, Roles::EVENT_CLASS_ID).next()?;
     if read.signed || read.length >= 64 || !id.saves.contains(&selector.slot) {
@@ -195,7 +195,7 @@ fn escape_value(leaves: &[Leaf<'_>], selector: &Selector) -> Option<u64> {
     (*escape == (most, most, 1) && *rest == (0, most - 1, 0)).then_some(most)
 }
 
-/// The fields of a role, the last one first.
+/// The fields with a role, the last field first.
 fn of_role<'l, 'n>(leaves: &'l [Leaf<'n>], role: Roles) -> impl Iterator<Item = &'l Leaf<'n>> {
     leaves
         .iter()
@@ -205,9 +205,9 @@ fn of_role<'l, 'n>(leaves: &'l [Leaf<'n>], role: Roles) -> impl Iterator<Item = 
 
 #[derive(Clone)]
 struct Fields<'n> {
-    /// Begin of the header, in bits past a multiple of `align`.
+    /// Start of the header, in bits past a multiple of `align`.
     start: u64,
-    /// Greatest alignment, in bits, for which positions are known.
+    /// Largest alignment, in bits, for which positions are known.
     align: u32,
     leaves: Vec<Leaf<'n>>,
 }
@@ -218,8 +218,8 @@ impl<'n> Fields<'n> {
         (align <= self.align).then(|| aligned - self.start)
     }
 
-    /// Adds the leaves with their positions, unless the byte order changes within a byte; the end,
-    /// and the variant which must be the last field.
+    /// Adds the leaves with their positions. Returns the end, and the variant, which must be the
+    /// last field. `None` if the byte order changes within a byte.
     fn flatten(&mut self, part: Part<'n>, mut at: u64) -> Option<(u64, Option<Part<'n>>)> {
         let (mut node, mut rest) = (part.node(), part.inside());
         loop {
@@ -257,7 +257,7 @@ fn form(leaves: &[Leaf<'_>], end: u64) -> Option<HeaderForm> {
         None => Some(None),
         Some((_, read, at)) => BitField::new(*read, *at).map(Some),
     };
-    // Two timestamps in one form would update the clock twice: left to the general way.
+    // Two timestamps in a form would update the clock twice, so such a header must be walked over.
     if of_role(leaves, Roles::CLOCK_TIMESTAMP).count() > 1 {
         return None;
     }

@@ -1,8 +1,8 @@
 //! Layouts: a schema compiled for decoding, once, when a trace is opened.
 //!
-//! Each scope becomes a [`Tree`] of nodes with their registers resolved; each event class gets a
-//! [`SkipProgram`] over its body, which for most classes is one addition; a [`FieldRef`] is the
-//! way to one field.
+//! Each scope becomes a [`Tree`] of nodes with resolved registers. Each event class gets a
+//! [`SkipProgram`] over its body, which for most classes is a single addition. A [`FieldRef`]
+//! locates a single field.
 
 mod build;
 mod compile;
@@ -34,41 +34,41 @@ use tree::{Part, Tree};
 /// The compiled form of a trace's metadata.
 #[derive(Clone, Debug)]
 pub struct TraceLayout {
-    /// What it was made from.
+    /// The schema from which the layout was compiled.
     pub class: Arc<TraceClass>,
     /// Packet header.
     pub packet_header: Tree,
-    /// Over the packet header, if that finds faults which walking over it does not.
+    /// Skips the packet header, if the program detects faults that walking does not.
     pub(crate) header_check: Option<SkipProgram>,
-    /// Whether a byte might have bits of both byte orders.
+    /// Whether a byte may contain bits of both byte orders.
     mixed: bool,
     /// Data stream classes, in the order of the schema.
     pub streams: Vec<StreamLayout>,
-    /// Registers that decoding needs.
+    /// Number of registers that decoding needs.
     pub slots: usize,
-    /// Number of nodes: ids are less than this.
+    /// Number of nodes; ids are less than this.
     pub nodes: u32,
 }
 
 /// The compiled form of a data stream class.
 #[derive(Clone, Debug)]
 pub struct StreamLayout {
-    /// Its id.
+    /// Id of the data stream class.
     pub id: u64,
     /// Index of the clock class.
     pub clock: Option<usize>,
     /// Packet context.
     pub packet_context: Tree,
-    /// Over the packet context, if that finds faults which walking over it does not.
+    /// Skips the packet context, if the program detects faults that walking does not.
     pub(crate) context_check: Option<SkipProgram>,
     /// Event record header.
     pub event_header: Tree,
-    /// Over the event record header, if that finds faults which walking over it does not.
+    /// Skips the event record header, if the program detects faults that walking does not.
     pub(crate) header_check: Option<SkipProgram>,
-    /// The header, where it can be read without walking and nothing else needs its fields.
+    /// The header, if it can be read without walking and no other field refers to its fields.
     pub fast_header: Option<FastHeader>,
-    /// As `fast_header`, for each possible offset of an event record modulo the greatest alignment
-    /// of a field of the header, if positions of fields depend on that offset; else empty.
+    /// Like `fast_header`, for each possible offset of an event record modulo the largest alignment
+    /// of a header field, if the positions of fields depend on that offset; else empty.
     headers_by_offset: Box<[FastHeader]>,
     /// Common context.
     pub common_context: Tree,
@@ -76,8 +76,8 @@ pub struct StreamLayout {
     pub events: Vec<EventLayout>,
     /// Alignment in bits of an event record's start.
     pub event_align: u32,
-    /// Some timestamps in event record headers are whole clock values, with which the clock may go
-    /// back; shorter ones only ever move it on.
+    /// Some timestamps in event record headers are full clock values, at which the clock may go
+    /// back. Shorter timestamps can only advance it.
     pub has_full_timestamps: bool,
     ids: EventIds,
     place: BodyPlace,
@@ -87,26 +87,26 @@ pub struct StreamLayout {
 /// The compiled form of an event class.
 #[derive(Clone, Debug)]
 pub struct EventLayout {
-    /// Its id.
+    /// Id of the event class.
     pub id: u64,
-    /// Its name.
+    /// Name of the event class.
     pub name: Name,
     /// Specific context.
     pub specific_context: Tree,
     /// Payload.
     pub payload: Tree,
-    /// Over all that follows the header.
+    /// Skips all parts after the header.
     pub body: SkipProgram,
 }
 
-/// What is known of the position of bodies: it is the second modulo the first.
+/// Known positions of bodies, as `(modulus, residue)` in bits.
 #[derive(Clone, Copy, Debug)]
 struct BodyPlace {
     known: (u64, u64),
-    /// The same if event records begin with a byte; `None` if there is no fast header, or it has
-    /// forms that end at different bits.
+    /// The same if event records begin at byte boundaries; `None` if there is no fast header, or if
+    /// its forms end at different bits of a byte.
     fast: Option<(u64, u64)>,
-    /// The next event record begins with a byte, wherever the body ends.
+    /// The next event record begins at a byte boundary, wherever the body ends.
     ends_in_byte: bool,
 }
 
@@ -131,7 +131,6 @@ impl BodyPlace {
         }
     }
 
-    /// The shape of a body.
     fn shape(self, body: &SkipProgram) -> Option<Shape> {
         let (_, residue) = self.fast?;
         body.shape(residue % 8, self.ends_in_byte)
@@ -141,12 +140,12 @@ impl BodyPlace {
 /// Event classes by id.
 #[derive(Clone, Debug, Default)]
 struct EventIds {
-    /// Class index + 1 by id, for small ids; 0 for none.
+    /// Class index + 1 by id, for small ids; 0 if the id is unused.
     small: Vec<u32>,
     large: std::collections::HashMap<u64, u32>,
 }
 
-/// Ids below this are small; as are those below four times the number of classes.
+/// Ids below this are small, as are ids below four times the number of classes.
 const SMALL_ID: u64 = 1 << 16;
 
 impl EventIds {
@@ -176,12 +175,12 @@ impl EventIds {
     }
 }
 
-/// What is known of the position at a packet's start: it is a multiple of all alignments.
+/// Position of a packet's start: a multiple of all alignments.
 const PACKET_START: (u64, u64) = (1 << 32, 0);
-/// Nothing is known of the position.
+/// A position of which nothing is known.
 const BIT: (u64, u64) = (1, 0);
 
-/// The scopes of a data stream, and those of an event record class.
+/// The scopes of a data stream class, and those of an event record class.
 const OF_STREAM: [Scope; 3] = [
     Scope::PacketContext,
     Scope::EventHeader,
@@ -190,7 +189,7 @@ const OF_STREAM: [Scope; 3] = [
 const OF_EVENT: [Scope; 2] = [Scope::SpecificContext, Scope::Payload];
 
 impl TraceLayout {
-    /// Compiles.
+    /// Compiles a trace class.
     pub fn new(class: Arc<TraceClass>) -> Self {
         let mut slots = SlotMap::default();
         let of_streams = class.streams.iter().flat_map(StreamClass::scopes);
@@ -218,7 +217,8 @@ impl TraceLayout {
         layout
     }
 
-    /// The bytes of `magic` as packets begin with them, if they do.
+    /// The bytes of `magic` in the byte order of the packet header, if packets begin with a magic
+    /// number.
     pub(crate) fn leading_magic(&self, magic: u32) -> Option<[u8; 4]> {
         let first = self.packet_header.root()?.parts().next()?;
         match &first.kind {
@@ -240,7 +240,8 @@ impl TraceLayout {
         vec![0; self.slots.min(slots::MOST_SLOTS) + skip::SPECIAL_SLOTS]
     }
 
-    /// The nodes of a scope. Its fields are kept in its own map; others are in the outer ones.
+    /// Builds the nodes of a scope. Values of its fields are stored in slots of `own`; other values
+    /// that it needs are in `outer`.
     fn tree(
         &mut self,
         scope: Scope,
@@ -254,7 +255,7 @@ impl TraceLayout {
         }
     }
 
-    /// The skip program over a scope, if it is needed before walking over it.
+    /// The skip program over a scope, if it must run before the scope is walked over.
     fn check(&self, scope: &Tree, start: (u64, u64)) -> Option<SkipProgram> {
         let mut skip = SkipBuilder::at(start, self.mixed);
         skip.skip(scope.root()?);
@@ -277,7 +278,7 @@ impl TraceLayout {
         let mut start = SkipBuilder::new(event_align, self.mixed);
         header.into_iter().for_each(|root| start.skip(root));
         let start = start.position();
-        // What checks the byte order in the body looks at the header's last bits.
+        // The check of the byte order in the body depends on the last bits of the header.
         let is_usable = |fast: &FastHeader| header_check.is_none() || fast.is_whole();
         let header = header.filter(|_| !header_is_referred_to(class));
         let fast_header = header.and_then(header::recognise).filter(is_usable);
@@ -348,7 +349,7 @@ impl TraceLayout {
             body.finish()
         };
         let mut body = program(place.known);
-        // Those of bodies of constant size, of which there may be very many, are made when needed.
+        // Shapes of bodies of constant size, of which there may be very many, are made on demand.
         if body.constant().is_none() {
             let shape = match place.fast {
                 Some(start) if start != place.known => place.shape(&program(start)),
@@ -366,7 +367,7 @@ impl TraceLayout {
     }
 }
 
-/// True if anything behind the event header takes a length or a selector from it.
+/// True if any field after the event header takes its length or selector from the header.
 fn header_is_referred_to(class: &StreamClass) -> bool {
     let mut used = SlotMap::default();
     let contexts = class
@@ -402,13 +403,13 @@ impl StreamLayout {
         }
     }
 
-    /// Index in [`StreamLayout::events`] of the class with that id.
+    /// Index in [`StreamLayout::events`] of the class with this id.
     #[inline(always)]
     pub fn event_by_id(&self, id: u64) -> Option<usize> {
         self.ids.get(id)
     }
 
-    /// A faster form of the body of an event class of this stream class, if it has one.
+    /// The shape of the body of an event class of this stream class, if it has one.
     pub(crate) fn shape<'e>(&self, event: &'e EventLayout) -> Option<Cow<'e, Shape>> {
         match event.body.constant() {
             Some(_) => self.place.shape(&event.body).map(Cow::Owned),
@@ -426,8 +427,9 @@ impl StreamLayout {
         body.finish().shape(start.1 % 8, self.place.ends_in_byte)
     }
 
-    /// The header of event records at each multiple of their alignment below a common modulus. One
-    /// element if the header is the same at all offsets; none if it has to be walked over.
+    /// The header of event records at each multiple of their alignment below a common modulus. A
+    /// single element if the header is the same at all offsets; empty if the header must be walked
+    /// over.
     pub(crate) fn fast_headers(&self) -> &[FastHeader] {
         match &self.fast_header {
             Some(everywhere) => std::slice::from_ref(everywhere),
@@ -435,7 +437,7 @@ impl StreamLayout {
         }
     }
 
-    /// The greatest alignment of a field of the header or any body, in bits.
+    /// The largest alignment of a field of the header or of any body, in bits.
     pub(crate) fn field_align(&self) -> u32 {
         let trees = self.events.iter().flat_map(|event| self.bodies(event));
         trees
@@ -456,7 +458,7 @@ impl StreamLayout {
         .into_iter()
     }
 
-    /// The packet context's member of that name.
+    /// The member of the packet context with this name.
     pub fn packet_context_member(&self, name: &str) -> Option<node::NodeId> {
         let mut members = self.packet_context.root()?.parts();
         members

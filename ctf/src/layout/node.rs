@@ -1,5 +1,4 @@
-//! The decoding tree: a field class after everything that can be decided before the first byte is
-//! read has been decided.
+//! The decoding tree: field classes with all decisions made that do not depend on data.
 
 use std::sync::Arc;
 
@@ -14,26 +13,26 @@ pub struct NodeId(pub u32);
 /// A field to decode.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its number in the trace.
+    /// Number of the node in the trace.
     pub id: NodeId,
-    /// Name as a member of its struct or as an option; empty for elements and roots.
+    /// Name of the structure member or option; empty for elements and roots.
     pub name: Name,
     /// Alignment in bits at its start.
     pub align: u32,
-    /// Its roles.
+    /// Roles of the field.
     pub roles: Roles,
-    /// Where its value is kept for lengths and selectors that come later.
+    /// Slots that store the value for later lengths and selectors.
     pub saves: Box<[Slot]>,
-    /// What it is.
+    /// Kind of the field.
     pub kind: NodeKind,
-    /// The least number of bits that it takes, alignment aside.
+    /// Minimum size in bits, without alignment.
     pub(crate) minimum_bits: u64,
-    /// How many nodes are within it: they come right behind it.
+    /// Number of nodes within this node, which directly follow it.
     pub(crate) inside: u32,
 }
 
 impl Node {
-    /// True for a timestamp that gives all bits of the clock's value.
+    /// True for a timestamp that contains all bits of the clock's value.
     pub(super) fn is_full_timestamp(&self) -> bool {
         let is_full = match &self.kind {
             NodeKind::Int(_, class) => class.length >= 64,
@@ -58,7 +57,7 @@ pub enum Length {
 pub enum NodeKind {
     /// Integer of up to 64 bits, or an enumeration.
     Int(FixedRead, Arc<IntClass>),
-    /// Integer of more than 64 bits (CTF 1.8), carried as raw bits.
+    /// Integer of more than 64 bits (CTF 1.8), represented as raw bits.
     WideInt(Arc<IntClass>),
     /// Boolean.
     Bool(FixedRead),
@@ -68,20 +67,20 @@ pub enum NodeKind {
     BitMap(FixedRead, Arc<IntClass>),
     /// Variable-length integer.
     VarInt(Arc<IntClass>),
-    /// Floating point number of 16, 32 or 64 bits.
+    /// Floating-point number of 16, 32 or 64 bits.
     Float(FixedRead),
-    /// Floating point number of 128 bits: how to read 64 of them.
+    /// Floating-point number of 128 bits, with the way to read 64 bits of it.
     WideFloat(FixedRead),
     /// Null-terminated string.
     Str(Encoding),
-    /// String with a length in bytes; ends before the first null code unit if there is one.
+    /// String with a length in bytes; ends earlier at the first null code unit, if there is one.
     /// Also CTF 1.8's arrays and sequences of encoded 8-bit integers.
     SizedStr(Length, Encoding),
     /// BLOB with a length in bytes.
     Blob(Length),
     /// Array or sequence, with one part: the element.
     Array(Length),
-    /// Structure of so many members.
+    /// Structure with this number of members.
     Struct(u32),
     /// Variant; its parts are the options.
     Variant(Arc<Choice>),
@@ -92,25 +91,26 @@ pub enum NodeKind {
 /// The options of a variant.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// Chooses one.
+    /// Selects one of the options.
     pub selector: Selector,
-    /// Where each option is among the nodes within the variant.
+    /// Index of each option among the nodes within the variant.
     pub(super) starts: Box<[u32]>,
 }
 
-/// Chooses an option by the value of an earlier field.
+/// Selects an option by the value of an earlier field.
 #[derive(Clone, Debug)]
 pub struct Selector {
-    /// Where the value is kept.
+    /// Slot that stores the value.
     pub slot: Slot,
-    /// Inclusive ranges of the raw value and the option that each selects; first match counts.
+    /// Inclusive ranges of the raw value, each with the option that it selects. The first match
+    /// counts.
     pub ranges: Box<[(u64, u64, u32)]>,
     /// The ranges are the single values 0, 1, 2, ... in this order.
     dense: bool,
 }
 
 impl Selector {
-    /// The option for a raw value.
+    /// The option that a raw value selects.
     #[inline(always)]
     pub fn select(&self, value: u64) -> Option<u32> {
         if self.dense {
@@ -122,8 +122,8 @@ impl Selector {
             .map(|range| range.2)
     }
 
-    /// Raw ranges: negative ones are split off as their two's complement, so that they compare as
-    /// unsigned numbers like the raw values of signed selectors.
+    /// Converts to raw ranges. Negative parts are split off as two's complement, so that they
+    /// compare as unsigned numbers, like the raw values of signed selectors.
     pub(super) fn new<'r>(slot: Slot, options: impl Iterator<Item = &'r [IntRange]>) -> Self {
         let mut ranges = Vec::new();
         for (option, option_ranges) in (0u32..).zip(options) {

@@ -6,35 +6,36 @@ use super::node::{Choice, Length, Selector};
 use super::slots::Slot;
 use crate::bits::FixedRead;
 
-/// One step.
+/// A step of a skip program.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
-    /// Go on by that many bits.
+    /// Advance by this number of bits.
     Add(u64),
-    /// Go to the next multiple of that many bits.
+    /// Advance to the next multiple of this number of bits.
     Align(u32),
-    /// Keep the field that many bits ahead.
+    /// Store the field that begins this number of bits ahead.
     Save(FixedRead, u32, Slot),
-    /// Variable-length integer; kept in the slots.
+    /// Variable-length integer (true: signed); its value is stored in the slots.
     VarInt(bool, Box<[Slot]>),
-    /// Null-terminated string of code units of that many bytes.
+    /// Null-terminated string of code units of this number of bytes.
     Str(u8),
-    /// String of that many bytes in code units of so many.
+    /// String with a length in bytes, and code units of this number of bytes.
     Units(Length, u8),
-    /// As many times as the slot says: that many bits, each stride apart.
+    /// Elements: their number (in a slot), the size of each in bits, and their stride in bits.
     Repeat(Slot, u64, u64),
-    /// That many elements without a single bit.
+    /// Elements of zero bits: their number.
     Empty(Length),
-    /// The body (the next so many ops) that often; an element takes at least so many bits.
+    /// Loop: number of elements, number of ops of the body (which follow), and minimum size of an
+    /// element in bits.
     Loop(Length, u32, u64),
-    /// A field of that byte order (true: big) begins here.
+    /// A field of this byte order (true: big endian) begins here.
     Order(bool),
-    /// A field of that byte order ended here.
+    /// A field of this byte order ended here.
     SetOrder(bool),
-    /// Go to the op of the selected option.
+    /// Jump to the op of the selected option.
     Switch(Arc<Choice>, Box<[u32]>),
-    /// Selected: go on; else go to that op.
+    /// Continue if the option is selected, else jump to the op with this index.
     Unless(Arc<Selector>, u32),
-    /// Go to that op.
+    /// Jump to the op with this index.
     Jump(u32),
 }

@@ -2,8 +2,8 @@
 
 use crate::schema::{ByteOrder, FieldClass, IntClass, StreamClass, TraceClass};
 
-/// True if there are fields of both byte orders, and some that need not begin or end with a byte:
-/// only then must decoding look for bytes of two orders.
+/// True if there are fields of both byte orders, and fields that need not begin or end at a byte
+/// boundary. Only then must decoding check for bytes with bits of both orders.
 pub(super) fn is_mixed(class: &TraceClass) -> bool {
     let of_streams = class.streams.iter().flat_map(StreamClass::scopes);
     let mut found = Found::default();

@@ -1,9 +1,9 @@
-//! Shapes: skip programs whose every step leads from one byte to another, compiled further so that
-//! getting over an event record takes a handful of instructions.
+//! Shapes: skip programs whose steps all begin and end at byte boundaries, compiled further so that
+//! skipping an event record takes a handful of instructions.
 //!
-//! A shape is a graph. An `Exit` adds a constant number of bytes and leads to the next `Part`:
-//! a string, an array, a choice by the value of a field. Lengths and selectors are found by their
-//! distance before the part that uses them, or in a register where something of variable size lies
+//! A shape is a graph. An `Exit` adds a constant number of bytes and leads to the next `Part`: a
+//! string, an array, or a branch on the value of a field. A length or selector is read at its
+//! distance before the part that uses it, or from a register if a part of variable size lies
 //! between.
 
 use super::header::BitField;
@@ -15,51 +15,51 @@ use crate::bits::FixedRead;
 /// A compiled shape. All distances are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// From the byte in which the body begins.
+    /// Exit from the byte in which the body begins.
     pub(crate) first: Exit,
     pub(crate) parts: Vec<Part>,
-    /// The last byte may be used in part.
+    /// The event record may end within its last byte.
     pub(crate) ends_in_byte: bool,
 }
 
-/// The way to the next part.
+/// An edge to the next part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) bytes: u32,
     pub(crate) to: To,
 }
 
-/// What an exit leads to.
+/// Target of an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     /// The end of the event record.
     End,
-    /// The part of that index.
+    /// The part with this index.
     Part(u32),
-    /// Nothing that sound data can have.
+    /// Unreachable with valid data.
     Nowhere,
 }
 
-/// A part of variable size, or a decision.
+/// A part of variable size, or a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// A null-terminated string of bytes.
     Text(Exit),
     /// A variable-length integer.
     VarInt(Exit),
-    /// Elements of so many bytes.
+    /// Elements of this number of bytes each.
     Array(Source, u32, Exit),
     /// `(N, M)`: elements of N bits each, then M bits of other fields, rounded up to a byte.
     Bits(Source, (u32, u32), Exit),
-    /// Padding up to a multiple of so many bytes from the packet's start.
+    /// Padding to a multiple of this number of bytes from the packet's start.
     Align(u32, Exit),
-    /// Keeps a value in a register.
+    /// Stores a value in a register.
     Keep(Near, u8, Exit),
-    /// The exit by the value: those of 0 to 255. Greater ones lead nowhere.
+    /// An exit for each value from 0 to at most 255. Larger values are invalid.
     Branch(Source, Box<[Exit]>),
 }
 
-/// Where a length or selector is found.
+/// Location of a length or selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Near(Near),
@@ -69,30 +69,30 @@ pub(crate) enum Source {
 /// A value in the bytes before a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Near {
-    /// From the first of the eight bytes that it lies in to the part.
+    /// Distance from the first of the eight bytes that contain the value to the part.
     pub(crate) back: u32,
-    /// How to read it there.
     pub(crate) field: BitField,
 }
 
-/// Registers of a shape.
+/// Number of registers of a shape.
 pub(crate) const REGISTERS: usize = 4;
-/// More would not be worth the memory; this bounds the recursion as well.
+/// Largest number of parts. A larger shape would not be worth its memory. Also bounds the
+/// recursion.
 const MOST_PARTS: usize = 96;
-/// Least widths in bits of signed counts and selectors: see [`Finder::source`].
+/// Minimum widths in bits of signed counts and selectors: see [`Finder::source`].
 const SIGNED_COUNT: u8 = 32;
 const SIGNED_SELECTOR: u8 = 9;
-/// A count of elements is less than this, or else left to the general way.
+/// Number of elements from which an array is left to the skip program.
 pub(crate) const MOST_ELEMENTS: u64 = 1 << 28;
-/// An element that is not whole bytes has fewer bits than this, or else is left to the general way.
+/// Size in bits from which an element that is not whole bytes is left to the skip program.
 pub(crate) const MOST_ELEMENT_BITS: u64 = 1 << 8;
-/// An exit passes at most so many bytes.
+/// Largest number of bytes that an exit adds.
 const MOST_BYTES: u32 = 1 << 24;
 
 impl Shape {
-    /// Finds the shape of a program that starts at a position which is `residue` bits past a byte
-    /// boundary. `None` if it has none, or if the event record might end within a byte and
-    /// `ends_in_byte` does not allow that.
+    /// Finds the shape of a program that starts `residue` bits past a byte boundary. `None` if the
+    /// program has no shape, or if the event record might end within a byte and `ends_in_byte` does
+    /// not allow it.
     pub(super) fn new(ops: &[Op], residue: u64, ends_in_byte: bool) -> Option<Shape> {
         let mut finder = Finder {
             ops,
@@ -118,7 +118,7 @@ impl Shape {
             .any(|part| matches!(part, Part::Align(..)))
     }
 
-    /// The lengths and selectors that it reads.
+    /// The lengths and selectors that the shape reads.
     pub(crate) fn values(&self) -> impl Iterator<Item = Near> {
         self.parts.iter().filter_map(|part| match part {
             Part::Array(Source::Near(near), ..)
@@ -135,11 +135,11 @@ struct Finder<'a> {
     may_end_in_byte: bool,
     ends_in_byte: bool,
     parts: Vec<Part>,
-    /// Parts that are made or being made.
+    /// Number of parts that are finished or under construction.
     begun: usize,
-    /// Slots whose values lie before something of variable size.
+    /// Slots whose values lie before a part of variable size.
     earlier: Vec<Slot>,
-    /// The slot that each register is for.
+    /// The slot of each register.
     registers: Vec<Slot>,
 }
 
@@ -147,8 +147,8 @@ struct Finder<'a> {
 type Saved = Vec<(Slot, u64, FixedRead)>;
 
 impl Finder<'_> {
-    /// Follows the program from an op on: the last exit ended at the byte at bit `anchor`, the
-    /// position is `bits`.
+    /// Follows the program from the op at `at`. The last exit ended at bit `anchor`, which begins a
+    /// byte; the current position is `bits`.
     fn exit(
         &mut self,
         mut at: usize,
@@ -172,14 +172,14 @@ impl Finder<'_> {
             at += 1;
             match op {
                 Op::Add(more) => bits = bits.checked_add(*more)?,
-                // Stretches begin at bytes.
+                // The parts of a shape begin at byte boundaries.
                 Op::Align(align @ ..=8) => {
                     bits = bits.checked_next_multiple_of(u64::from(*align))?
                 }
                 Op::Save(read, ahead, slot) => {
                     saved.push((*slot, bits.checked_add(u64::from(*ahead))?, *read));
                 }
-                // Jumps lead forward only.
+                // Jumps only lead forward.
                 Op::Jump(target) => at = *target as usize,
                 op => {
                     break Exit {
@@ -193,7 +193,7 @@ impl Finder<'_> {
         Some(exit)
     }
 
-    /// The part that is made of an op, and what follows behind it at `at`.
+    /// Builds the part for an op; `at` is the index of the next op.
     fn part(&mut self, op: &Op, at: usize, bits: u64, saved: &mut Saved) -> Option<u32> {
         self.begun += 1;
         if self.begun > MOST_PARTS {
@@ -242,7 +242,7 @@ impl Finder<'_> {
             match self.ops.get(at) {
                 Some(Op::Add(more)) => bits = bits.checked_add(*more)?,
                 Some(Op::Align(1)) => {}
-                // A greater alignment begins at the byte boundary.
+                // A larger alignment begins at the byte boundary.
                 Some(Op::Align(8..)) => return Some((bits, at)),
                 None if self.may_end_in_byte => {
                     self.ends_in_byte = true;
@@ -259,7 +259,7 @@ impl Finder<'_> {
         self.parts.len() as u32 - 1
     }
 
-    /// What follows behind something of variable size.
+    /// The exit from a part of variable size; `at` is the index of the next op.
     fn behind(&mut self, at: usize, saved: &Saved) -> Option<Exit> {
         let before = self.earlier.len();
         self.earlier.extend(saved.iter().map(|(slot, ..)| *slot));
@@ -268,11 +268,11 @@ impl Finder<'_> {
         exit
     }
 
-    /// Keeps the values that are needed behind a part of variable size.
+    /// Adds parts that store the values which are needed after a part of variable size.
     fn keep(&mut self, part: u32, bits: u64, saved: &Saved) -> Option<u32> {
         let mut first = part;
         if matches!(self.parts.get(part as usize), Some(Part::Branch(..))) {
-            // Its exits know the values by their distance.
+            // The exits of a branch read the values at their distance.
             return Some(first);
         }
         for register in 0..self.registers.len() {
@@ -290,9 +290,8 @@ impl Finder<'_> {
         Some(first)
     }
 
-    /// Where the value of a slot is, seen from a part at `bits`. It is read as an unsigned number,
-    /// so a signed one must have at least `signed` bits: negative values are then too large to lead
-    /// anywhere.
+    /// The source of a slot's value for a part at `bits`. The value is read as an unsigned number,
+    /// so a signed field must have at least `signed` bits: negative values are then out of range.
     fn source(&mut self, slot: Slot, bits: u64, saved: &Saved, signed: u8) -> Option<Source> {
         if let Some((_, at, read)) = saved.iter().rev().find(|(saved, ..)| *saved == slot) {
             return (!read.signed || read.length >= signed)
@@ -352,7 +351,7 @@ fn bytes(from: u64, to: u64) -> Option<u32> {
         .filter(|&bytes| bytes < MOST_BYTES)
 }
 
-/// The value at bit `at`, seen from `bits`.
+/// The value at bit `at`, relative to `bits`.
 fn near(at: u64, read: FixedRead, bits: u64) -> Option<Near> {
     let unsigned = FixedRead {
         signed: false,

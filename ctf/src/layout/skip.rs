@@ -1,7 +1,7 @@
-//! Skip programs: how to get over fields without looking at them.
+//! Skip programs: advance past fields without decoding them.
 //!
-//! Everything at a constant distance is merged into one addition. What follows a field of
-//! variable length is walked. Known alignments are computed away.
+//! All fields at a constant distance are merged into a single addition. Fields after a field of
+//! variable length are skipped at run time. Known alignments are computed at compile time.
 
 use super::node::{Choice, Length};
 use super::op::Op;
@@ -10,13 +10,14 @@ use super::slots::Slot;
 use crate::bits::{Cursor, DecodeError};
 use crate::stack::Stack;
 
-/// Decodes nothing; moves over fields and keeps what later lengths and selectors need.
+/// Advances past fields without decoding them, and stores the values that later lengths and
+/// selectors need.
 #[derive(Clone, Debug)]
 pub struct SkipProgram(Way);
 
 #[derive(Clone, Debug)]
 enum Way {
-    /// So many bits, whatever the data.
+    /// A constant number of bits.
     Constant(u64),
     Steps(Box<Steps>),
 }
@@ -24,7 +25,7 @@ enum Way {
 #[derive(Clone, Debug)]
 struct Steps {
     ops: Box<[Op]>,
-    /// It counts array elements without a bit, keeps byte orders, or repeats ops.
+    /// The program counts array elements of zero bits, stores byte orders, or has loops.
     has_state: bool,
     /// The program in a faster form: see [`SkipProgram::keep_shape`].
     shape: Option<Shape>,
@@ -53,7 +54,7 @@ impl SkipProgram {
         })))
     }
 
-    /// The program in a faster form, which keeps no registers: see [`Shape::new`].
+    /// The program in a faster form, which uses no slots: see [`Shape::new`].
     pub(super) fn shape(&self, residue: u64, ends_in_byte: bool) -> Option<Shape> {
         match &self.0 {
             Way::Constant(bits) => Shape::new(&[Op::Add(*bits)], residue, ends_in_byte),
@@ -61,7 +62,7 @@ impl SkipProgram {
         }
     }
 
-    /// Keeps a faster form for event records that begin with a byte.
+    /// Stores a faster form for event records that begin at byte boundaries.
     pub(super) fn keep_shape(&mut self, shape: Option<Shape>) {
         if let Way::Steps(steps) = &mut self.0 {
             steps.shape = shape;
@@ -83,7 +84,7 @@ impl SkipProgram {
         }
     }
 
-    /// Moves the cursor over the fields.
+    /// Advances the cursor past the fields.
     #[inline]
     pub fn run(&self, cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(), DecodeError> {
         match &self.0 {
@@ -100,7 +101,8 @@ impl SkipProgram {
         }
     }
 
-    /// The same for fields that have been got over before: what they cost is not counted again.
+    /// Like [`SkipProgram::run`] for fields that have been skipped before: elements of zero bits
+    /// are not counted again.
     #[inline(always)]
     pub(crate) fn run_again(
         &self,
@@ -121,14 +123,14 @@ impl SkipProgram {
         matches!(&self.0, Way::Steps(steps) if steps.has_state)
     }
 
-    /// The program, if it finds out what walking over the same fields does not.
+    /// The program, if it detects faults that walking over the same fields does not.
     pub(super) fn if_it_checks(self) -> Option<SkipProgram> {
         self.has_state().then_some(self)
     }
 }
 
 impl Steps {
-    /// What failed may be tried again with more bytes: it must then find things as they were.
+    /// On failure, restores the state, since the program may run again with more bytes.
     #[cold]
     fn run_with_state(
         &self,
@@ -144,8 +146,8 @@ impl Steps {
     }
 }
 
-/// Registers behind those of fields: how many array elements without a bit the packet had, and
-/// the byte order of the last fixed-length field (0: none, 1: little, 2: big endian).
+/// Registers after those of fields: the number of array elements of zero bits in the packet so far,
+/// and the byte order of the last fixed-length field (0: none, 1: little, 2: big endian).
 pub(super) const SPECIAL_SLOTS: usize = 2;
 const EMPTY: usize = 1;
 const ORDER: usize = 2;
@@ -168,8 +170,8 @@ pub(crate) fn start_packet(slots: &mut [u64]) {
     restore(slots, [Some(0), Some(0)]);
 }
 
-/// Counts elements without a bit. They could be repeated for ever at no cost in data: a packet
-/// may have so many, and one more for each of its bits.
+/// Counts elements of zero bits, which could be repeated for ever at no cost in data. A packet may
+/// have `MOST_EMPTY_ELEMENTS` of them, plus one for each of its bits.
 fn spend(slots: &mut [u64], cursor: &Cursor<'_>, count: u64) -> Result<(), DecodeError> {
     let Some(spent) = special(slots, EMPTY) else {
         return Ok(());
@@ -193,18 +195,18 @@ fn run(ops: &[Op], cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(), Dec
     Ok(())
 }
 
-/// A loop that is being run.
+/// State of a loop.
 #[derive(Debug)]
 struct Turns {
-    /// Those that come behind this one.
+    /// Number of iterations after the current one.
     left: u64,
     start: usize,
     end: usize,
-    /// Where this turn began.
+    /// Position at which the current iteration began, in bits.
     before: u64,
 }
 
-/// Runs a program that may have loops within each other, as many as there are.
+/// Runs a program that may have nested loops, to any depth.
 fn run_loops(ops: &[Op], cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(), DecodeError> {
     let mut open: Stack<Turns> = Stack::new();
     let mut at = 0;
@@ -241,7 +243,7 @@ fn run_loops(ops: &[Op], cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(
     }
 }
 
-/// Runs an op that is no loop; `at` is the op behind it, or where it jumps to.
+/// Runs an op other than a loop; `at` is the index of the next op and is set by jumps.
 #[inline(always)]
 fn step(
     op: &Op,
@@ -286,7 +288,7 @@ fn step(
                 *order = 1 + u64::from(*big);
             }
         }
-        // These are of the caller.
+        // Handled by the caller.
         Op::Loop(..) => {}
         Op::Switch(choice, targets) => *at = option_of(choice, targets, cursor, slots)?,
         Op::Unless(selector, target) => {
@@ -299,7 +301,7 @@ fn step(
     Ok(())
 }
 
-/// Moves over `count` times so many bits, each `stride` apart.
+/// Advances past `count` elements of `bits` bits each, `stride` apart.
 #[inline(always)]
 fn repeat(count: u64, bits: u64, stride: u64, cursor: &mut Cursor<'_>) -> Result<(), DecodeError> {
     let Some(more) = count.checked_sub(1) else {
@@ -321,7 +323,7 @@ fn repeat(count: u64, bits: u64, stride: u64, cursor: &mut Cursor<'_>) -> Result
     Ok(())
 }
 
-/// The op where the selected option begins.
+/// Index of the op at which the selected option begins.
 #[inline(always)]
 fn option_of(
     choice: &Choice,
@@ -340,8 +342,8 @@ fn option_of(
         })
 }
 
-/// The number of elements of at least `least` bits, refused when the rest of the packet cannot
-/// hold them.
+/// The number of elements, each of at least `least` bits. An error if the rest of the packet is too
+/// short for them.
 #[inline(always)]
 pub(crate) fn count(
     length: Length,
@@ -366,7 +368,8 @@ pub(crate) fn count(
 
 #[inline(always)]
 pub(crate) fn get(slots: &[u64], slot: Slot) -> u64 {
-    // No length and no selector is that large: what has no register is reported.
+    // No valid length or selector is that large, so a field without a register is reported as
+    // damage.
     slots.get(usize::from(slot)).copied().unwrap_or(u64::MAX)
 }
 

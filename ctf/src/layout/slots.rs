@@ -1,5 +1,5 @@
-//! Slots: small registers in which the values of length and selector fields are kept while an
-//! event record is decoded.
+//! Slots: registers that store the values of length and selector fields while an event record is
+//! decoded.
 
 use std::collections::{BTreeMap, HashMap, btree_map};
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use crate::schema::{FieldClass, FieldLocation, Scope};
 /// Index of a register.
 pub(crate) type Slot = u16;
 
-/// Registers for fields that a trace has at most.
+/// Largest number of registers for the fields of a trace.
 pub(super) const MOST_SLOTS: usize = Slot::MAX as usize - 8;
 
-/// Registers for a set of locations.
+/// Assigns registers to locations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlotMap {
-    /// Slots before this one belong to others.
+    /// Slots below this belong to other maps.
     base: usize,
     slots: HashMap<Arc<FieldLocation>, Slot>,
-    /// In the order of the nodes: each before its parts.
+    /// In the order of the nodes: each node before its parts.
     saves: BTreeMap<(Scope, Vec<u32>), Vec<Slot>>,
 }
 
-/// The fields that are kept, by scope and path, and where each is kept.
+/// The fields whose values are stored, by scope and path, with their slots.
 pub(super) type Saves<'a> = btree_map::Range<'a, (Scope, Vec<u32>), Vec<Slot>>;
 
 impl SlotMap {
-    /// An empty map whose slots come behind those of `other`.
+    /// An empty map whose slots follow those of `other`.
     pub(super) fn behind(other: &SlotMap) -> Self {
         SlotMap {
             base: other.end(),
@@ -34,7 +34,7 @@ impl SlotMap {
         }
     }
 
-    /// Gives a slot to every location that `class` and its descendants use, in those scopes.
+    /// Assigns a slot to every location in these scopes that `class` and its descendants use.
     pub(super) fn gather(&mut self, class: &FieldClass, scopes: &[Scope]) {
         for class in class.all() {
             if let Some(location) = class.location() {
@@ -47,7 +47,8 @@ impl SlotMap {
         if !scopes.contains(&location.scope) || self.slots.contains_key(location) {
             return;
         }
-        // Beyond the registers there is none: what needs it is reported as damaged when it is read.
+        // When the registers are used up, a location gets none: a field that needs it is reported
+        // as damaged when it is read.
         let slot = Slot::try_from(self.end())
             .ok()
             .filter(|&slot| usize::from(slot) < MOST_SLOTS)
@@ -66,12 +67,12 @@ impl SlotMap {
         self.slots.get(location).copied()
     }
 
-    /// The fields that are kept, from the first of that scope on.
+    /// The fields whose values are stored, starting with this scope.
     pub(super) fn saves(&self, scope: Scope) -> Saves<'_> {
         self.saves.range((scope, Vec::new())..)
     }
 
-    /// The first slot behind this map's.
+    /// The first slot after those of this map.
     pub(super) fn end(&self) -> usize {
         self.base + self.slots.len()
     }

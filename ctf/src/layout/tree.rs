@@ -1,11 +1,11 @@
-//! The nodes of a scope: one list, each node before its parts.
+//! The nodes of a scope in a single list, each node before its parts.
 //!
-//! A list has no depth, so however deep fields are nested, nothing needs the stack of a thread.
+//! A list has no depth, so nested fields need no recursion.
 
 use super::node::{Node, NodeKind};
 
-/// A scope's fields: the root, and behind it all that is within it. Without nodes: there is no
-/// such scope.
+/// The fields of a scope: the root, followed by all nodes within it. Empty if the scope does not
+/// exist.
 #[derive(Clone, Debug, Default)]
 pub struct Tree(Box<[Node]>);
 
@@ -29,7 +29,7 @@ impl Tree {
     }
 }
 
-/// A node, with all that is within it.
+/// A node with all nodes within it.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'n> {
     node: &'n Node,
@@ -42,19 +42,19 @@ impl<'n> Part<'n> {
         Part { node, inside }
     }
 
-    /// The node.
+    /// The node itself.
     #[inline(always)]
     pub fn node(self) -> &'n Node {
         self.node
     }
 
-    /// Everything within it, each node before its parts.
+    /// All nodes within the node, each before its parts.
     #[inline(always)]
     pub fn inside(self) -> &'n [Node] {
         self.inside
     }
 
-    /// Its direct parts: members, options, or the one element.
+    /// The direct parts: members, options, or the element.
     #[inline(always)]
     pub fn parts(self) -> Parts<'n> {
         Parts(self.inside)
@@ -66,7 +66,7 @@ impl<'n> Part<'n> {
         self.parts().next()
     }
 
-    /// The option of a variant.
+    /// The option of a variant with this index.
     #[inline(always)]
     pub fn option(self, index: usize) -> Option<Part<'n>> {
         let NodeKind::Variant(choice) = &self.node.kind else {
@@ -76,7 +76,7 @@ impl<'n> Part<'n> {
         Parts(self.inside.get(start..)?).next()
     }
 
-    /// A copy of the node and all that is within it.
+    /// A copy of the node and all nodes within it.
     pub fn to_tree(self) -> Tree {
         let nodes = std::iter::once(self.node).chain(self.inside);
         Tree(nodes.cloned().collect())
@@ -91,7 +91,7 @@ impl std::ops::Deref for Part<'_> {
     }
 }
 
-/// Parts side by side.
+/// The parts of a node.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parts<'n>(&'n [Node]);
 

@@ -1,4 +1,4 @@
-//! Finding packets by their heads: each packet begins where the previous one ends.
+//! Finds packets by their heads: each packet begins where the previous packet ends.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::schema::CtfVersion;
 use crate::stream::Packet;
 
 impl PacketFinder<'_> {
-    /// Packets of the file, one scan for each stream.
+    /// Finds the packets of the file; returns a scan for each stream.
     pub(super) fn by_heads(&mut self) -> io::Result<Vec<FileScan>> {
         let mut scans: Vec<FileScan> = Vec::new();
         let (mut offset, mut clock) = (0, 0);
@@ -38,8 +38,8 @@ impl PacketFinder<'_> {
                     if head.is_foreign {
                         self.foreign.add(offset, &head);
                     }
-                    // In CTF 2 each packet starts its clock at 0; tracers that write CTF 1.8 with
-                    // short timestamps let it run on.
+                    // In CTF 2, the clock starts at 0 in each packet. Tracers that write CTF 1.8
+                    // with short timestamps let it continue.
                     if self.layout.class.version == CtfVersion::V1_8 {
                         clock = head.begin.unwrap_or(clock);
                     }
@@ -69,10 +69,10 @@ impl PacketFinder<'_> {
         Ok(scans)
     }
 
-    /// As [`PacketFinder::head`], at an offset at which a packet should begin. A packet whose UUID
-    /// is not the metadata's is accepted if nothing else is wrong with it: some tracers and tools
-    /// write such traces, and babeltrace2 reads them. Remains of an older trace in a reused buffer
-    /// are recognized by their size.
+    /// Like [`PacketFinder::head`], at an offset at which a packet should begin. A packet with a
+    /// UUID other than that of the metadata is accepted if it has no other fault: some tracers and
+    /// tools write such traces, and babeltrace2 reads them. Remains of an older trace in a reused
+    /// buffer are recognized by their size.
     fn identified(&mut self, offset: u64, clock: u64) -> io::Result<Result<PacketHead, HeadError>> {
         let found = self.head(offset, clock)?;
         let Ok(head) = &found else { return Ok(found) };
@@ -90,8 +90,8 @@ impl PacketFinder<'_> {
         Ok(found)
     }
 
-    /// The packet at an offset. False if its head does not contain the end of the content, which is
-    /// then taken to end after the last byte that is not zero.
+    /// The packet at an offset. False if its head does not contain the end of the content; the
+    /// content is then assumed to end after the last nonzero byte.
     fn packet(&mut self, offset: u64, head: &PacketHead) -> io::Result<(Packet, bool)> {
         let rest = (self.bytes.saturating_sub(offset)).saturating_mul(8);
         let Extent {

@@ -1,4 +1,4 @@
-//! Finding packets by the index of a file.
+//! Finds packets by the index of a file.
 
 use crate::damage::Damage;
 use crate::extent::{ends_before_begin, is_written};
@@ -10,10 +10,10 @@ use crate::packets::packet_finder::PacketFinder;
 use crate::stream::Packet;
 
 impl PacketFinder<'_> {
-    /// Packets by the index; `None` if a compared entry contradicts its packet head.
+    /// Packets according to the index; `None` if a compared entry contradicts its packet head.
     ///
-    /// Every entry of an implausible index is compared: such indexes are rare, and `misplaced`
-    /// decides which times are wrong before packets are read.
+    /// Every entry of an implausible index is compared: such indexes are rare, and `misplaced` must
+    /// know the right times before packets are read.
     pub(super) fn by_index(
         &mut self,
         entries: &[IndexEntry],
@@ -62,8 +62,8 @@ impl PacketFinder<'_> {
         scan
     }
 
-    /// `None` if an entry contradicts its packet head. A head that cannot be decoded is no
-    /// contradiction: if its offset were wrong, so would be the size of the previous packet.
+    /// `None` if an entry contradicts its packet head. A head that cannot be decoded is not a
+    /// contradiction: if its offset were wrong, the size of the previous packet would be wrong too.
     fn agrees_with_all(&mut self, scan: &FileScan) -> Option<()> {
         for packet in &scan.packets {
             let Ok(Ok(head)) = self.head(packet.offset, 0) else {
@@ -84,7 +84,7 @@ impl PacketFinder<'_> {
         self.damage.push(Damage::at(self.path, offset, message));
     }
 
-    /// True if an entry agrees with the head of its packet; `None` if the stream's class is
+    /// True if an entry agrees with the head of its packet; `None` if the data stream class is
     /// unknown.
     fn agrees(
         &mut self,
@@ -126,8 +126,8 @@ impl PacketFinder<'_> {
     }
 }
 
-/// True if packets are sorted by begin time, none ends before it begins, and each can contain its
-/// head.
+/// True if packets are sorted by begin time, none ends before it begins, and each is large enough
+/// for its head.
 fn is_plausible(packets: &[Packet], head: &PacketHead) -> bool {
     let can_be = |packet: &Packet| {
         packet.end.is_none_or(|end| Some(end) >= packet.begin)
@@ -136,7 +136,7 @@ fn is_plausible(packets: &[Packet], head: &PacketHead) -> bool {
     packets.is_sorted_by_key(|packet| packet.begin) && packets.iter().all(can_be)
 }
 
-/// The packet of an entry. Fields that the heads of the stream do not have are left out.
+/// The packet of an entry, without fields that the heads of the stream lack.
 fn packet_of(entry: &IndexEntry, head: &PacketHead) -> Packet {
     let begin = head.begin.map(|_| entry.begin);
     let is_end = |end: &u64| is_written(*end, begin);

@@ -1,6 +1,6 @@
 //! Contradictions between the index of a file and the heads of its packets.
 //!
-//! Where the two differ, the head is right, except for its size: packets follow each other without
+//! If the two differ, the head is right, except for its size: packets follow each other without
 //! gaps, so the right size is the one that leads to the next packet.
 
 use crate::extent::is_written;
@@ -15,7 +15,7 @@ pub(super) fn has_other_values(
     packet: &Packet,
     stream: (usize, Option<u64>),
 ) -> bool {
-    // An index may lack fields that heads have.
+    // An index may lack fields that heads contain.
     let differs = |of_head: Option<u64>, of_index: Option<u64>| {
         of_head
             .zip(of_index)
@@ -35,8 +35,8 @@ pub(super) fn has_other_times(head: &PacketHead, packet: &Packet) -> bool {
     !packet.is_misplaced && (head.begin, end) != (packet.clock, packet.end)
 }
 
-/// True if the head has another content size that is possible: it covers the head and fits the
-/// packet.
+/// True if the head contains another plausible content size, which covers the head and fits into
+/// the packet.
 fn has_other_content(head: &PacketHead, packet: &Packet) -> bool {
     let whole = packet.bytes.saturating_mul(8);
     let content = head.content_bits.or(head.total_bits);
@@ -47,10 +47,10 @@ fn has_other_content(head: &PacketHead, packet: &Packet) -> bool {
 }
 
 impl PacketFinder<'_> {
-    /// True if the index has a wrong packet size: the head has a smaller size and a packet begins
-    /// at the end of that, or the head has a larger size and no packet begins at the end by the
-    /// index. Without a magic number any bytes can look like a head, so the index is taken to be
-    /// right.
+    /// True if the index has a wrong packet size: either the head has a smaller size, at whose end
+    /// a packet begins, or the head has a larger size and no packet begins at the end according to
+    /// the index. Without a magic number, any bytes can look like a head, so the index is
+    /// considered right.
     pub(super) fn has_other_size(&mut self, head: &PacketHead, packet: &Packet) -> bool {
         let Some(total) = head.total_bits.filter(|_| self.magic().is_some()) else {
             return false;

@@ -1,11 +1,11 @@
-//! The packets of one stream in one file.
+//! The packets of a stream in a file.
 
 use std::ops::Range;
 
 use crate::packet::PacketHead;
 use crate::stream::Packet;
 
-/// Packets of one stream in one file.
+/// Packets of a stream in a file.
 pub(crate) struct FileScan {
     pub(crate) class: usize,
     pub(crate) id: Option<u64>,
@@ -15,20 +15,20 @@ pub(crate) struct FileScan {
     pub(crate) packets: Vec<Packet>,
     /// The packets were found by the file's index.
     pub(crate) indexed: bool,
-    /// A packet of the file has a UUID that is not the metadata's.
+    /// A packet of the file has a UUID other than that of the metadata.
     pub(crate) is_foreign: bool,
     /// Byte ranges of the file that belong to no packet.
     pub(crate) skipped: Vec<Range<u64>>,
-    /// Indices of packets whose head does not contain the end of the content: it is taken to end
-    /// after the last byte that is not zero.
+    /// Indices of packets whose head does not contain the end of the content, which is then assumed
+    /// to end after the last nonzero byte.
     pub(crate) unclear: Vec<usize>,
-    /// Clock values of the packets' first event records, where they were read, by index of the
-    /// packet.
+    /// Clock values of the packets' first event records, by index of the packet, where they were
+    /// read.
     pub(crate) firsts: Vec<Option<u64>>,
 }
 
 impl FileScan {
-    /// A scan without packets, of the stream of a head.
+    /// A scan without packets, of the stream of `head`.
     pub(super) fn new(head: PacketHead, indexed: bool) -> FileScan {
         FileScan {
             class: head.stream_class,
@@ -45,7 +45,7 @@ impl FileScan {
     }
 }
 
-/// Adds a packet to the scan of its stream, and returns the index of that scan.
+/// Adds a packet to the scan of its stream and returns the index of that scan.
 pub(super) fn add_packet(
     scans: &mut Vec<FileScan>,
     head: &PacketHead,

@@ -1,4 +1,4 @@
-//! Finding the packets of a file: by its index if that agrees with the file, else by all heads.
+//! Finds the packets of a file: by its index if the index agrees with the file, else by all heads.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,8 @@ use crate::packets::file_scan::FileScan;
 use crate::packets::foreign::Foreign;
 use crate::packets::packet_finder::PacketFinder;
 
-/// Finds the packets of a file of `bytes` bytes: one scan for each stream that has packets there.
+/// Finds the packets of a file of `bytes` bytes; returns a scan for each stream with packets in the
+/// file.
 pub(crate) fn find(
     layout: &TraceLayout,
     path: &Path,

@@ -9,13 +9,14 @@ use crate::stream::Packet;
 
 impl PacketFinder<'_> {
     /// Clock value of a packet's first event record. It may be earlier than the begin in the head
-    /// (barectf had such a fault), and replaces a missing begin.
+    /// (a fault of barectf), and replaces a missing begin.
     ///
-    /// Costs no further access to the file for most packets: the bytes after the head were read
-    /// with it.
+    /// Needs no further access to the file for most packets, since the bytes after the head were
+    /// read together with it.
     pub(super) fn first(&mut self, packet: &Packet, head: &PacketHead) -> Option<u64> {
         let layout = self.layout.streams.get(head.stream_class)?;
-        // Timestamps of fewer bits continue from the head's: they cannot be earlier.
+        // Timestamps of fewer bits continue from the clock value in the head, so they cannot be
+        // earlier.
         if layout.clock.is_none() || (packet.clock.is_some() && !layout.has_full_timestamps) {
             return None;
         }
@@ -51,14 +52,14 @@ impl PacketFinder<'_> {
         }
     }
 
-    /// [`PacketFinder::first`] for a packet whose head was not read yet.
+    /// Like [`PacketFinder::first`], for a packet whose head has not been read yet.
     pub(super) fn first_of(&mut self, packet: &Packet) -> Option<u64> {
         let head = self.head(packet.offset, 0).ok()?.ok()?;
         self.first(packet, &head)
     }
 }
 
-/// The clock after the event record at the cursor, if all of it can be decoded.
+/// The clock after the event record at the cursor, if the whole record can be decoded.
 fn first_record(
     layout: &StreamLayout,
     cursor: &mut Cursor<'_>,

@@ -1,14 +1,14 @@
-//! Packets whose UUID is not the metadata's.
+//! Packets with a UUID other than that of the metadata.
 
 use crate::packet::PacketHead;
 use crate::schema::Uuid;
 use crate::tsdl::uuid_text;
 
-/// Packets whose UUID is not the metadata's.
+/// Packets with a UUID other than that of the metadata.
 #[derive(Default)]
 pub(super) struct Foreign {
     pub(super) count: u64,
-    /// Offset and UUID.
+    /// Offset and UUID of the first such packet.
     pub(super) first: Option<(u64, Uuid)>,
     uuids: Vec<Uuid>,
 }
@@ -32,7 +32,8 @@ impl Foreign {
     }
 }
 
-/// Message for packets with a UUID that is not the metadata's; `None` if they were not counted.
+/// Message for packets with a UUID other than that of the metadata; `count` is `None` if they were
+/// not counted.
 pub(super) fn foreign_uuid(count: Option<u64>, found: Uuid, expected: Option<Uuid>) -> String {
     let (found, expected) = (uuid_text(&found), uuid_text(&expected.unwrap_or_default()));
     match count {

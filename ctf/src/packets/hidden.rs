@@ -1,4 +1,4 @@
-//! Packets within another packet whose head gives too large a size.
+//! Packets within another packet whose size in the head is too large.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::packets::file_scan::FileScan;
 use crate::packets::packet_finder::PacketFinder;
 use crate::stream::Packet;
 
-/// Maximum number of candidates for packets within another that are examined in a file.
+/// Maximum number of candidates for hidden packets that are examined in a file.
 const MOST_HIDDEN: u64 = 1024;
 
 /// The packet found last; its size is compared with those of its neighbours.
@@ -19,14 +19,14 @@ pub(super) struct LastPacket {
     head: Option<PacketHead>,
     /// Index of its scan.
     scan: usize,
-    /// Bits of the packet before it.
+    /// Size in bits of the packet before it.
     before: Option<u64>,
-    /// The packet was searched for other packets.
+    /// The packet was searched for hidden packets.
     pub(super) is_searched: bool,
 }
 
 impl LastPacket {
-    /// The next packet, which is in the scan at that index.
+    /// Moves on to the next packet, which is in the scan with this index.
     pub(super) fn followed_by(self, head: PacketHead, packet: Packet, scan: usize) -> LastPacket {
         LastPacket {
             packet: Some(packet),
@@ -37,9 +37,9 @@ impl LastPacket {
         }
     }
 
-    /// True if the packet may contain others. Packets of a stream mostly have one size and
-    /// consecutive numbers, so a packet is suspect if it is larger than a neighbour, has none, or
-    /// if numbers are missing after it.
+    /// True if the packet may contain others. Most packets of a stream have the same size and
+    /// consecutive sequence numbers, so a packet is suspect if it is larger than a neighbour, has
+    /// no neighbour, or if sequence numbers are missing after it.
     fn is_suspect(&self, head: &PacketHead, next: Option<&PacketHead>) -> bool {
         let bits = self
             .packet
@@ -64,11 +64,11 @@ fn is_unpublished(head: &PacketHead, hidden: &PacketHead, rest: u64) -> bool {
 }
 
 impl PacketFinder<'_> {
-    /// Offset of a packet within the last one, whose head gives too large a size.
+    /// Offset of a packet within the last packet, whose size in the head is too large.
     ///
-    /// `next` is the head at `offset`, the end of the last packet: `None` for the end of the file,
-    /// `Some(None)` for bytes that are not a head. Padding is searched only if the size is suspect:
-    /// searching all padding would read the whole file.
+    /// `next` is the head at `offset`, the end of the last packet: `None` at the end of the file,
+    /// `Some(None)` if the bytes are not a head. Padding is searched only if the size is suspect,
+    /// since searching all padding would read the whole file.
     pub(super) fn hidden_packet(
         &mut self,
         last: &LastPacket,
@@ -114,7 +114,7 @@ impl PacketFinder<'_> {
         }
     }
 
-    /// Ends the last packet where the packet within it begins.
+    /// Ends the last packet at the beginning of the hidden packet.
     pub(super) fn cut_last(&mut self, scans: &mut [FileScan], last: &LastPacket, hidden: u64) {
         let packets = scans.get_mut(last.scan).map(|scan| &mut scan.packets);
         let Some(packet) = packets.and_then(|packets| packets.last_mut()) else {
@@ -123,7 +123,7 @@ impl PacketFinder<'_> {
         let claimed = packet.bytes;
         packet.bytes = hidden.saturating_sub(packet.offset);
         let message = format!(
-            "the packet's size ({claimed} bytes) is not true: the next packet begins after {} bytes, at byte {hidden}",
+            "the packet's size ({claimed} bytes) is wrong: the next packet begins after {} bytes, at byte {hidden}",
             packet.bytes
         );
         let damage = Damage::at(self.path, packet.offset, message);

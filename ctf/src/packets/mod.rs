@@ -1,9 +1,9 @@
-//! Packets of a stream file: found by its index, or by reading the head of each.
+//! Packets of a stream file: found by its index, or by reading the head of each packet.
 //!
 //! Finding and resynchronising are separate: [`by_heads`] follows the chain of packets as long as
-//! heads are sound, `resync` searches for the next packet where the chain breaks, and `hidden` for
-//! packets within one whose size is too large. Whatever the heads contain, every packet found lies
-//! within the file, after the one before.
+//! heads are valid, `resync` searches for the next packet where the chain breaks, and `hidden` for
+//! packets within a packet whose size is too large. Whatever the heads contain, every packet found
+//! lies within the file and after the previous packet.
 
 mod by_heads;
 mod by_index;

@@ -1,4 +1,4 @@
-//! Reads heads of packets at offsets of a file, and collects the faults of packets.
+//! Reads packet heads at offsets of a file, and collects the faults of packets.
 
 use std::fs::File;
 use std::io;
@@ -11,11 +11,12 @@ use crate::packet::{HeadError, MAGIC, PacketHead};
 use crate::packets::foreign::{Foreign, foreign_uuid};
 use crate::window::Window;
 
-/// Bytes that are read for a head, which mostly has a few dozen bytes; longer heads are read again
-/// with more. In a trace of small packets, larger reads would cover a great part of the file.
+/// Number of bytes that are read for a head. Most heads have a few dozen bytes; longer heads are
+/// read again with more. In a trace of small packets, larger reads would cover a great part of the
+/// file.
 pub(super) const HEAD_BYTES: usize = 512;
 pub(super) const MOST_HEAD_BYTES: usize = 1 << 24;
-/// Maximum number of damaged packets of a file that are reported one by one.
+/// Maximum number of damaged packets of a file that are reported individually.
 pub(crate) const MOST_FAULTS: u64 = 1000;
 
 /// Finds the packets of a file of `bytes` bytes.
@@ -26,7 +27,7 @@ pub(super) struct PacketFinder<'a> {
     pub(super) bytes: u64,
     pub(super) window: Window,
     pub(super) slots: Vec<u64>,
-    /// Offset of the packet whose head was decoded last, to which the registers belong.
+    /// Offset of the packet whose head was decoded last. The registers belong to this packet.
     pub(super) decoded: Option<u64>,
     /// Number of occurrences of the magic number that `resync` has examined.
     pub(super) candidates: u64,
@@ -115,7 +116,8 @@ impl<'a> PacketFinder<'a> {
         }
     }
 
-    /// Reports packets whose UUID is not the metadata's: once per file. True if there are any.
+    /// Reports packets with a UUID other than that of the metadata, once per file. True if there
+    /// are any.
     pub(super) fn report_foreign(&mut self, is_indexed: bool) -> bool {
         let Some((offset, uuid)) = self.foreign.first else {
             return false;

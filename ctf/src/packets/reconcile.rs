@@ -11,8 +11,8 @@ use crate::trace::Trace;
 
 const OTHER_PACKET: &str = "the index entry contradicts the packet's head";
 
-/// The packet with the times and content size of its head, since the index entry may be wrong, and
-/// damage if the two differ. The clock starts from the `begin` of the result.
+/// Returns the packet with the times and content size of its head, since the index entry may be
+/// wrong, and damage if the two differ. The clock starts from `begin` of the returned packet.
 pub(crate) fn reconcile_with_head(
     trace: &Trace,
     stream: &Stream,
@@ -40,9 +40,9 @@ pub(crate) fn reconcile_with_head(
     let found = if contradicts {
         Some(damage(OTHER_PACKET.to_owned()).contradicting_index())
     } else if content == packet.content_bits && total > whole {
-        // By the index, the next packet begins where this one ends.
+        // According to the index, the next packet begins where this packet ends.
         Some(damage(format!(
-            "the packet's size ({} bytes) is not true: by the index it has {} bytes",
+            "the packet's size ({} bytes) is wrong: according to the index it is {} bytes",
             total / 8,
             packet.bytes
         )))
@@ -63,7 +63,7 @@ pub(crate) fn reconcile_with_head(
     (with_times_of(head, packet), found)
 }
 
-/// Opens the file once more for [`PacketFinder::has_other_size`].
+/// Opens the file again for [`PacketFinder::has_other_size`].
 fn has_other_size(trace: &Trace, file: &DataFile, head: &PacketHead, packet: &Packet) -> bool {
     let mut damage = Vec::new();
     PacketFinder::new(&trace.layout, &file.path, file.bytes, &mut damage)

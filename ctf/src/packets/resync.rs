@@ -11,11 +11,12 @@ use crate::packets::packet_finder::{HEAD_BYTES, PacketFinder};
 const SEARCH_BYTES: usize = 1 << 16;
 /// Minimum number of bytes in memory from the magic number on, unless the file ends earlier.
 const SEARCH_HEAD: usize = 4096;
-/// Maximum number of occurrences of the magic number in a file that are tried.
+/// Maximum number of occurrences of the magic number in a file that are examined.
 const MOST_CANDIDATES: u64 = 1 << 20;
 
 impl PacketFinder<'_> {
-    /// End of a packet by its own size, if another packet begins there, or the file ends.
+    /// The end of a packet according to its own size, if another packet or the end of the file
+    /// follows.
     pub(super) fn following_packet(
         &mut self,
         offset: u64,
@@ -30,8 +31,8 @@ impl PacketFinder<'_> {
         Ok((next >= self.bytes || self.head(next, 0)?.is_ok()).then_some(next))
     }
 
-    /// End of a packet with another magic number that is otherwise sound: another packet or the end
-    /// of the file follows.
+    /// The end of a packet with another magic number that is otherwise valid: another packet or the
+    /// end of the file follows.
     pub(super) fn past_other_magic(
         &mut self,
         offset: u64,
@@ -51,7 +52,7 @@ impl PacketFinder<'_> {
         self.following_packet(offset, &head)
     }
 
-    /// Bits of a packet up to its last byte that is not zero.
+    /// Number of bits of a packet up to its last nonzero byte.
     pub(super) fn written_bits(&mut self, offset: u64, total: u64) -> io::Result<u64> {
         let (mut at, end, mut last) = (offset, offset.saturating_add(total / 8), offset);
         while at < end {
@@ -67,14 +68,14 @@ impl PacketFinder<'_> {
         Ok((last - offset) * 8)
     }
 
-    /// Offset of the next packet: of the magic number, if packets of this trace begin with it;
-    /// else the end of the file.
+    /// Offset of the next occurrence of the magic number that begins a packet, if packets of this
+    /// trace begin with one; else the end of the file.
     pub(super) fn next_packet(&mut self, from: u64) -> io::Result<u64> {
         let found = self.next_packet_before(from, self.bytes)?;
         Ok(found.unwrap_or(self.bytes))
     }
 
-    /// The same, if it begins before `until`.
+    /// Like [`PacketFinder::next_packet`], but `None` unless the packet begins before `until`.
     pub(super) fn next_packet_before(&mut self, from: u64, until: u64) -> io::Result<Option<u64>> {
         let Some(magic) = self.magic() else {
             return Ok(None);
@@ -82,7 +83,7 @@ impl PacketFinder<'_> {
         let mut at = from;
         while at < until {
             self.window.clear();
-            // The padding after each packet is searched, and is often short: reads are no longer
+            // The padding after each packet is searched and is often short, so reads are no longer
             // than needed.
             let most = usize::try_from(until - at).unwrap_or(usize::MAX);
             let want = SEARCH_BYTES.min(most.saturating_add(SEARCH_HEAD));
@@ -92,7 +93,7 @@ impl PacketFinder<'_> {
             let mut next = at + (bytes.len() as u64).saturating_sub(3).max(1);
             for found in memchr::memmem::find_iter(bytes, &magic) {
                 if !is_last && found > 0 && bytes.len() - found < SEARCH_HEAD {
-                    // The head may continue after the bytes at hand.
+                    // The head may continue after the available bytes.
                     next = at + found as u64;
                     break;
                 }
@@ -103,7 +104,8 @@ impl PacketFinder<'_> {
                 let mut cursor = Cursor::new(bytes.get(found..).unwrap_or_default());
                 self.decoded = None;
                 let head = PacketHead::decode(self.layout, &mut cursor, &mut self.slots, 0);
-                // The same bytes may occur in a payload: only a sound head is a packet.
+                // The same bytes may occur in a payload, so a candidate must also have a valid
+                // head.
                 let rest = (self.bytes - at - found as u64).saturating_mul(8);
                 let is_ours = |head: &PacketHead| !head.is_foreign || self.foreign.has(head);
                 if head.is_ok_and(|head| is_ours(&head) && is_plausible(&head, rest)) {

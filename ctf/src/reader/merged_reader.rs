@@ -11,8 +11,8 @@ use crate::window::WINDOW;
 
 /// Reads the event records of all streams in the order of time.
 ///
-/// Equal times come in the order of the traces' and streams' ranks (see `docs`), and within a
-/// stream in the order of the data. Streams without a clock come first.
+/// Event records with equal times are ordered by the ranks of their traces and streams (see
+/// [`crate::order`]), and within a stream by their position. Streams without a clock come first.
 #[derive(Debug)]
 pub struct MergedReader<'t> {
     readers: Vec<StreamReader<'t>>,
@@ -28,7 +28,7 @@ struct Head {
 
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
-        // The heap gives the greatest first.
+        // The heap returns the greatest element first.
         (other.time, other.rank).cmp(&(self.time, self.rank))
     }
 }
@@ -48,9 +48,9 @@ impl<'t> MergedReader<'t> {
         Self::within(set, None, None)
     }
 
-    /// A reader of what may be in a range of time: it leaves out packets that cannot hold event
-    /// records at or after `from` and before `until`, and, if there is a limit, streams without a
-    /// clock. Of other packets it may give event records outside of the range too.
+    /// A reader for a range of time. It skips packets that cannot contain event records at or after
+    /// `from` and before `until`, and, if there is a limit, streams without a clock. Event records
+    /// outside the range may be returned too.
     pub fn within(set: &'t TraceSet, from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         let mut streams: Vec<_> = set.streams().collect();
         streams.sort_by(|a, b| crate::order::compare(*a, *b));
@@ -67,12 +67,12 @@ impl<'t> MergedReader<'t> {
         Self::of(readers.collect())
     }
 
-    /// Bytes of all streams that have been read.
+    /// Number of bytes of all streams that have been read.
     pub fn position(&self) -> u64 {
         self.readers.iter().map(StreamReader::position).sum()
     }
 
-    /// Merges readers; their order is their rank among equal times.
+    /// Merges readers. Their order is their rank among equal times.
     pub fn of(mut readers: Vec<StreamReader<'t>>) -> Self {
         readers
             .iter_mut()
@@ -90,14 +90,14 @@ impl<'t> MergedReader<'t> {
         }
     }
 
-    /// Goes to the next event record; `None` at the end. The reader returned has it as its next
-    /// event.
+    /// Advances to the next event record; `None` at the end. The record is the next event of the
+    /// returned reader.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Option<(Timestamp, &mut StreamReader<'t>)> {
         if let Some(rank) = self.current.take() {
             let reader = self.readers.get_mut(rank)?;
             reader.advance();
-            // Most often the same stream goes on: then the heap is touched once.
+            // Most often the same stream continues, so the heap is accessed only once.
             match (head(reader, rank), self.heap.peek_mut()) {
                 (Some(next), Some(mut top)) => *top = next,
                 (None, Some(top)) => {
@@ -111,12 +111,12 @@ impl<'t> MergedReader<'t> {
         Some((top.time, self.readers.get_mut(top.rank)?))
     }
 
-    /// The reader that [`MergedReader::next`] gave last.
+    /// The reader that [`MergedReader::next`] returned last.
     pub fn current(&mut self) -> Option<&mut StreamReader<'t>> {
         self.readers.get_mut(self.current?)
     }
 
-    /// Damage that was found since the last call.
+    /// Returns the damage found since the last call.
     pub fn take_damage(&mut self) -> Vec<Damage> {
         self.readers
             .iter_mut()

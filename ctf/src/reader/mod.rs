@@ -1,4 +1,4 @@
-//! Reading event records one after the other: of one stream, or of all merged by time.
+//! Reads event records sequentially, from a single stream or from all streams merged by time.
 
 mod merged_reader;
 mod stream_reader;

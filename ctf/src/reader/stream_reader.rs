@@ -1,4 +1,4 @@
-//! Reading the event records of one stream, one after the other.
+//! Reads the event records of a stream sequentially.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ use crate::trace::Trace;
 use crate::walk::{Silent, Visitor, walk};
 use crate::window::WINDOW;
 
-/// Reads the event records of some packets of a stream in their order.
+/// Reads the event records of a range of packets of a stream, in order.
 ///
-/// Damage never stops the reader: it is recorded, and sound data after it is read.
+/// Damage never stops the reader: it is recorded, and valid data after it is read.
 #[derive(Debug)]
 pub struct StreamReader<'t> {
     trace: &'t Trace,
@@ -25,8 +25,8 @@ pub struct StreamReader<'t> {
     layout: &'t StreamLayout,
     conversion: Option<ClockConversion>,
     packets: Range<usize>,
-    /// Packets that cannot hold event records with these clock values are skipped; the greatest end
-    /// means no limit.
+    /// Packets that cannot contain event records with these clock values are skipped; an end of
+    /// `u64::MAX` means no limit.
     within: Range<u64>,
     source: Source,
     window_size: usize,
@@ -36,20 +36,20 @@ pub struct StreamReader<'t> {
     /// Position in the packet, in bits.
     pos: u64,
     clock: u64,
-    /// In this packet, the clock has gone back.
+    /// The clock has gone back in this packet.
     went_back: bool,
     slots: Vec<u64>,
-    /// The event record that comes next: its start, body, end and head.
+    /// The next event record: its start, body, end and head.
     next: Option<Found>,
-    /// The bytes of that packet's header and context.
+    /// The bytes of the packet's header and context.
     head_bytes: Vec<u8>,
-    /// How many packets have been begun.
+    /// Number of packets that have been begun.
     begun: u64,
     rank: usize,
     damage: Vec<Damage>,
 }
 
-/// Bytes of a packet's head that are looked at to decode it.
+/// Largest head of a packet that is decoded, in bytes.
 pub(crate) const MOST_HEAD: usize = 1 << 24;
 
 #[derive(Clone, Copy, Debug)]
@@ -60,14 +60,14 @@ struct Found {
 }
 
 impl<'t> StreamReader<'t> {
-    /// A reader of the packets with those indices.
+    /// A reader of the packets with these indices.
     pub fn new(
         trace: &'t Trace,
         stream: &'t Stream,
         packets: Range<usize>,
         window_size: usize,
     ) -> Self {
-        // Opening a trace checks that every stream has its class.
+        // Opening a trace checks that every stream has a data stream class.
         static NONE: std::sync::OnceLock<StreamLayout> = std::sync::OnceLock::new();
         let layout = trace
             .layout
@@ -97,31 +97,30 @@ impl<'t> StreamReader<'t> {
         }
     }
 
-    /// Skips packets that cannot hold event records with clock values in that range, in cycles. The
-    /// greatest end means no limit.
+    /// Skips packets that cannot contain event records with clock values in this range, in cycles.
+    /// An end of `u64::MAX` means no limit.
     pub(super) fn limited(self, within: Range<u64>) -> Self {
         StreamReader { within, ..self }
     }
 
-    /// Sets the rank among streams, by which event records with equal times are merged.
+    /// Sets the rank among streams, which orders event records with equal times.
     pub(super) fn set_rank(&mut self, rank: usize) {
         self.rank = rank;
     }
 
-    /// Its place among the readers of a [`MergedReader`](crate::reader::MergedReader): dense from
-    /// 0.
+    /// Rank among the readers of a [`MergedReader`](crate::reader::MergedReader); dense from 0.
     #[inline(always)]
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// How many packets have been begun: changes whenever [`StreamReader::packet`] does.
+    /// Number of packets that have been begun. Changes whenever [`StreamReader::packet`] does.
     #[inline(always)]
     pub fn packets_begun(&self) -> u64 {
         self.begun
     }
 
-    /// Bytes of its packets that have been read.
+    /// Number of bytes of the packets that have been read.
     pub fn position(&self) -> u64 {
         let begun = self
             .stream
@@ -135,10 +134,10 @@ impl<'t> StreamReader<'t> {
         begun.saturating_sub(rest)
     }
 
-    /// Walks over the context of the packet that the next event record is in.
+    /// Walks over the context of the packet that contains the next event record.
     ///
     /// # Errors
-    /// Not for a packet that event records are read from.
+    /// Never for a packet from which event records are read.
     pub fn walk_packet_context<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), DecodeError> {
         let mut cursor = Cursor::new(&self.head_bytes);
         if let Some(header) = self.trace.layout.packet_header.root() {
@@ -150,33 +149,32 @@ impl<'t> StreamReader<'t> {
         }
     }
 
-    /// The stream.
+    /// The stream that is read.
     pub fn stream(&self) -> &'t Stream {
         self.stream
     }
 
-    /// The trace.
+    /// The trace of the stream.
     pub fn trace(&self) -> &'t Trace {
         self.trace
     }
 
-    /// The packet that the next event record is in.
+    /// The packet that contains the next event record.
     pub fn packet(&self) -> Option<&Packet> {
         self.packet.as_ref()
     }
 
-    /// The head of that packet.
+    /// The head of the packet that contains the next event record.
     pub fn packet_head(&self) -> &PacketHead {
         &self.head
     }
 
-    /// Damage that was found since the last call.
+    /// Returns the damage found since the last call.
     pub fn take_damage(&mut self) -> Vec<Damage> {
         std::mem::take(&mut self.damage)
     }
 
-    /// Time of the next event record; `None` at the end. For a stream without a clock
-    /// `Some(None)`.
+    /// Time of the next event record; `None` at the end. `Some(None)` for a stream without a clock.
     #[inline]
     pub fn peek(&mut self) -> Option<Option<Timestamp>> {
         if self.next.is_none() {
@@ -189,7 +187,7 @@ impl<'t> StreamReader<'t> {
         )
     }
 
-    /// The next event record; it stays the next until [`StreamReader::advance`].
+    /// The next event record. It remains the next until [`StreamReader::advance`] is called.
     #[inline]
     pub fn event(&mut self) -> Option<Event<'_>> {
         if self.next.is_none() {
@@ -221,7 +219,7 @@ impl<'t> StreamReader<'t> {
         })
     }
 
-    /// Skips the next event record: the one after it becomes the next.
+    /// Skips the next event record.
     #[inline]
     pub fn advance(&mut self) {
         if let Some(found) = &self.next {
@@ -230,7 +228,7 @@ impl<'t> StreamReader<'t> {
         }
     }
 
-    /// Looks for the next event record; leaves none at the end.
+    /// Finds the next event record; `next` is `None` at the end.
     fn find(&mut self) {
         loop {
             let Some(packet) = &self.packet else {
@@ -247,21 +245,21 @@ impl<'t> StreamReader<'t> {
             }
             match self.decode() {
                 Ok(()) if !self.is_past() => return,
-                // The clock only moves on from here.
+                // The clock can only advance from here.
                 Ok(()) => (self.packet, self.next) = (None, None),
                 Err(error) => self.give_up(error),
             }
         }
     }
 
-    /// Whether the rest of the packet is past the selected range.
+    /// Whether the rest of the packet is after the selected range.
     #[inline(always)]
     fn is_past(&self) -> bool {
         let clock = self.next.as_ref().map_or(0, |next| next.head.clock);
         clock >= self.within.end && self.within.end < u64::MAX && !self.layout.has_full_timestamps
     }
 
-    /// Decodes the event record at the position, with more bytes of the file if it takes them.
+    /// Decodes the event record at the position; reads more of the file if necessary.
     #[inline(always)]
     fn decode(&mut self) -> Result<(), DecodeError> {
         loop {
@@ -303,7 +301,7 @@ impl<'t> StreamReader<'t> {
         }
     }
 
-    /// Gets more bytes behind the position.
+    /// Makes more bytes after the position available.
     fn more(&mut self) -> More {
         let Some(packet) = &self.packet else {
             return More::None;
@@ -313,7 +311,7 @@ impl<'t> StreamReader<'t> {
         if had >= MOST_RECORD_BYTES {
             return More::TooMany;
         }
-        // Twice as many each time: a long record is then decoded a few times, not very often.
+        // Doubles the size each time, so that a long record is decoded only a few times.
         self.fill(from, (had as usize).saturating_mul(2).max(64));
         if self.source.window().end().saturating_sub(from) > had {
             More::Bytes
@@ -363,7 +361,7 @@ impl<'t> StreamReader<'t> {
                     let packet = self.checked(packet, &head);
                     self.packet = Some(packet);
                     self.pos = head.end_of_head;
-                    // The clock starts anew in each packet: packets can be read in any order.
+                    // The clock starts anew in each packet, so packets can be read in any order.
                     self.clock = packet.clock.unwrap_or(0);
                     self.went_back = false;
                     self.begun += 1;
@@ -394,7 +392,7 @@ impl<'t> StreamReader<'t> {
         self.next
     }
 
-    /// Corrects the packet by its own head, where the index differs.
+    /// Corrects the packet by its own head if the index differs.
     fn checked(&mut self, packet: Packet, head: &PacketHead) -> Packet {
         let (packet, damage) = packets::reconcile_with_head(self.trace, self.stream, packet, head);
         self.damage.extend(damage);
@@ -423,7 +421,7 @@ impl<'t> StreamReader<'t> {
     }
 
     /// Reports that the rest of the packet cannot be decoded: without the length of an event
-    /// record, the begin of the next one is unknown.
+    /// record, the begin of the next record is unknown.
     fn give_up(&mut self, error: DecodeError) {
         let Some(packet) = self.packet.take() else {
             return;
@@ -450,16 +448,16 @@ pub(crate) fn out_of_range(
     is_new.then(|| Damage::at(&file.path, packet.offset, message))
 }
 
-/// Whether there were more bytes.
+/// Result of requesting more bytes.
 enum More {
     Bytes,
     None,
     TooMany,
 }
 
-/// Bits of the content of a packet that does not tell them: up to the end of the last event
-/// record that begins before the last byte which is not zero (what `content_bits` says now).
-/// `None` if it cannot be decoded up to there.
+/// Size in bits of the content of a packet whose head does not contain it: up to the end of the
+/// last event record that begins before the last nonzero byte, which is the current `content_bits`.
+/// `None` if the packet cannot be decoded up to there.
 pub(crate) fn written_content(trace: &Trace, stream: &Stream, index: usize) -> Option<u64> {
     let packet = *stream.packets.get(index)?;
     let whole = Packet {
@@ -488,7 +486,7 @@ pub(crate) fn written_content(trace: &Trace, stream: &Stream, index: usize) -> O
 /// Message for an event record that cannot be decoded.
 pub fn describe(error: DecodeError) -> String {
     match error {
-        DecodeError::Length { length: 0, .. } => "an event record without a single bit".to_owned(),
+        DecodeError::Length { length: 0, .. } => "an event record has no bits".to_owned(),
         error => format!("this event record cannot be decoded: {error}"),
     }
 }
@@ -501,7 +499,7 @@ pub(crate) fn went_back(before: u64, now: u64) -> String {
     )
 }
 
-/// Decodes the head and gets over the body: the event record and where it ends.
+/// Decodes the head and skips the body. Returns the event record and its end.
 #[inline(always)]
 fn decode_event(
     layout: &StreamLayout,

@@ -1,4 +1,4 @@
-//! Hits with the bytes that they refer to.
+//! Hits together with the bytes that they refer to.
 
 use super::hit::Hit;
 use crate::bits::Cursor;
@@ -10,7 +10,7 @@ use crate::layout::StreamLayout;
 pub struct Batch<'a> {
     pub(super) hits: &'a [Hit],
     pub(super) layout: &'a StreamLayout,
-    /// At the packet.
+    /// Cursor at the start of the packet.
     pub(super) cursor: Cursor<'a>,
     pub(super) slots: &'a mut [u64],
 }
@@ -28,8 +28,8 @@ impl<'a> Batch<'a> {
         (class(self.layout, hit), body, self.slots)
     }
 
-    /// Shows each hit: its class index, its clock value in cycles, a cursor at its body, and
-    /// registers to decode with.
+    /// Calls `show` for each hit with its class index, its clock value in cycles, a cursor at its
+    /// body, and registers to decode with.
     #[inline(always)]
     pub fn for_each(mut self, mut show: impl FnMut(usize, u64, Cursor<'a>, &mut [u64])) {
         for hit in self.hits {
@@ -52,16 +52,16 @@ fn class(layout: &StreamLayout, hit: &Hit) -> usize {
 fn body<'a>(layout: &StreamLayout, packet: Cursor<'a>, slots: &mut [u64], hit: &Hit) -> Cursor<'a> {
     let pos = match hit.general {
         true => behind_head(layout, packet, slots, hit.start),
-        // The bodies of others are where they were said to be.
+        // Hits of the fast path contain the position of their bodies.
         false => hit.start,
     };
-    // Made of parts that lie in registers: to write one part of a copy, and copy all of it at once,
-    // would wait for the part.
+    // Built from parts in registers. Copying the cursor and then overwriting one field would stall
+    // the copy until that field is stored.
     Cursor { pos, ..packet }
 }
 
-/// Decodes the header of an event record again, because what follows may take lengths and selectors
-/// from it: it was sound before, so it is now.
+/// Decodes the header of an event record again, because later fields may take lengths and selectors
+/// from it. The header was valid before, so it is valid now.
 #[inline(never)]
 fn behind_head(
     layout: &StreamLayout,

@@ -10,13 +10,13 @@ use crate::layout::shape::Shape;
 
 /// The class is chosen.
 const CHOSEN: u64 = 1 << 63;
-/// The first step is in the upper half, but for the highest bit.
+/// The entry has a first step, in the upper half without the highest bit.
 pub(super) const VARIABLE: u64 = 1 << 24;
-/// The id means that the header has its extended form.
+/// The id is the escape value of the extended form of the header.
 pub(super) const ESCAPE: u64 = 1 << 25;
-/// Bytes from the one in which the body begins.
+/// Number of bytes from the byte in which the body begins.
 pub(super) const BYTES: u64 = (1 << 24) - 1;
-/// The general way has to do it.
+/// The record must take the general path.
 const GENERAL: u64 = VARIABLE | (STOP as u64) << 32;
 
 /// The first step of an entry of variable size.
@@ -30,30 +30,31 @@ pub(super) fn first_step(entry: u64) -> u32 {
 pub(super) struct Fast {
     header: Header,
     places: RecordPlaces,
-    /// By place: the forms of the header.
+    /// Forms of the header, by place.
     forms: [Forms; MOST_PLACES],
     /// By id in the usual form, then by place: bytes, flags, and the first step.
     usual: Box<[u64]>,
-    /// The same by id in the extended form, then by place.
+    /// The same, by id in the extended form.
     extended: Box<[u64]>,
     steps: Steps,
     /// Greater than any id that has a size.
     ids: usize,
 }
 
-/// The possible offsets of event records modulo the greatest alignment of their fields, if it
-/// exceeds the alignment of the records. The size of a record depends on this offset, its place.
+/// The possible offsets of event records modulo the largest alignment of their fields, if it
+/// exceeds the alignment of the records. This offset is called the place of the record; the size of
+/// the record depends on it.
 #[derive(Clone, Copy, Debug)]
 struct RecordPlaces {
     /// Binary logarithm of the distance between places, in bytes.
     shift: u32,
-    /// The number of places minus one.
+    /// Number of places minus 1.
     mask: usize,
     /// Binary logarithm of the number of places.
     bits: u32,
 }
 
-/// Greatest number of places that have entries of their own; if there are more, steps compute the
+/// Largest number of places that have their own entries. If there are more, steps compute the
 /// padding.
 const MOST_PLACES: usize = MOST_OFFSETS;
 
@@ -81,21 +82,21 @@ impl RecordPlaces {
         self.mask + 1
     }
 
-    /// The place of an event record, given its byte offset in the packet.
+    /// Place of an event record, given its byte offset in the packet.
     #[inline(always)]
     fn place(self, at: usize) -> usize {
         at >> self.shift & self.mask
     }
 
-    /// The index of an entry, given the byte offset of the event record in the packet.
+    /// Index of an entry, given the byte offset of the event record in the packet.
     #[inline(always)]
     fn index(self, id: u64, at: usize) -> usize {
         (id as usize) << self.bits | self.place(at)
     }
 }
 
-/// The forms of the header at each place. `None` if there are fewer places than forms, or if a form
-/// has less than a byte: scanning records without a size would not end.
+/// Forms of the header, by place. `None` if there are fewer places than forms, or if a form is
+/// smaller than a byte: scanning records of size 0 would not end.
 fn forms_by_place(
     layout: &StreamLayout,
     header: Header,
@@ -115,12 +116,12 @@ fn forms_by_place(
     Some(forms)
 }
 
-/// A position in the bytes at hand.
+/// A position in the available bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanPosition {
     pub(super) at: usize,
     pub(super) clock: u64,
-    /// Where the last event record began, if there was one and it may have ended before `at`.
+    /// Start of the last event record, if there was one and it may have ended before `at`.
     pub(super) last: Option<usize>,
 }
 
@@ -135,7 +136,7 @@ impl ScanPosition {
 }
 
 impl Fast {
-    /// The tables, if headers of this stream class allow them.
+    /// The tables, if the headers of this stream class allow them.
     pub(super) fn new(layout: &StreamLayout, chosen: &[bool]) -> Option<Fast> {
         let shapes = || layout.events.iter().filter_map(|event| layout.shape(event));
         let places = RecordPlaces::of(layout);
@@ -202,10 +203,10 @@ impl Fast {
         entries.into()
     }
 
-    /// The entry of an event class. `None` leaves it to the general way.
+    /// The entry of an event class. `None` if the class must take the general path.
     fn entry(&mut self, shape: &Shape) -> Option<u64> {
         let bytes = u64::from(shape.first.bytes);
-        // What might have no size would never end.
+        // A record that may have size 0 would never end the loop.
         let least = self.header.forms.usual.bytes() as u64 + bytes;
         let (true, true) = (least > 0, bytes <= BYTES) else {
             return None;
@@ -216,7 +217,7 @@ impl Fast {
         }
     }
 
-    /// The table of the usual form, from that of all ids.
+    /// The table of the usual form, from the table of all ids.
     fn usual_of(&self, layout: &StreamLayout, all: &[u64]) -> Box<[u64]> {
         let mask = self.header.forms.usual.id.mask;
         let extended = layout
@@ -257,7 +258,7 @@ impl Fast {
         &self.steps
     }
 
-    /// The table of the usual form, for headers whose ids are all in it.
+    /// The table of the usual form, for headers whose ids are all in the table.
     #[inline(always)]
     pub(super) fn direct(&self) -> Option<&[u64; IDS]> {
         (&*self.usual)
@@ -281,7 +282,7 @@ impl Fast {
 
     #[inline(always)]
     fn entry_of(&self, header: Header, entries: &[u64], id: u64, at: usize) -> u64 {
-        // If nothing is aligned to more than a byte, there is only one place.
+        // If no field is aligned to more than a byte, all records have the same place.
         let index = match header.is_padded {
             false => id as usize,
             true if id < IDS as u64 => self.places.index(id, at),
@@ -299,8 +300,9 @@ impl Fast {
         }
     }
 
-    /// Gets over records, telling of each its id, its entry, the position of its body in bits and
-    /// the clock; stops at one that is for the general way, or when told.
+    /// Skips records and calls `record` with the id of each, its entry, the position of its body in
+    /// bits, and the clock. Stops at a record that must take the general path, or if `record`
+    /// returns false.
     #[inline(always)]
     fn run_of(
         &self,
@@ -359,7 +361,7 @@ impl Fast {
                 }
             }
             next = at + header.padded(next - at);
-            // Padding may reach past the end: the general way gets over the last record.
+            // Padding may extend past the end; then the last record takes the general path.
             let is_in = if header.is_padded {
                 next < data.len()
             } else {
@@ -406,8 +408,8 @@ impl Fast {
         (place, events, first)
     }
 
-    /// Collects the chosen records, given their ids, the bits before their bodies and their clock
-    /// values: where it stopped, and how many there are.
+    /// Collects the chosen records from their ids, the bits before their bodies and their clock
+    /// values. Returns the position at which it stopped and the number of records.
     pub(super) fn collect<H>(
         &self,
         content: Content<'_>,
@@ -417,7 +419,7 @@ impl Fast {
     ) -> (ScanPosition, usize) {
         let mut count = 0;
         let record = |id, entry: u64, body, clock| {
-            // Always stored, kept if chosen: no branch that could be mispredicted.
+            // Always stored, kept if chosen: avoids a branch that could be mispredicted.
             match room.get_mut(count) {
                 Some(place) => *place = hit(id, body, clock),
                 None => return false,

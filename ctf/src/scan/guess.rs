@@ -1,13 +1,14 @@
-//! Two aids for a processor that follows a chain of loads: adding a size in a way that lets it go
-//! on with a guess, and fetching ahead.
+//! Two aids for a processor that follows a chain of loads: speculative addition of a size, and
+//! prefetching.
 //!
-//! Where the order of event records matters there is one lane, and no other chain to overlap with.
-//! A processor guesses branches, but never the value of a load. A position that is reached by a
-//! branch on the size (`at + 63` by the branch for 63) is used while the string and the selectors
-//! of the record are still being read, and most sizes are guessed right, since records repeat.
+//! If the order of event records matters, there is a single lane and no other chain to overlap
+//! with. A processor speculates on branches, but never on the value of a load. A position that is
+//! reached by a branch on the size (`at + 63` by the branch for 63) is used while the string and
+//! the selectors of the record are still being read. Most sizes are predicted correctly, since
+//! records repeat.
 //!
-//! Mapped bytes come from memory and not from the nearest cache, so the scanner asks for bytes
-//! ahead. Without that the walk over single lanes lost what mapping had gained.
+//! Mapped bytes come from memory and not from the nearest cache, so the scanner prefetches. Without
+//! prefetching, scanning a single lane lost as much time as mapping had gained.
 
 /// `at + size`.
 #[inline(always)]
@@ -20,7 +21,7 @@ pub(super) fn add_guessed(at: usize, size: usize) -> usize {
             }
         };
     }
-    // Larger records are rare, and gain less.
+    // Larger records are rare and gain less.
     by_branch!(
         6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39
         40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64 65 66 67 68 69 70 71 72
@@ -29,13 +30,13 @@ pub(super) fn add_guessed(at: usize, size: usize) -> usize {
     )
 }
 
-/// The value itself; but the compiler cannot see that, and so not replace the branches by the
-/// addition that they amount to.
+/// Returns the value unchanged but hides it from the compiler, which would otherwise replace the
+/// branches by the equivalent addition.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[allow(unsafe_code)]
 #[inline(always)]
 fn opaque(mut value: usize) -> usize {
-    // SAFETY: there is no instruction; the value stays in its register.
+    // SAFETY: the assembly contains no instruction; the value stays in its register.
     unsafe {
         std::arch::asm!("/* {0} */", inout(reg) value, options(pure, nomem, nostack, preserves_flags))
     };
@@ -48,21 +49,21 @@ fn opaque(value: usize) -> usize {
     value
 }
 
-/// Bytes ahead that are brought nearer: far enough for memory to answer, near enough to be still
-/// there.
+/// Prefetch distance in bytes: far enough for memory to respond, near enough that the bytes are
+/// still cached when they are needed.
 const AHEAD: usize = 1024;
 
-/// Has the bytes some way behind `at` brought nearer. The processor does so by itself within a
-/// page, but not over its end.
+/// Prefetches bytes at a distance after `at`. The processor's own prefetching stops at the end of a
+/// page.
 #[inline(always)]
 pub(super) fn prefetch_ahead(data: &[u8], at: usize) {
     prefetch_from(data.as_ptr().wrapping_add(at));
 }
 
-/// As [`prefetch_ahead`], given the address of a record.
+/// Like [`prefetch_ahead`], given the address of a record.
 #[inline(always)]
 pub(super) fn prefetch_from(record: *const u8) {
-    // Two cache lines: a record may be longer than one.
+    // Two cache lines, since a record may be longer than one.
     prefetch(record.wrapping_add(AHEAD));
     prefetch(record.wrapping_add(AHEAD + 64));
 }
@@ -73,7 +74,7 @@ pub(super) fn prefetch_from(record: *const u8) {
 #[inline(always)]
 pub(super) fn prefetch(address: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a hint is allowed for any address, and changes nothing that a program could see.
+    // SAFETY: a hint is allowed for any address and has no observable effect.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
 }
 

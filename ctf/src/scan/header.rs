@@ -1,15 +1,15 @@
-//! Where the hot loops find id and timestamp.
+//! Positions of id and timestamp for the hot loops.
 //!
 //! The loops are compiled for each [`Header`] in the list of `specialised!`. The usual headers are
-//! constants there: LTTng's two with their extended forms, and that of babeltrace2 and barectf
-//! (64-bit id, 64-bit time). For all others, byte order and padding are constants, and offsets,
-//! shifts and masks are read from the table: once, into registers, or, where fields are aligned to
-//! more than the header, for each record by its place.
+//! constants there: LTTng's two headers with their extended forms, and the header of babeltrace2
+//! and barectf (64-bit id, 64-bit time). For all other headers, byte order and padding are
+//! constants; offsets, shifts and masks are read from the table, either once into registers or, if
+//! fields are aligned to more than the header, for each record by the place of the record.
 
 use crate::layout::StreamLayout;
 use crate::layout::header::{BitField, FastHeader, HeaderForm};
 
-/// Ids in a table that is indexed without a check.
+/// Number of ids in a table that is indexed without a check.
 pub(super) const IDS: usize = 1 << 16;
 
 /// Bits of the eight bytes at an offset from the event record's start.
@@ -20,7 +20,7 @@ pub(super) struct Field {
     pub(super) mask: u64,
 }
 
-/// One form of a header.
+/// The layout of a header without alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) id: Field,
@@ -28,31 +28,33 @@ pub(super) struct Form {
     pub(super) bits: u32,
 }
 
-/// Headers of a stream class.
+/// Header of a stream class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// The forms at the first place, if `varies`.
     pub(super) forms: Forms,
-    /// The id where headers have none, else 0.
+    /// The id if headers contain none, else 0.
     pub(super) only_id: u64,
     pub(super) big: bool,
-    /// Event records begin at multiples of this and one more, in bytes.
+    /// Event records begin at multiples of `pad + 1` bytes.
     pub(super) pad: usize,
-    /// Event records may end before the byte at which the next one begins, or have fields that are
-    /// aligned to more than a byte.
+    /// Event records may end before the byte at which the next record begins, or have fields that
+    /// are aligned to more than a byte.
     pub(super) is_padded: bool,
-    /// The usual form has ids below [`IDS`], and is one of those that are compiled for.
+    /// Ids of the usual form are below [`IDS`], and the header is one of those for which the loops
+    /// are compiled.
     pub(super) is_direct: bool,
     /// Timestamps may be less than the clock.
     pub(super) may_go_back: bool,
     /// The forms depend on the place of the event record.
     pub(super) varies: bool,
-    /// Bytes by which the reach of forms at other places exceeds that of those at the first.
+    /// Number of bytes by which the reach of forms at other places exceeds that of the forms at the
+    /// first.
     slack: usize,
 }
 
 impl Field {
-    /// Without bits, the value is 0.
+    /// A field without bits; its value is 0.
     const NONE: Field = Field::new(0, 0, 0);
 
     const fn new(byte: usize, shift: u32, length: u32) -> Field {
@@ -73,7 +75,7 @@ impl Field {
         } else {
             field.swapped()?
         };
-        // Within the first eight bytes where that is possible: one load is then enough for all.
+        // Within the first eight bytes if possible, so that one load is enough for all fields.
         let (byte, bits) = (
             field.byte.saturating_mul(8),
             64 - field.mask.leading_zeros(),
@@ -105,7 +107,8 @@ impl Field {
         word >> self.shift
     }
 
-    /// The clock at an event record: the least value from `clock` on that has the field's bits.
+    /// The clock at an event record: the smallest value not less than `clock` that has the bits of
+    /// the field.
     #[inline(always)]
     pub(super) fn advance(self, clock: u64, word: u64) -> u64 {
         clock.wrapping_add(self.shifted(word).wrapping_sub(clock) & self.mask)
@@ -125,13 +128,13 @@ impl Form {
         })
     }
 
-    /// Bytes to the one in which the body begins.
+    /// Number of bytes to the byte in which the body begins.
     #[inline(always)]
     pub(super) fn bytes(self) -> usize {
         (self.bits >> 3) as usize
     }
 
-    /// Bytes that reading it may load.
+    /// Number of bytes that reading the form may load.
     fn reach(self) -> usize {
         self.id.byte.max(self.time.byte) + 8
     }
@@ -143,7 +146,7 @@ impl Form {
     }
 }
 
-/// The forms of a header at one place.
+/// The forms of a header at a given place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Forms {
     pub(super) usual: Form,
@@ -152,7 +155,7 @@ pub(super) struct Forms {
 }
 
 impl Forms {
-    /// The forms of a header whose fields are read in that byte order.
+    /// The forms of a header whose fields are read in this byte order.
     pub(super) fn of(header: &FastHeader, big: bool) -> Option<Forms> {
         Some(Forms {
             usual: Form::of(&header.compact, big)?,
@@ -191,7 +194,7 @@ impl Header {
         varies: false,
         slack: 0,
     };
-    /// LTTng's compact header: 5 and 27 bits, or 32 and 64.
+    /// LTTng's compact header: id and timestamp of 5 and 27 bits, or of 32 and 64.
     pub(super) const COMPACT: Header = Header {
         forms: Forms {
             usual: Form::new(Field::new(0, 0, 5), Field::new(0, 5, 27), 32),
@@ -199,7 +202,7 @@ impl Header {
         },
         ..Header::SHORT
     };
-    /// LTTng's large header: 16 and 32 bits, or 32 and 64.
+    /// LTTng's large header: id and timestamp of 16 and 32 bits, or of 32 and 64.
     pub(super) const LARGE: Header = Header {
         forms: Forms {
             usual: Form::new(Field::new(0, 0, 16), Field::new(0, 16, 32), 48),
@@ -207,7 +210,7 @@ impl Header {
         },
         ..Header::SHORT
     };
-    /// 64 and 64 bits: of what babeltrace2 writes, and barectf as it comes.
+    /// Id and timestamp of 64 bits each: the header of babeltrace2, and the default of barectf.
     pub(super) const WIDE: Header = Header {
         forms: Forms {
             usual: Form::new(Field::new(0, 0, 64), Field::new(8, 0, 64), 128),
@@ -218,8 +221,8 @@ impl Header {
         ..Header::SHORT
     };
 
-    /// That of a stream class whose headers allow it. With `prefers_big`, fields of one byte are
-    /// read as big-endian ones.
+    /// The header of a stream class, if its headers allow it. With `prefers_big`, fields of a
+    /// single byte are read as big-endian fields.
     pub(super) fn new(layout: &StreamLayout, is_padded: bool, prefers_big: bool) -> Option<Header> {
         let places = layout.fast_headers();
         let fast = places.first()?;
@@ -258,8 +261,8 @@ impl Header {
         Some(known.iter().find(is_known).copied().unwrap_or(header))
     }
 
-    /// The header with byte order and padding as constants for the compiler, and with forms that do
-    /// not vary.
+    /// The header with byte order and padding as compile-time constants, and with forms that do not
+    /// vary.
     #[inline(always)]
     pub(super) fn with(self, big: bool, is_padded: bool) -> Header {
         Header {
@@ -281,8 +284,8 @@ impl Header {
         }
     }
 
-    /// `big` and `is_padded`: the properties of a layout on which following a record's steps
-    /// depends.
+    /// `big` and `is_padded`, the properties of a layout that following a record's steps depends
+    /// on.
     #[inline(always)]
     pub(super) fn order(self) -> (bool, bool) {
         (self.big, self.is_padded)
@@ -303,7 +306,7 @@ impl Header {
         }
     }
 
-    /// Bytes from an event record of that many bytes to the next one.
+    /// Number of bytes from the start of an event record of `size` bytes to the next record.
     #[inline(always)]
     pub(super) fn padded(self, size: usize) -> usize {
         if self.is_padded {
@@ -314,9 +317,9 @@ impl Header {
     }
 }
 
-/// Runs an expression that is compiled for each of the usual headers, with `$header` a constant as
-/// far as it is known then. `$lookup` is a function that returns an entry, given an id in the usual
-/// form and the byte offset of the event record in the packet.
+/// Compiles an expression for each of the usual headers, with `$header` as constant as possible.
+/// `$lookup` is a function that returns an entry, given an id in the usual form and the byte offset
+/// of the event record in the packet.
 macro_rules! specialised {
     ($fast:expr, |$header:ident, $lookup:ident| $run:expr) => {{
         let fast = $fast;
@@ -378,7 +381,7 @@ mod tests {
     use super::*;
     use crate::layout::TraceLayout;
 
-    /// With an id of that enumeration, and those two forms behind it.
+    /// A header with an id of this enumeration, followed by these two forms.
     fn header(id: &str, compact: &str, extended: &str) -> String {
         format!(
             "struct {{ enum : integer {{ {id} }} {{ compact = 0 ... MOST, extended }} id; variant <id> {{ \
@@ -420,7 +423,7 @@ mod tests {
         assert!(large.varies);
         let Forms { usual, extended } = large.forms;
         assert_eq!((usual.bytes(), extended.unwrap().bytes()), (8, 24));
-        // The timestamp of the extended form begins at 16.
+        // The timestamp of the extended form begins at byte 16.
         assert_eq!(large.reach(), 24);
     }
 

@@ -1,37 +1,37 @@
-//! What scanning gives.
+//! Results of scanning.
 
 /// A chosen event record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hit {
     /// Clock value in cycles.
     pub clock: u64,
-    /// Packet-relative position in bits: of its body in a fast scan, else of its start.
+    /// Packet-relative position in bits: of the body on the fast path, else of the start.
     pub(super) start: u64,
-    /// Its id in a fast scan, else its class index.
+    /// The id on the fast path, else the class index.
     pub(super) key: u32,
     pub(super) general: bool,
 }
 
-/// How far a scan got.
+/// Progress of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// There is more in this packet.
+    /// The packet contains more.
     More,
     /// The packet has been scanned.
     PacketEnd,
 }
 
-/// What counting gives for a packet.
+/// Result of counting in a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Event records.
+    /// Number of event records.
     pub events: u64,
-    /// Clock value of the first, in cycles.
+    /// Clock value of the first event record, in cycles.
     pub first: u64,
-    /// Clock value of the last.
+    /// Clock value of the last event record, in cycles.
     pub last: u64,
-    /// True if none is left in the packet.
+    /// True if no event records are left in the packet.
     pub ended: bool,
-    /// Clock value of the next event record, if it is outside of the selected range.
+    /// Clock value of the next event record, if it is outside the selected range.
     pub refused: Option<u64>,
 }

@@ -1,21 +1,21 @@
-//! Counting in several packets at once, so that the loads of one overlap with those of the others.
+//! Counts in several packets at once, so that the loads of different packets overlap.
 //!
-//! From one record to the next leads a chain of dependent loads (id, size, next id), which takes
-//! longer than all other work on a record, and which a processor cannot shorten. Three chains
-//! overlap in one thread; four need more registers than there are. A lane that comes to the end of
+//! The position of the next record is the result of a chain of dependent loads (id, size, next id).
+//! The chain takes longer than all other work on a record, and a processor cannot shorten it. Three
+//! chains overlap in a thread; four need more registers than exist. A lane that reaches the end of
 //! its packet takes the next packet of the chunk, so that all lanes are busy until the last
 //! packets.
 //!
-//! `unsafe` is used because checks of bounds at each load made this loop a third slower. Instead
-//! one comparison for each record holds for all loads of its header.
+//! `unsafe` is used because bounds checks at each load made this loop a third slower. Instead, a
+//! single comparison for each record covers all loads of its header.
 //!
 //! # Safety argument
-//! A header loads at most [`Header::reach`] bytes from its first one, whatever the place of the record. A lane stops where less than
-//! `reach` bytes are left of its slice, and `reach` is at least that; so each load of a header is
-//! inside of the lane's slice. What a body of variable size loads is compared with the end of the
-//! slice at each load ([`Raw`]). A count is raised only for an id whose entry in the table has a
-//! size; the table has as many ids as there are counts. The tests below compare it with the checked
-//! loop and open no file, so that Miri can run them.
+//! A header loads at most [`Header::reach`] bytes from its start, whatever the place of the record.
+//! A lane stops if fewer than `reach` bytes of its slice are left, and `reach` is at least that, so
+//! each load of a header is inside the lane's slice. The loads of a body of variable size are
+//! compared with the end of the slice one at a time ([`Raw`]). A count is incremented only for an
+//! id whose entry in the table has a size; the table has as many ids as there are counts. The tests
+//! below compare the loop with the checked loop and open no file, so that Miri can run them.
 #![allow(unsafe_code)]
 
 use super::fast::{BYTES, ESCAPE, Fast, ScanPosition, VARIABLE, first_step};
@@ -23,14 +23,14 @@ use super::guess::{add_guessed, prefetch_from};
 use super::header::{Field, Forms, Header, specialised};
 use super::steps::Bytes;
 
-/// Packets that are counted at once: more need more registers than there are.
+/// Number of packets that are counted at once. More would need more registers than exist.
 pub const LANES: usize = 3;
 
-/// One lane's bytes, and the clock value at which it stops.
+/// The bytes of a lane, and the clock value at which it stops.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanLane<'a> {
     pub(super) data: &'a [u8],
-    /// Packet-relative byte offset of the first.
+    /// Packet-relative byte offset of the first byte.
     pub(super) base: u64,
     pub(super) limit: u64,
 }
@@ -48,8 +48,8 @@ impl Fast {
         self.header().reach().max(LOAD)
     }
 
-    /// Counts records of all lanes in turn until one of them has to stop; how many in each, and
-    /// which one stopped. `counts` has a place for each id of the table.
+    /// Counts records of all lanes in turn until a lane must stop. Returns the number of records in
+    /// each lane, and the lane that stopped. `counts` has an element for each id of the table.
     pub(super) fn count_lanes(
         &self,
         lanes: [ScanLane<'_>; LANES],
@@ -60,7 +60,7 @@ impl Fast {
             .count_lanes_of(header, lookup, lanes, places, counts))
     }
 
-    /// Counts records of a single lane until it has to stop. Returns their number.
+    /// Counts records of a single lane until it must stop. Returns their number.
     pub(super) fn count_lane(
         &self,
         lane: ScanLane<'_>,
@@ -89,8 +89,8 @@ impl Fast {
         }
         let mut walk = Walk::new(lane, *place, reach);
         let mut counted = 0;
-        // SAFETY: the lane has `reach` bytes from its record on: this was checked above, and is
-        // checked by `step` for each further record; `counts` has a place for each id of the table.
+        // SAFETY: the lane has `reach` bytes from its record on. This was checked above, and `step`
+        // checks it for each further record. `counts` has an element for each id of the table.
         while unsafe { self.step(header, &lookup, &mut walk, header.is_direct, counts) } {
             counted += 1;
         }
@@ -125,10 +125,10 @@ impl Fast {
             Walk::new(c, at_c, reach),
         );
         let mut rounds = 0;
-        // Written out: a loop over the lanes would keep their state in memory.
+        // Unrolled by hand: a loop over the lanes would keep their state in memory.
         let stopped = loop {
-            // SAFETY: each lane has `reach` bytes from its record on: it was checked above, and by
-            // `step` for each record that it goes to; `counts` is as long as the table's ids.
+            // SAFETY: each lane has `reach` bytes from its record on. This was checked above, and
+            // `step` checks it for each further record. `counts` is as long as the table's ids.
             unsafe {
                 if !self.step(header, &lookup, &mut a, false, counts) {
                     break 0;
@@ -149,13 +149,14 @@ impl Fast {
         (counted, stopped)
     }
 
-    /// Counts one record and goes to the next one; false if the lane must stop at the record. With
-    /// `is_guessed`, variable sizes are guessed ([`add_guessed`]): a gain in a single lane where
+    /// Counts a record and advances to the next; false if the lane must stop at the record. With
+    /// `is_guessed`, variable sizes are guessed ([`add_guessed`]): a gain in a single lane if
     /// records repeat, as those of LTTng do.
     ///
     /// # Safety
-    /// From the lane's record to its end there must be as many bytes as [`Walk::new`] was told, and
-    /// the header's forms must not reach further. `counts` must have a place for each id of the table.
+    /// From the lane's record on, the lane must have as many bytes as were passed to [`Walk::new`],
+    /// and the header's forms must not reach further. `counts` must have an element for each id of
+    /// the table.
     #[inline(always)]
     unsafe fn step(
         &self,
@@ -166,7 +167,7 @@ impl Fast {
         counts: &mut [u64],
     ) -> bool {
         let record = walk.record;
-        // SAFETY: the caller's promise on the bytes from the record on.
+        // SAFETY: guaranteed by the caller for the bytes from the record on.
         let word = |field: Field| unsafe {
             header.word(record.add(field.byte).cast::<[u8; 8]>().read_unaligned())
         };
@@ -204,7 +205,8 @@ impl Fast {
         if size > walk.last as usize - record as usize || now >= walk.lane.limit || is_back {
             return false;
         }
-        // SAFETY: an entry that has a size is that of an id of the table, and the caller's promise.
+        // SAFETY: an entry with a size belongs to an id of the table, and the caller guarantees an
+        // element for each id.
         unsafe { *counts.get_unchecked_mut(id as usize) += 1 };
         walk.clock = now;
         if header.is_padded {
@@ -215,23 +217,23 @@ impl Fast {
     }
 }
 
-/// Where counting is in a lane.
+/// State of counting in a lane.
 struct Walk<'a> {
     record: *const u8,
-    /// Address of the packet's start, if the bytes before the lane were in memory, too.
+    /// Address that the packet's start would have if the bytes before the lane were in memory.
     origin: usize,
     /// The last byte at which a record may begin.
     last: *const u8,
-    /// Bytes from there to the end.
+    /// Number of bytes from `last` to the end.
     reach: usize,
     clock: u64,
-    /// The record before.
+    /// The previous record.
     before: *const u8,
     lane: ScanLane<'a>,
 }
 
 impl<'a> Walk<'a> {
-    /// At a place from which on the lane has at least `reach` bytes.
+    /// `place` must be a position from which the lane has at least `reach` bytes.
     #[inline(always)]
     fn new(lane: ScanLane<'a>, place: ScanPosition, reach: usize) -> Self {
         let start = lane.data.as_ptr();
@@ -272,14 +274,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Bytes that a step loads at once at most.
+/// Largest number of bytes that a step loads at once.
 const LOAD: usize = 16;
 
 /// The bytes from a record on.
 #[derive(Clone, Copy)]
 struct Raw<'a> {
     record: *const u8,
-    /// Bytes from there on that may be read.
+    /// Number of bytes from `record` on that may be read.
     left: usize,
     lane: ScanLane<'a>,
 }
@@ -290,7 +292,7 @@ impl Bytes for Raw<'_> {
         if at >= self.left - (LOAD - 1) {
             return None;
         }
-        // SAFETY: `left` bytes are there, at least `LOAD`, so `at + LOAD <= left` was compared.
+        // SAFETY: `left` bytes are readable, at least `LOAD`, and `at + LOAD <= left` was checked.
         Some(unsafe { self.record.add(at).cast::<[u8; 8]>().read_unaligned() })
     }
 
@@ -315,12 +317,11 @@ impl Bytes for Raw<'_> {
     }
 }
 
-/// Index of the first null byte.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn null_of(bytes: [u8; LOAD]) -> Option<usize> {
     use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_setzero_si128};
-    // SAFETY: SSE2 is part of x86-64, and both types are 16 bytes without invalid values.
+    // SAFETY: SSE2 is part of x86-64, and both types have 16 bytes without invalid values.
     let nulls = unsafe {
         let bytes: __m128i = std::mem::transmute(bytes);
         _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128()))
@@ -328,7 +329,6 @@ fn null_of(bytes: [u8; LOAD]) -> Option<usize> {
     (nulls != 0).then(|| nulls.trailing_zeros() as usize)
 }
 
-/// Index of the first null byte.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn null_of(bytes: [u8; LOAD]) -> Option<usize> {
@@ -430,7 +430,8 @@ event { name = lists; id = 4; fields := struct {
             assert!(stopped < LANES);
             let mut checked = vec![0u64; 5];
             for lane in 0..LANES {
-                // The checked loop goes on where less than `reach` bytes are left; times differ.
+                // The checked loop continues when fewer than `reach` bytes are left, so the times
+                // differ.
                 let up_to = if counted[lane] == 0 {
                     0
                 } else {

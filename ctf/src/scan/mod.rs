@@ -1,10 +1,10 @@
-//! Scanning packets for the event records of chosen classes, as fast as memory gives them.
+//! Scans packets for the event records of chosen classes, at memory bandwidth.
 //!
-//! Most event records have a header whose id and timestamp lie at constant offsets. For those an
-//! event record costs a load or two, one look into a table by id, and an addition; those of
-//! variable size also a few steps. What is unusual takes the general way: a header walk and a skip
-//! program. The records of chosen classes come out as [`Hit`]s; the fields of the others are never
-//! touched.
+//! Most event records have a header whose id and timestamp are at constant offsets. On this fast
+//! path, an event record costs a load or two, a table lookup by id, and an addition; records of
+//! variable size also cost a few steps. All other records take the general path: a header walk and
+//! a skip program. The records of chosen classes are returned as [`Hit`]s; the fields of all other
+//! records are never read.
 
 mod batch;
 mod fast;

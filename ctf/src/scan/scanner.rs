@@ -1,4 +1,4 @@
-//! Scanning the packets of a stream one after the other.
+//! Scans the packets of a stream sequentially.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,54 +23,56 @@ use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
 use crate::window::WINDOW;
 
-/// Hits that one call gives at most: few enough to stay in the nearest cache.
+/// Largest number of hits that a call returns: few enough to stay in the nearest cache.
 const BATCH: usize = 1024;
 
-/// Number of cache lines that most heads and first event records fit in.
+/// Number of cache lines that contain most heads and first event records.
 const HEAD_LINES: usize = 16;
 
-/// Scans packets of a stream one after the other.
+/// Scans packets of a stream sequentially.
 #[derive(Debug)]
 pub struct Scanner<'t> {
     trace: &'t Trace,
     stream: &'t Stream,
     layout: &'t StreamLayout,
-    /// Taken out while it is used, so that threads that share it need not count references.
+    /// Taken out while it is in use, so that threads that share the table need not update the
+    /// reference count.
     table: Option<Arc<ScanTable>>,
     packets: Range<usize>,
     source: Source,
     packet: Option<Packet>,
     head: PacketHead,
-    /// Position in the packet: in bits.
+    /// Position in the packet, in bits.
     pos: u64,
     clock: u64,
     /// A clock that goes back is reported once for each packet.
     went_back: bool,
-    /// The rest of the packet cannot be decoded, and nobody has asked yet.
+    /// The rest of the packet cannot be decoded, and [`Scanner::take_cut`] has not been called
+    /// since.
     cut: bool,
     slots: Vec<u64>,
-    /// Room for a batch of hits, of which so many are there.
+    /// Room for a batch of hits, of which the first `found` are valid.
     hits: Vec<Hit>,
     found: usize,
-    /// Where their packet was then.
+    /// The packet in the window at the time of the last scan.
     view: View,
     damage: Vec<Damage>,
 }
 
-/// The part of a packet that a window has.
+/// The part of a packet that is in a window.
 #[derive(Clone, Copy, Debug, Default)]
 struct View {
-    /// Where it begins and ends in the window.
+    /// Begin and end in the window.
     from: usize,
     to: usize,
-    /// Packet-relative byte offset of where it begins.
+    /// Packet-relative byte offset of `from`.
     base: u64,
-    /// Packet-relative position in bits behind what can be decoded.
+    /// Packet-relative position in bits after the last decodable bit.
     end: u64,
 }
 
 impl<'t> Scanner<'t> {
-    /// A scanner of the packets with those indices. `None` if the stream's class is unknown, which
+    /// A scanner of the packets with these indices. `None` if the stream's class is unknown, which
     /// opening a trace excludes.
     pub fn new(
         trace: &'t Trace,
@@ -99,27 +101,27 @@ impl<'t> Scanner<'t> {
         })
     }
 
-    /// Indices of the packets that come next.
+    /// Indices of the remaining packets.
     pub fn packets(&self) -> Range<usize> {
         self.packets.clone()
     }
 
-    /// A scanner for the same of other packets of the stream.
+    /// A scanner with the same table for other packets of the stream.
     pub fn over(&self, packets: Range<usize>) -> Option<Self> {
         Scanner::new(self.trace, self.stream, self.table.clone()?, packets)
     }
 
-    /// Goes on with those packets instead of the ones that come next.
+    /// Replaces the remaining packets.
     pub fn go_on_with(&mut self, packets: Range<usize>) {
         self.packets = packets;
     }
 
-    /// Damage that was found since the last call.
+    /// Returns the damage found since the last call.
     pub fn take_damage(&mut self) -> Vec<Damage> {
         std::mem::take(&mut self.damage)
     }
 
-    /// Keeps damage of the current packet as a whole.
+    /// Records damage of the current packet as a whole.
     pub fn damaged(&mut self, message: &str) {
         if let Some(packet) = self.packet {
             let damage = Damage::at(self.path(&packet), packet.offset, message.to_owned());
@@ -127,8 +129,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The packet being scanned: its table entry, or the values of its own head where an index gave
-    /// others.
+    /// The packet that is being scanned: its table entry, or the values of its own head if an index
+    /// contained others.
     pub fn packet(&self) -> Option<&Packet> {
         self.packet.as_ref()
     }
@@ -138,18 +140,17 @@ impl<'t> Scanner<'t> {
         &self.head
     }
 
-    /// The clock's value where the scan is, in cycles.
+    /// The clock's value at the current position, in cycles.
     pub fn clock(&self) -> u64 {
         self.clock
     }
 
-    /// True once if the current packet came to an end before its content did: the rest of it cannot
-    /// be decoded.
+    /// True once if the rest of the current packet cannot be decoded.
     pub fn take_cut(&mut self) -> bool {
         std::mem::take(&mut self.cut)
     }
 
-    /// Goes to the next packet; its table entry. `None` behind the last one.
+    /// Advances to the next packet and returns its table entry; `None` after the last packet.
     pub fn next_packet(&mut self) -> Option<Packet> {
         if let Some(packet) = self.packet.take() {
             let damage = crate::reader::out_of_range(self.trace, self.stream, &packet, self.clock);
@@ -208,7 +209,7 @@ impl<'t> Scanner<'t> {
                     self.damage.extend(damage);
                     self.packet = Some(packet);
                     self.pos = head.end_of_head;
-                    // The clock starts anew in each packet: packets can be read in any order.
+                    // The clock starts anew in each packet, so packets can be read in any order.
                     self.clock = packet.clock.unwrap_or(0);
                     self.head = head;
                     self.went_back = false;
@@ -246,13 +247,13 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Scans on in the current packet; the hits are then to be had from [`Scanner::hits`].
+    /// Continues scanning the current packet. The hits are then available from [`Scanner::hits`].
     pub fn scan(&mut self) -> Progress {
         self.scan_up_to(BATCH)
     }
 
-    /// As [`Scanner::scan`], for so many hits at most: the fewer, the less other memory whoever
-    /// turns to other scanners in between has touched when he looks at them.
+    /// Like [`Scanner::scan`], for at most `most` hits. A caller that alternates between scanners
+    /// touches less memory in between if `most` is small.
     pub fn scan_up_to(&mut self, most: usize) -> Progress {
         let most = most.clamp(1, BATCH);
         let mut hits = std::mem::take(&mut self.hits);
@@ -273,9 +274,9 @@ impl<'t> Scanner<'t> {
         self.hits.get(..self.found).unwrap_or_default()
     }
 
-    /// Counts the event records of the current packet by class into `counts`, up to one whose clock
-    /// value is not `within` the range (whose end is no limit if it is the greatest value); call
-    /// again, with a range that it is in, for those from it on.
+    /// Counts the event records of the current packet by class into `counts`, up to the first
+    /// record whose clock value is not in the range `within`. An end of `u64::MAX` means no limit.
+    /// To continue from that record, call again with a range that contains it.
     pub fn count(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
         let mut sink = CountSink::new(counts, within);
         let mut progress = Progress::More;
@@ -285,9 +286,9 @@ impl<'t> Scanner<'t> {
         sink.counted(self.clock, progress == Progress::PacketEnd)
     }
 
-    /// Counts in the current packets of several scanners of one stream at once, each as far as its
-    /// limit, until one has to stop and wants a [`Scanner::count_next`]. How many event records
-    /// were counted in each, and which one stopped.
+    /// Counts in the current packets of several scanners of a stream at once, each up to its limit,
+    /// until a scanner must stop and needs [`Scanner::count_next`]. Returns the number of event
+    /// records counted in each packet, and the index of the scanner that stopped.
     pub fn count_together(
         mut scanners: [&mut Scanner<'t>; LANES],
         counts: &mut Counts,
@@ -309,7 +310,7 @@ impl<'t> Scanner<'t> {
         counted
     }
 
-    /// The content of the current packet that is at hand, and where it begins in the packet.
+    /// The available content of the current packet, and its byte offset in the packet.
     fn content(&self) -> (&[u8], u64) {
         let packet = self.packet.unwrap_or(EMPTY);
         let (data, base) = crate::source::slice(self.source.window(), &packet).unwrap_or((&[], 0));
@@ -319,7 +320,7 @@ impl<'t> Scanner<'t> {
         (data.get(..end).unwrap_or(data), base)
     }
 
-    /// Where the next event record begins in the content at hand, if it begins with a byte.
+    /// Position of the next event record in the available content, if it begins at a byte boundary.
     fn place(&self) -> Option<ScanPosition> {
         let align = u64::from(self.layout.event_align.max(1));
         let pos = self.pos.checked_next_multiple_of(align)?;
@@ -328,7 +329,7 @@ impl<'t> Scanner<'t> {
             .then(|| ScanPosition::new(at as usize, self.clock))
     }
 
-    /// Goes on from where the fast way has stopped, given where it began and its content.
+    /// Continues from where the fast path stopped, given where it began and its content.
     fn go_to(&mut self, start: ScanPosition, stop: ScanPosition, base: u64) {
         self.clock = stop.clock;
         if stop.at != start.at {
@@ -339,8 +340,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Where the event record at a position ends, without the padding before the next one: messages
-    /// name that position.
+    /// End of the event record at a position, without the padding before the next record. Messages
+    /// name this position.
     fn end_of(&mut self, start: u64) -> Option<u64> {
         let packet = self.packet?;
         let (data, base) = crate::source::slice(self.source.window(), &packet)?;
@@ -354,8 +355,8 @@ impl<'t> Scanner<'t> {
         Some(cursor.pos)
     }
 
-    /// Counts one event record of the current packet, if its clock value is `within` the range, and
-    /// all later ones in the range if too few bytes are left for lanes; or reads more of the
+    /// Counts an event record of the current packet, if its clock value is in the range `within`,
+    /// and all later records in the range if too few bytes are left for lanes; or reads more of the
     /// packet.
     pub fn count_next(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
         let mut sink = CountSink::new(counts, within);
@@ -384,8 +385,8 @@ impl<'t> Scanner<'t> {
         sink.counted(self.clock, done || progress == Progress::PacketEnd)
     }
 
-    /// Counts one event record with the tables, and all later ones if too few bytes are left for
-    /// lanes. False if the first one needs the general way.
+    /// Counts an event record with the tables, and all later records if too few bytes are left for
+    /// lanes. False if the first record must take the general path.
     fn count_next_fast(&mut self, table: &ScanTable, sink: &mut CountSink<'_>) -> bool {
         let (Some(fast), Some(start)) = (&table.fast, self.place()) else {
             return false;
@@ -433,14 +434,14 @@ impl<'t> Scanner<'t> {
         place.is_some()
     }
 
-    /// Brings all of the current packet into memory, for measurements without reading.
+    /// Reads the whole current packet into memory, for measurements without I/O.
     pub fn preload(&mut self) {
         let Some(packet) = self.packet else { return };
         let from = packet.offset + (self.pos >> 3);
         self.fill(&packet, from, packet.bytes as usize);
     }
 
-    /// The hits of the last scan, with what it takes to look at one after the other.
+    /// The hits of the last scan, with the bytes that they refer to.
     #[inline(always)]
     pub fn batch(&mut self) -> Batch<'_> {
         let View {
@@ -488,7 +489,7 @@ impl<'t> Scanner<'t> {
         if self.pos >= packet.content_bits {
             return Progress::PacketEnd;
         }
-        // Less than this is left at the end of a window before more is read.
+        // More is read when less than this is left at the end of a window.
         let (data, base) = crate::source::slice(self.source.window(), &packet).unwrap_or((&[], 0));
         let have = (base + data.len() as u64) * 8;
         if have < packet.content_bits && have.saturating_sub(self.pos) < LOW {
@@ -505,7 +506,8 @@ impl<'t> Scanner<'t> {
         progress
     }
 
-    /// The fast way as far as it goes through the bytes at hand, the general one in between.
+    /// Takes the fast path as far as possible through the available bytes, and the general path in
+    /// between.
     #[inline(always)]
     fn run_fast<S: Sink>(
         &mut self,
@@ -526,7 +528,7 @@ impl<'t> Scanner<'t> {
             if self.pos >= packet.content_bits {
                 return Progress::PacketEnd;
             }
-            // One record that is unusual, or that reaches over the window.
+            // A single unusual record, or a record that extends past the window.
             match self.run_general(packet, table, sink, 1) {
                 Progress::More if !sink.must_stop_for_window(self.low(packet)) => {}
                 progress => return progress,
@@ -542,7 +544,7 @@ impl<'t> Scanner<'t> {
         have < packet.offset + packet.content_bits / 8 && have.saturating_sub(at) < LOW / 8
     }
 
-    /// The general way for so many records.
+    /// Takes the general path for at most `most` records.
     fn run_general<S: Sink>(
         &mut self,
         packet: &Packet,
@@ -585,7 +587,8 @@ impl<'t> Scanner<'t> {
                     if have < packet.content_bits && error.may_go_on(packet.content_bits) =>
                 {
                     if sink.has_hits() {
-                        // Their bytes must stay at hand until they have been looked at.
+                        // The bytes of the hits must stay available until the hits have been
+                        // processed.
                         return Progress::More;
                     }
                     let from = packet.offset + (self.pos >> 3);

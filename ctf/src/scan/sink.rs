@@ -1,4 +1,4 @@
-//! What is done with the event records that are scanned: collect hits, or count.
+//! Processing of scanned event records: collect hits, or count.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use super::lanes::ScanLane;
 use super::steps::Content;
 use crate::layout::StreamLayout;
 
-/// What is done with event records; inlined into the hot loop.
+/// Processes event records; inlined into the hot loop.
 pub(super) trait Sink {
     fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: ScanPosition) -> ScanPosition;
     fn general(&mut self, class: usize, chosen: bool, start: u64, clock: u64);
     fn is_full(&self) -> bool;
-    /// True if a record with that clock value is not wanted yet.
+    /// True if a record with this clock value must not be processed yet.
     fn refuses(&mut self, clock: u64) -> bool {
         let _ = clock;
         false
     }
     fn has_hits(&self) -> bool;
-    /// True if the bytes at hand are running out and hits refer to them.
+    /// True if few bytes are left in the window and hits refer to them.
     fn must_stop_for_window(&self, low: bool) -> bool {
         low
     }
@@ -69,13 +69,13 @@ impl Sink for HitSink<'_> {
 /// Counts of event records by class.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// Up to the greatest id of the stream class.
+    /// Indexed by id, up to the largest id of the stream class.
     pub(super) by_id: Vec<u64>,
     by_class: Vec<u64>,
 }
 
 impl Counts {
-    /// All zero, for a stream class.
+    /// Counts of 0 for all classes of a stream class.
     pub fn new(layout: &StreamLayout) -> Self {
         let most = layout
             .events
@@ -89,7 +89,7 @@ impl Counts {
         }
     }
 
-    /// Takes the counts by class index, leaving zero.
+    /// Returns the counts by class index and resets them to 0.
     pub fn take(&mut self, layout: &StreamLayout) -> Vec<u64> {
         let mut counts = std::mem::replace(&mut self.by_class, vec![0; layout.events.len()]);
         for (count, event) in counts.iter_mut().zip(&layout.events) {
@@ -105,9 +105,10 @@ pub(super) struct CountSink<'a> {
     pub(super) counts: &'a mut Counts,
     pub(super) events: u64,
     pub(super) first: Option<u64>,
-    /// Clock values that are counted; the greatest end means no limit, since a clock may reach it.
+    /// Clock values that are counted. An end of `u64::MAX` means no limit, since a clock may reach
+    /// that value.
     pub(super) within: Range<u64>,
-    /// Clock value of the first event record that is not within.
+    /// Clock value of the first event record outside the range.
     pub(super) refused: Option<u64>,
 }
 
@@ -122,7 +123,7 @@ impl<'a> CountSink<'a> {
         }
     }
 
-    /// The counts, with the scan at that clock value.
+    /// The counts, with the scan at this clock value.
     pub(super) fn counted(&self, clock: u64, ended: bool) -> Counted {
         Counted {
             events: self.events,
@@ -142,7 +143,7 @@ impl<'a> CountSink<'a> {
         start: ScanPosition,
         most: u64,
     ) -> ScanPosition {
-        // Only records that move the clock on are counted there: it stays at or behind the
+        // Only records that advance the clock are counted there, so it stays at or after the
         // beginning.
         let limits = (self.within.end, most);
         let (place, events, first) = fast.count(content, start, &mut self.counts.by_id, limits);

@@ -1,4 +1,5 @@
-//! Shapes as the hot loops follow them: one list of steps for all event classes of a table.
+//! Shapes in the form that the hot loops follow: a single list of steps for all event classes of a
+//! table.
 
 use crate::bits::find_null;
 use crate::layout::header::BitField;
@@ -6,22 +7,22 @@ use crate::layout::shape::{
     Exit, MOST_ELEMENT_BITS, MOST_ELEMENTS, Near, Part, REGISTERS, Shape, Source, To,
 };
 
-/// The step that no data gets over: the general way finds out what is wrong, or has to do it.
+/// The step at which the fast path stops. The general path finds the fault or decodes the record.
 pub(super) const STOP: u32 = 0;
-/// No step: the event record ends.
+/// Not a step: the event record ends.
 const END: u32 = u32::MAX;
 
-/// One step. What it does not need is 0.
+/// A step. Unused fields are 0.
 #[derive(Clone, Copy, Debug)]
 struct ScanStep {
     kind: ScanOp,
-    /// Where the value is: so many bytes back, with that shift and mask; or in that register.
+    /// Location of the value: `back` bytes earlier, with this shift and mask, or in the register.
     register: u8,
     shift: u8,
     back: u32,
     mask: u64,
-    /// Size of an element or an alignment in bytes; for elements of bits, see [`ELEMENT_BITS`]; or
-    /// the number of the branch.
+    /// Size of an element or an alignment in bytes; for elements of bits, see [`ELEMENT_BITS`]; for
+    /// a branch, its number.
     unit: u32,
     transition: Transition,
 }
@@ -74,15 +75,16 @@ const STOPPED: ScanStep = ScanStep {
     transition: Transition::to(STOP),
 };
 
-/// The bytes that steps look at.
+/// The bytes that steps read.
 pub(super) trait Bytes: Copy {
-    /// Eight bytes at an offset. `None` if they are not there: the general way looks again.
+    /// Eight bytes at an offset. `None` if they are not available; the record then takes the
+    /// general path.
     fn eight(self, at: usize) -> Option<[u8; 8]>;
 
-    /// The offset past the first null byte from an offset on.
+    /// The offset past the first null byte at or after an offset.
     fn past_null(self, at: usize) -> Option<usize>;
 
-    /// Distance from the packet's start of offset 0.
+    /// Distance from the packet's start to offset 0.
     fn origin(self) -> usize;
 }
 
@@ -90,7 +92,7 @@ pub(super) trait Bytes: Copy {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Content<'a> {
     pub(super) data: &'a [u8],
-    /// Packet-relative byte offset of the first.
+    /// Packet-relative byte offset of the first byte.
     pub(super) base: u64,
 }
 
@@ -115,13 +117,13 @@ impl Bytes for Content<'_> {
 #[derive(Debug)]
 pub(super) struct Steps {
     steps: Vec<ScanStep>,
-    /// 256 for each branch, by value.
+    /// 256 transitions for each branch, by value.
     branches: Vec<Transition>,
     big: bool,
 }
 
 impl Steps {
-    /// No shapes yet; values are read as big-endian ones or as little-endian ones.
+    /// An empty list; values are read as big endian or little endian.
     pub(super) fn new(big: bool) -> Self {
         Steps {
             steps: vec![STOPPED],
@@ -130,16 +132,16 @@ impl Steps {
         }
     }
 
-    /// Adds a shape: the index of its first step, or `None` if it ends with its first exit. `Err`
-    /// if it has a value of the other byte order.
+    /// Adds a shape. Returns the index of its first step, or `None` if the shape ends with its
+    /// first exit. `Err` if a value has the other byte order.
     pub(super) fn add(&mut self, shape: &Shape) -> Result<Option<u32>, OtherOrder> {
         let first = self.steps.len() as u32;
         for part in &shape.parts {
             let step = self.step(part, shape, first)?;
             self.steps.push(step);
         }
-        // The table of entries has the bytes before the first step only: a leading alignment stays
-        // a step.
+        // The table of entries only contains the bytes before the first step, so a leading
+        // alignment stays a step.
         let step = transition(shape.first, &[], first).step;
         Ok((step != END).then_some(step))
     }
@@ -207,10 +209,10 @@ impl Steps {
         })
     }
 
-    /// The offset past an event record of variable size, given whether values are big-endian,
-    /// whether fields may be aligned to more than a byte, the offset at which the part of variable
-    /// size begins, and the first step. `None` if the bytes at hand do not contain the whole record
-    /// or are invalid.
+    /// The offset past an event record of variable size. Values are big endian if `big`; fields may
+    /// be aligned to more than a byte if `is_aligned`. `at` is the offset of the part of variable
+    /// size, `first` its first step. `None` if the available bytes are invalid or do not contain
+    /// the whole record.
     #[inline(always)]
     pub(super) fn follow(
         &self,
@@ -282,7 +284,7 @@ impl Steps {
     }
 }
 
-/// A value lies in several bytes of the other byte order.
+/// A value spans several bytes of the other byte order.
 #[derive(Debug)]
 pub(super) struct OtherOrder;
 

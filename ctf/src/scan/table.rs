@@ -1,19 +1,19 @@
-//! What to scan for.
+//! The table that controls a scan.
 
 use super::fast::Fast;
 use crate::layout::StreamLayout;
 
-/// What to scan for in streams of one class.
+/// Selects the event classes to scan for in the streams of a class.
 #[derive(Debug)]
 pub struct ScanTable {
-    /// The fast way, where headers allow it.
+    /// Tables of the fast path, if headers allow it.
     pub(super) fast: Option<Fast>,
-    /// By class index: chosen.
+    /// Whether each class is chosen, by class index.
     pub(super) chosen: Vec<bool>,
 }
 
 impl ScanTable {
-    /// A table for a stream class; `choose` tells by class index what is a hit.
+    /// A table for a stream class; `choose` decides by class index whether event records are hits.
     pub fn new(layout: &StreamLayout, choose: impl Fn(usize) -> bool) -> Self {
         let chosen: Vec<bool> = (0..layout.events.len()).map(choose).collect();
         ScanTable {

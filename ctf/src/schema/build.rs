@@ -1,5 +1,5 @@
-//! Short ways to schemas that are made by hand, in the terms of CTF 1.8: a recorder says in a few
-//! lines what its events look like.
+//! Shorthand for schemas that are built in code, in the terms of CTF 1.8: a recorder describes its
+//! events in a few lines.
 //!
 //! ```
 //! use tracebraid_ctf::schema::build::{Align, Fields, clock, event};
@@ -23,23 +23,23 @@ use super::{
     FieldLocation, IntClass, IntRange, Mapping, Member, Name, Roles, Scope, StructClass, Uuid,
 };
 
-/// How fields are aligned.
+/// Alignment of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// To bytes, if they have whole bytes, else to bits: no padding.
+    /// Fields of whole bytes are aligned to bytes, all others to bits: no padding.
     Bytes,
-    /// To their own size, as C does it.
+    /// Fields are aligned to their own size, as in C.
     Natural,
 }
 
-/// Members of a structure: those of a scope, or of a structure within.
+/// Members of a structure: of a scope, or of a nested structure.
 ///
-/// What CTF cannot express (names that are there twice, integers without a bit) is refused when the
+/// Schemas that CTF cannot express (duplicate names, integers without bits) are rejected when the
 /// schema is written.
 #[derive(Clone, Debug)]
 pub struct Fields {
     scope: Scope,
-    /// The way to the structure.
+    /// Path to the structure.
     path: Vec<u32>,
     order: ByteOrder,
     align: Align,
@@ -69,7 +69,7 @@ pub fn int_class(bits: u32, order: ByteOrder, align: Align) -> IntClass {
     }
 }
 
-/// A clock that counts from the Epoch, `offset` cycles after it at its zero.
+/// A clock whose value 0 is `offset` cycles after the Epoch.
 pub fn clock(name: &str, frequency: u64, offset: i64) -> ClockClass {
     ClockClass {
         id: name.into(),
@@ -87,7 +87,7 @@ pub fn clock(name: &str, frequency: u64, offset: i64) -> ClockClass {
     }
 }
 
-/// The clock with a UUID: clocks with the same one are one clock.
+/// The clock with a UUID. Clocks with the same UUID are considered the same clock.
 pub fn identified(clock: ClockClass, uuid: Uuid) -> ClockClass {
     ClockClass {
         uid: Some(crate::tsdl::uuid_text(&uuid)),
@@ -111,7 +111,7 @@ pub fn event(id: u64, name: &str, payload: Fields) -> EventClass {
 }
 
 impl Fields {
-    /// Those of a scope: none yet.
+    /// No fields yet, for a scope.
     pub fn new(scope: Scope, order: ByteOrder, align: Align) -> Self {
         Fields {
             scope,
@@ -131,13 +131,13 @@ impl Fields {
         }))
     }
 
-    /// Aligns the structure to so many bits.
+    /// Aligns the structure to this number of bits.
     pub fn aligned(mut self, bits: u32) -> Self {
         self.min_align = bits;
         self
     }
 
-    /// Any member.
+    /// Adds a member of any class.
     pub fn member(mut self, name: &str, class: FieldClass) -> Self {
         self.members.push(Member {
             name: Name::from(name),
@@ -151,12 +151,12 @@ impl Fields {
         self.member(name, FieldClass::Int(Arc::new(class)))
     }
 
-    /// An unsigned integer.
+    /// Adds an unsigned integer.
     pub fn uint(self, name: &str, bits: u32) -> Self {
         self.integer(name, bits, |class| class)
     }
 
-    /// A signed integer.
+    /// Adds a signed integer.
     pub fn int(self, name: &str, bits: u32) -> Self {
         self.integer(name, bits, |class| IntClass {
             signed: true,
@@ -164,18 +164,18 @@ impl Fields {
         })
     }
 
-    /// An unsigned integer that is shown in hexadecimal: an address, a set of flags.
+    /// Adds an unsigned integer that is displayed in hexadecimal: an address or a set of flags.
     pub fn hex(self, name: &str, bits: u32) -> Self {
         let base = DisplayBase::Hexadecimal;
         self.integer(name, bits, |class| IntClass { base, ..class })
     }
 
-    /// An unsigned integer of a packet's or event record's header, with what it means there.
+    /// Adds an unsigned integer with a role in the header of a packet or event record.
     pub fn with_role(self, name: &str, bits: u32, roles: Roles) -> Self {
         self.integer(name, bits, |class| IntClass { roles, ..class })
     }
 
-    /// An enumeration: labels with the first and last value that each stands for.
+    /// Adds an enumeration: labels, each with its first and last value.
     pub fn enumeration(
         self,
         name: &str,
@@ -199,7 +199,7 @@ impl Fields {
         })
     }
 
-    /// A floating point number of 16, 32, 64 or 128 bits.
+    /// Adds a floating-point number of 16, 32, 64 or 128 bits.
     pub fn float(self, name: &str, bits: u32) -> Self {
         let class = FieldClass::Float {
             length: bits,
@@ -210,7 +210,7 @@ impl Fields {
         self.member(name, class)
     }
 
-    /// A string that ends with a null character.
+    /// Adds a null-terminated string.
     pub fn string(self, name: &str) -> Self {
         self.member(
             name,
@@ -228,7 +228,7 @@ impl Fields {
         })))
     }
 
-    /// A string in so many bytes, like the kernel's names of threads.
+    /// Adds a string in a fixed number of bytes, like the kernel's names of threads.
     pub fn text(self, name: &str, bytes: u64) -> Self {
         let element = self.character();
         self.member(
@@ -242,8 +242,8 @@ impl Fields {
         )
     }
 
-    /// A field for a length of so many bits, which LTTng names after the field that needs it; and
-    /// where it is.
+    /// Adds a length field of this number of bits, which LTTng names after the field that needs it.
+    /// Returns its location too.
     fn length(self, name: &str, bits: u32) -> (Self, Arc<FieldLocation>) {
         let mut path = self.path.clone();
         path.push(self.members.len() as u32);
@@ -257,7 +257,7 @@ impl Fields {
         )
     }
 
-    /// A string behind its length in bytes, an integer of `length_bits`.
+    /// Adds a string after its length in bytes, an integer of `length_bits`.
     pub fn text_sequence(self, name: &str, length_bits: u32) -> Self {
         let element = self.character();
         let (fields, length) = self.length(name, length_bits);
@@ -271,7 +271,7 @@ impl Fields {
         )
     }
 
-    /// The class of an element: that of the first member that is added to no others.
+    /// The class of an element: the class of the member, if `element` adds only one.
     fn element(&self, path: Vec<u32>, element: impl FnOnce(Fields) -> Fields) -> Arc<FieldClass> {
         let empty = Fields {
             path,
@@ -287,8 +287,8 @@ impl Fields {
         Arc::new(class)
     }
 
-    /// Elements behind their number, an integer of `length_bits`. If `element` adds one member,
-    /// that is the element; else the structure of all that it adds is.
+    /// Adds elements after their number, an integer of `length_bits`. If `element` adds a single
+    /// member, that member is the element; otherwise the element is the structure of all members.
     pub fn sequence(
         self,
         name: &str,
@@ -307,7 +307,7 @@ impl Fields {
         )
     }
 
-    /// So many elements; see [`Fields::sequence`].
+    /// Adds a fixed number of elements; see [`Fields::sequence`].
     pub fn array(self, name: &str, length: u64, element: impl FnOnce(Fields) -> Fields) -> Self {
         let element = self.element(self.way(&[0]), element);
         self.member(
@@ -321,7 +321,7 @@ impl Fields {
         )
     }
 
-    /// A structure of all that `fields` adds.
+    /// Adds a structure of the members that `fields` adds.
     pub fn structure(self, name: &str, fields: impl FnOnce(Fields) -> Fields) -> Self {
         let inner = Fields {
             path: self.way(&[]),
@@ -333,7 +333,7 @@ impl Fields {
         self.member(name, class)
     }
 
-    /// The way to what is within the next member.
+    /// Path to a field within the next member.
     fn way(&self, within: &[u32]) -> Vec<u32> {
         [&self.path, &[self.members.len() as u32][..], within].concat()
     }

@@ -1,14 +1,15 @@
-//! The schema of a trace: what its metadata says, after parsing, name resolution and validation.
+//! The schema of a trace: the contents of its metadata after parsing, name resolution and
+//! validation.
 //!
-//! Both metadata languages (TSDL of CTF 1.8 and the JSON of CTF 2) produce these types; nothing
-//! above them knows which language a trace was described in, except where the two formats
-//! decode data differently ([`TraceClass::version`]).
+//! Both metadata languages (TSDL of CTF 1.8 and JSON of CTF 2) produce these types. Code above them
+//! does not depend on the language, except where the two formats decode data differently
+//! ([`TraceClass::version`]).
 //!
-//! Units: sizes, lengths and alignments of fixed-length fields are in **bits**; lengths of
-//! strings and BLOBs are in **bytes**.
+//! Units: sizes, lengths and alignments of fixed-length fields are in **bits**; lengths of strings
+//! and BLOBs are in **bytes**.
 //!
-//! A trace may have a million event classes and field classes nested as deep: names and locations
-//! are shared, and nothing here recurses (see `nesting`).
+//! A trace may have a million event classes, and field classes nested as deeply. So names and
+//! locations are shared, and no function here recurses (see `nesting`).
 
 pub mod build;
 mod name;
@@ -41,10 +42,10 @@ pub enum ByteOrder {
 /// A universally unique identifier, as 16 raw bytes.
 pub type Uuid = [u8; 16];
 
-/// Everything that the metadata stream of one trace says.
+/// The contents of the metadata stream of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceClass {
-    /// The format's version.
+    /// Version of the format.
     pub version: CtfVersion,
     /// CTF 2 `namespace` of the trace class.
     pub namespace: Option<String>,
@@ -54,7 +55,7 @@ pub struct TraceClass {
     pub uid: Option<String>,
     /// The trace's UUID (CTF 1.8 `trace.uuid`) or the metadata stream's (CTF 2 preamble).
     pub uuid: Option<Uuid>,
-    /// CTF 1.8 `trace.byte_order`; of no effect in CTF 2 (there, `Little`).
+    /// CTF 1.8 `trace.byte_order`; without effect in CTF 2 (where it is `Little`).
     pub byte_order: ByteOrder,
     /// The environment, in the order of the metadata.
     pub environment: Vec<(String, EnvValue)>,
@@ -69,7 +70,7 @@ pub struct TraceClass {
 /// A value of the environment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EnvValue {
-    /// An integer (values above `i64::MAX` only occur in CTF 1.8).
+    /// An integer. Values above `i64::MAX` only occur in CTF 1.8.
     Int(i128),
     /// A string.
     Str(String),
@@ -81,9 +82,9 @@ pub type ClockIndex = usize;
 /// A clock class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClockClass {
-    /// CTF 2 `id`, or the CTF 1.8 name: what fields refer to.
+    /// CTF 2 `id`, or the CTF 1.8 name, by which fields refer to the clock.
     pub id: String,
-    /// Its name, if it has one.
+    /// Name, if the clock has one.
     pub name: Option<String>,
     /// CTF 2 namespace.
     pub namespace: Option<String>,
@@ -95,16 +96,16 @@ pub struct ClockClass {
     pub description: Option<String>,
     /// Frequency in Hz; at least 1.
     pub frequency: u64,
-    /// Precision in cycles (CTF 1.8 `precision`, default 0 as unknown).
+    /// Precision in cycles (CTF 1.8 `precision`, default 0, which means unknown).
     pub precision: Option<u64>,
     /// Accuracy in cycles (CTF 2).
     pub accuracy: Option<u64>,
     /// Offset from the origin: whole seconds.
     pub offset_seconds: i64,
     /// Offset from the origin: additional cycles. In `0..frequency` for CTF 2; in CTF 1.8 any
-    /// value that the metadata gives (it may be negative or more than a second).
+    /// value, which may be negative or more than a second.
     pub offset_cycles: i64,
-    /// What time zero plus the offset means.
+    /// The origin to which the offset is added.
     pub origin: ClockOrigin,
 }
 
@@ -115,7 +116,7 @@ pub enum ClockOrigin {
     UnixEpoch,
     /// Unknown: times of different clocks cannot be compared.
     Unknown,
-    /// A custom origin of CTF 2; equal ones are comparable.
+    /// A custom origin of CTF 2; clocks with equal origins are comparable.
     Custom {
         /// Namespace.
         namespace: Option<String>,
@@ -129,7 +130,7 @@ pub enum ClockOrigin {
 /// A data stream class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamClass {
-    /// Its id; 0 when the metadata gives none.
+    /// Id of the class; 0 if the metadata contains none.
     pub id: u64,
     /// CTF 2 namespace.
     pub namespace: Option<String>,
@@ -137,8 +138,8 @@ pub struct StreamClass {
     pub name: Option<String>,
     /// CTF 2 uid.
     pub uid: Option<String>,
-    /// The clock of its events and packets: CTF 2 `default-clock-class-id`; CTF 1.8: the clock
-    /// that its header and packet-context fields are mapped to.
+    /// The clock of event records and packets: CTF 2 `default-clock-class-id`; CTF 1.8: the clock
+    /// to which the fields of the event header and packet context are mapped.
     pub default_clock: Option<ClockIndex>,
     /// Packet context; a struct.
     pub packet_context: Option<FieldClass>,
@@ -146,12 +147,12 @@ pub struct StreamClass {
     pub event_header: Option<FieldClass>,
     /// Common context of event records (CTF 1.8 `event.context` of the stream); a struct.
     pub common_context: Option<FieldClass>,
-    /// Its event record classes, in the order of the metadata; their ids are distinct.
+    /// Event record classes, in the order of the metadata; their ids are distinct.
     pub events: Vec<EventClass>,
 }
 
 impl StreamClass {
-    /// The field classes of all its scopes and those of its event record classes.
+    /// The field classes of all scopes of this class and of its event record classes.
     pub(crate) fn scopes(&self) -> impl Iterator<Item = &FieldClass> {
         let own = [
             &self.packet_context,
@@ -167,9 +168,9 @@ impl StreamClass {
 /// An event record class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventClass {
-    /// Its id; 0 when the metadata gives none.
+    /// Id of the class; 0 if the metadata contains none.
     pub id: u64,
-    /// Its name. CTF 1.8 without a name, or CTF 2 without one: empty.
+    /// Name of the class; empty if the metadata contains none.
     pub name: Name,
     /// CTF 2 namespace.
     pub namespace: Option<Name>,
@@ -202,10 +203,10 @@ pub enum Scope {
     Payload,
 }
 
-/// What a field means to the reader, besides its value.
+/// Meanings of a field for the reader, besides its value.
 ///
-/// In CTF 1.8 the TSDL front end assigns these by member name (`magic`, `uuid`, `stream_id`, ...)
-/// and by clock mapping; in CTF 2 the metadata names them. A field may have several.
+/// In CTF 1.8, the TSDL front end assigns roles by member name (`magic`, `uuid`, `stream_id`, ...)
+/// and by clock mapping; in CTF 2, the metadata names them. A field may have several roles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Roles(pub u16);
 
@@ -230,17 +231,17 @@ impl Roles {
     pub const DISCARDED_EVENTS: Roles = Roles(1 << 7);
     /// Packet context: time of the packet's end (CTF 1.8 `timestamp_end`).
     pub const PACKET_END_TIMESTAMP: Roles = Roles(1 << 8);
-    /// Packet context or event header: (part of) the value of the default clock, which this
+    /// Packet context or event header: value of the default clock, or its low bits, which this
     /// field updates (CTF 1.8 `timestamp_begin`, and any event-header integer mapped to a clock).
     pub const CLOCK_TIMESTAMP: Roles = Roles(1 << 9);
-    /// Event header: id of the event record's class. The last one decoded counts.
+    /// Event header: id of the event record's class. The last such field decoded counts.
     pub const EVENT_CLASS_ID: Roles = Roles(1 << 10);
 
     /// True if every role of `other` is in `self`.
     pub fn contains(self, other: Roles) -> bool {
         self.0 & other.0 == other.0
     }
-    /// True if there is no role.
+    /// True if there are no roles.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -259,7 +260,7 @@ impl std::ops::BitOrAssign for Roles {
     }
 }
 
-/// Radix in which an integer is preferably shown.
+/// Preferred radix for displaying an integer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DisplayBase {
     /// Base 2.
@@ -290,7 +291,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Bytes of one code unit: 1, 2 or 4.
+    /// Size of a code unit in bytes: 1, 2 or 4.
     pub fn unit_bytes(self) -> usize {
         match self {
             Encoding::Utf8 => 1,
@@ -300,7 +301,7 @@ impl Encoding {
     }
 }
 
-/// An inclusive range of integers; wide enough for all of `u64` and `i64`.
+/// An inclusive range of integers, wide enough for all values of `u64` and `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IntRange {
     /// Lower bound.
@@ -319,20 +320,20 @@ impl IntRange {
 /// A named set of integer ranges: an enumeration's label, or a mapping of CTF 2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapping {
-    /// The label. Labels are distinct within a field class: TSDL's repeated labels become one
-    /// mapping with several ranges, at the place of the first.
+    /// The label. Labels are distinct within a field class: repeated labels of TSDL become a single
+    /// mapping with several ranges, at the position of the first.
     pub label: String,
-    /// Its ranges, in the order of the metadata.
+    /// Ranges of the label, in the order of the metadata.
     pub ranges: Vec<IntRange>,
 }
 
-/// Where the integer (or boolean) is that gives a length or selects an option: absolute, after
-/// name resolution.
+/// Absolute location of the integer or boolean field that contains a length or selects an option,
+/// after name resolution.
 ///
-/// A path has one index per step down from the scope's root struct: the member's index in a
-/// struct, the option's index in a variant, 0 through an array, a sequence or an optional (the
-/// element that is being decoded). There are several paths where a variant on the way has
-/// candidates in more than one of its options; the one that was decoded last counts.
+/// A path has an index for each step down from the scope's root structure: the member's index in a
+/// structure, the option's index in a variant, 0 through an array, a sequence or an optional (the
+/// element that is being decoded). There are several paths if a variant on the path has candidates
+/// in more than one of its options; the field that was decoded last counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldLocation {
     /// Scope of the target.
@@ -344,48 +345,48 @@ pub struct FieldLocation {
 /// A fixed-length integer, possibly with mappings (an enumeration).
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntClass {
-    /// Length in bits; at least 1. Above 64 only in CTF 1.8, where such a field is carried as
-    /// raw bits.
+    /// Length in bits, at least 1. More than 64 only in CTF 1.8, where such a field is represented
+    /// as raw bits.
     pub length: u32,
     /// Alignment in bits: a power of two.
     pub align: u32,
     /// Byte order.
     pub byte_order: ByteOrder,
-    /// CTF 2 `bit-order`: true when the first bit of the stream is the field's *most*
-    /// significant bit of each byte for little-endian fields, or the reverse of what the byte
-    /// order implies in CTF 1.8. False means: the bit order that goes with `byte_order`.
+    /// CTF 2 `bit-order`. True if the first bit of the stream is the *most* significant bit of each
+    /// byte for little-endian fields, or the reverse of the order that the byte order implies in
+    /// CTF 1.8. False: the bit order that corresponds to `byte_order`.
     pub reversed_bits: bool,
-    /// Two's complement if true.
+    /// Two's complement.
     pub signed: bool,
-    /// How to show it.
+    /// Preferred radix for display.
     pub base: DisplayBase,
     /// CTF 1.8 `encoding`: arrays and sequences of such 8-bit integers are text.
     pub encoding: Option<Encoding>,
     /// CTF 1.8 `map = clock.NAME.value`.
     pub clock: Option<ClockIndex>,
-    /// Its roles.
+    /// Roles of the field.
     pub roles: Roles,
     /// True if it is an enumeration in CTF 1.8, or has a non-empty `mappings` in CTF 2.
     pub is_enum: bool,
-    /// Labels of its values.
+    /// Labels of the values.
     pub mappings: Arc<[Mapping]>,
 }
 
-/// A field class. A clone shares what is within it.
+/// A field class. Clones share the nested classes.
 #[derive(Clone)]
 pub enum FieldClass {
     /// Fixed-length integer or enumeration.
     Int(Arc<IntClass>),
     /// CTF 2 fixed-length boolean: true if not zero.
     Bool(Arc<IntClass>),
-    /// CTF 2 fixed-length bit array (a bag of bits without integer meaning; no flags).
+    /// CTF 2 fixed-length bit array: bits without integer meaning and without flags.
     BitArray(Arc<IntClass>),
     /// CTF 2 fixed-length bit map: `mappings` are the flags (ranges of bit positions).
     BitMap(Arc<IntClass>),
     /// CTF 2 variable-length integer (LEB128), byte-aligned; `length`, `align` and
     /// `byte_order` have no meaning.
     VarInt(Arc<IntClass>),
-    /// IEEE 754 binary floating point number of 16, 32, 64 or 128 bits.
+    /// IEEE 754 binary floating-point number of 16, 32, 64 or 128 bits.
     Float {
         /// 16, 32, 64 or 128.
         length: u32,
@@ -398,42 +399,42 @@ pub enum FieldClass {
     },
     /// Null-terminated string, byte-aligned.
     Str {
-        /// Its encoding.
+        /// Encoding of the string.
         encoding: Encoding,
     },
     /// String of a fixed number of bytes, byte-aligned; ends before its first null code unit.
     StaticStr {
-        /// Bytes.
+        /// Length in bytes.
         length: u64,
-        /// Its encoding.
+        /// Encoding of the string.
         encoding: Encoding,
     },
-    /// String whose length in bytes another field gives.
+    /// String whose length in bytes is in another field.
     DynStr {
-        /// Where the length is.
+        /// Location of the length.
         length: Arc<FieldLocation>,
-        /// Its encoding.
+        /// Encoding of the string.
         encoding: Encoding,
     },
     /// BLOB of a fixed number of bytes, byte-aligned.
     StaticBlob {
-        /// Bytes.
+        /// Length in bytes.
         length: u64,
         /// IANA media type.
         media_type: Option<Name>,
         /// Roles: only [`Roles::METADATA_UUID`] occurs.
         roles: Roles,
     },
-    /// BLOB whose length in bytes another field gives.
+    /// BLOB whose length in bytes is in another field.
     DynBlob {
-        /// Where the length is.
+        /// Location of the length.
         length: Arc<FieldLocation>,
         /// IANA media type.
         media_type: Option<Name>,
     },
     /// Array of fixed length.
     Array {
-        /// Class of its elements.
+        /// Class of the elements.
         element: Arc<FieldClass>,
         /// Number of elements.
         length: u64,
@@ -442,18 +443,18 @@ pub enum FieldClass {
         /// Roles: only [`Roles::METADATA_UUID`] occurs (CTF 1.8 `uint8_t uuid[16]`).
         roles: Roles,
     },
-    /// Array whose length another field gives.
+    /// Array whose length is in another field.
     Sequence {
-        /// Class of its elements.
+        /// Class of the elements.
         element: Arc<FieldClass>,
-        /// Where the length is.
+        /// Location of the length.
         length: Arc<FieldLocation>,
         /// Minimum alignment in bits (CTF 2), else 1.
         min_align: u32,
     },
     /// Structure.
     Struct(Arc<StructClass>),
-    /// Variant: one of several options, selected by another field.
+    /// Variant: several options, of which another field selects one.
     Variant(Arc<VariantClass>),
     /// CTF 2 optional: present or not, selected by another field.
     Optional(Arc<OptionalClass>),
@@ -462,8 +463,8 @@ pub enum FieldClass {
 /// A structure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StructClass {
-    /// Minimum alignment in bits: a power of two, 1 when not given. The structure's alignment is
-    /// the largest of this and its members'.
+    /// Minimum alignment in bits: a power of two, 1 if the metadata contains none. The structure's
+    /// alignment is the largest of this value and its members' alignments.
     pub min_align: u32,
     /// Members in the order of decoding; names are distinct.
     pub members: Vec<Member>,
@@ -472,19 +473,20 @@ pub struct StructClass {
 /// A member of a structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Its name as shown to users: in CTF 1.8 without the one leading underscore that the
-    /// format's escaping adds.
+    /// Name as displayed: in CTF 1.8 without the leading underscore that the format adds as an
+    /// escape.
     pub name: Name,
-    /// Its class.
+    /// Class of the member.
     pub class: FieldClass,
 }
 
 /// An optional.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionalClass {
-    /// Where the selector is.
+    /// Location of the selector.
     pub selector: Arc<FieldLocation>,
-    /// `None`: the selector is a boolean; else the integer ranges that mean "present".
+    /// `None`: the selector is a boolean. Otherwise, the integer ranges for which the field is
+    /// present.
     pub ranges: Option<Vec<IntRange>>,
     /// Class of the field if present.
     pub element: FieldClass,
@@ -493,40 +495,40 @@ pub struct OptionalClass {
 /// A variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariantClass {
-    /// Where the selector is.
+    /// Location of the selector.
     pub selector: Arc<FieldLocation>,
-    /// Its options, in the order of the metadata.
+    /// Options, in the order of the metadata.
     pub options: Vec<VariantOption>,
 }
 
 /// An option of a variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariantOption {
-    /// Its name as shown to users (CTF 1.8: one leading underscore removed), if it has one.
+    /// Name as displayed (CTF 1.8: without the escaping underscore), if the option has one.
     pub name: Option<Name>,
-    /// Values of the selector that select it. In CTF 1.8 those of the enumeration's label;
-    /// empty where the enumeration lacks the label: the option can never be selected.
+    /// Values of the selector that select the option. In CTF 1.8, the values of the enumeration's
+    /// label; empty if the enumeration lacks the label, so that the option can never be selected.
     pub ranges: Vec<IntRange>,
-    /// Its class.
+    /// Class of the option.
     pub class: FieldClass,
 }
 
 impl TraceClass {
-    /// The environment's value of that name.
+    /// The value of the environment with this name.
     pub fn env(&self, name: &str) -> Option<&EnvValue> {
         self.environment
             .iter()
             .find(|(key, _)| key == name)
             .map(|(_, value)| value)
     }
-    /// The environment's string of that name.
+    /// The string of the environment with this name.
     pub fn env_str(&self, name: &str) -> Option<&str> {
         match self.env(name) {
             Some(EnvValue::Str(text)) => Some(text),
             _ => None,
         }
     }
-    /// The stream class of that id.
+    /// The data stream class with this id.
     pub fn stream_class(&self, id: u64) -> Option<&StreamClass> {
         self.streams.iter().find(|class| class.id == id)
     }

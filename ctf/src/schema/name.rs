@@ -1,17 +1,17 @@
-//! Names of event classes and fields: shared text.
+//! Names of event classes and fields, as shared text.
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A name. A clone shares the text: the schema, the layout and all classes that use the same name
-/// keep it once.
+/// A name. Clones share the text: the schema, the layout and all classes that use a name store it
+/// once.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Arc<str>);
 
 impl Name {
-    /// Its text.
+    /// Text of the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -78,14 +78,14 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Names that were given out lately: event classes repeat those of their fields thousands of times.
+/// Recently created names. Event classes repeat the names of their fields thousands of times.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// By their hash: the last one of each.
+    /// The last name for each hash.
     recent: Vec<Option<Name>>,
 }
 
-/// Names that are remembered: a power of two.
+/// Number of recent names that are stored: a power of two.
 const RECENT: usize = 1 << 10;
 
 impl Default for Names {
@@ -97,7 +97,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The name with that text; shared, if it is remembered.
+    /// The name with this text; shared if it was created recently.
     pub(crate) fn get(&mut self, text: &str) -> Name {
         let recent = self.recent.get_mut(hash(text) % RECENT);
         match recent {
@@ -108,7 +108,7 @@ impl Names {
     }
 }
 
-/// FNV-1a of the first bytes and the length: names that collide are only not shared.
+/// FNV-1a of the first bytes and the length. Names that collide are not shared, which is harmless.
 fn hash(text: &str) -> usize {
     let step = |hash: u32, byte: u32| (hash ^ byte).wrapping_mul(0x0100_0193);
     let start = step(0x811c_9dc5, text.len() as u32);

@@ -1,8 +1,7 @@
-//! What goes through a field class and all that is within it.
+//! Traversal of nested field classes.
 //!
-//! Field classes nest as deep as metadata says, up to [`MOST_LEVELS`], and the stack of a thread
-//! has room for far fewer calls. So nothing here calls itself for what is within: what is still to
-//! be looked at is kept in a list.
+//! Field classes may be nested up to [`MOST_LEVELS`] deep, far deeper than the stack of a thread
+//! has room for calls. So no function here recurses; pending classes are kept in a list.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,14 +9,15 @@ use std::sync::Arc;
 
 use super::{Encoding, FieldClass, FieldLocation, Member, Name, VariantOption};
 
-/// Levels of structures, arrays, variants and optionals that metadata may have; what is nested
-/// deeper is refused.
+/// Largest number of nested levels of structures, arrays, variants and optionals. Metadata with
+/// deeper nesting is rejected.
 ///
-/// More would overflow nothing. But a level takes some ten characters of text and about a
-/// kilobyte of memory on its way: this bounds what little text can take.
+/// More levels would not overflow the stack. But a level takes about ten characters of text and
+/// about a kilobyte of memory while it is processed, so the limit bounds the memory that a small
+/// text can take.
 pub const MOST_LEVELS: u32 = 300_000;
 
-/// The direct parts of a field class: members, options, or the one element.
+/// The direct parts of a field class: members, options, or the element.
 #[derive(Clone, Debug)]
 pub enum Parts<'c> {
     /// Members of a structure.
@@ -29,7 +29,7 @@ pub enum Parts<'c> {
 }
 
 impl<'c> Iterator for Parts<'c> {
-    /// The part's name, if it has one, and its class.
+    /// The name of the part, if it has one, and its class.
     type Item = (Option<&'c Name>, &'c FieldClass);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -55,11 +55,11 @@ impl Parts<'_> {
     }
 }
 
-/// A field class and all that is within it, each before its parts.
+/// A field class and all classes within it, each before its parts.
 #[derive(Clone, Debug)]
 pub struct All<'c> {
     root: Option<&'c FieldClass>,
-    /// Parts of the innermost class that has some left; those of the classes around it.
+    /// Remaining parts of the innermost class that has any, and of the classes around it.
     inner: Parts<'c>,
     outer: Vec<Parts<'c>>,
 }
@@ -79,7 +79,7 @@ impl<'c> Iterator for All<'c> {
         };
         if class.has_parts() {
             let before = std::mem::replace(&mut self.inner, class.parts());
-            // Most classes are structures of plain fields: nothing is allocated for these.
+            // Most classes are structures of plain fields, which need no allocation.
             if !before.is_done() {
                 self.outer.push(before);
             }
@@ -89,7 +89,7 @@ impl<'c> Iterator for All<'c> {
 }
 
 impl FieldClass {
-    /// Its direct parts, in order.
+    /// The direct parts, in order.
     pub fn parts(&self) -> Parts<'_> {
         match self {
             FieldClass::Struct(class) => Parts::Members(class.members.iter()),
@@ -102,7 +102,7 @@ impl FieldClass {
         }
     }
 
-    /// Where its length or its selector is, if another field gives one.
+    /// Location of the length or selector, if it is in another field.
     pub fn location(&self) -> Option<&Arc<FieldLocation>> {
         match self {
             FieldClass::DynStr { length, .. }
@@ -114,7 +114,7 @@ impl FieldClass {
         }
     }
 
-    /// Itself and all that is within it, each before its parts.
+    /// The field class and all classes within it, each before its parts.
     pub fn all(&self) -> All<'_> {
         All {
             root: Some(self),
@@ -123,7 +123,7 @@ impl FieldClass {
         }
     }
 
-    /// True for the kinds that consist of other fields.
+    /// True for kinds that contain other fields.
     fn has_parts(&self) -> bool {
         matches!(
             self,
@@ -135,9 +135,10 @@ impl FieldClass {
         )
     }
 
-    /// Alignment in bits that decoding the field starts with: a power of two.
+    /// Alignment in bits at the start of the field: a power of two.
     ///
-    /// Variants and optionals have none of their own (1): the selected option aligns itself.
+    /// Variants and optionals have no alignment of their own (1): the selected option is aligned
+    /// itself.
     pub fn align(&self) -> u32 {
         let (mut align, mut left) = (1, vec![self]);
         while let Some(class) = left.pop() {
@@ -149,7 +150,7 @@ impl FieldClass {
         align
     }
 
-    /// Its alignment without that of its parts.
+    /// The alignment without that of the parts.
     pub(crate) fn own_align(&self) -> u32 {
         match self {
             FieldClass::Int(int)
@@ -172,12 +173,12 @@ impl FieldClass {
     }
 }
 
-/// What stands where a part was that has been taken out.
+/// Placeholder for a part that has been moved out.
 const TAKEN: FieldClass = FieldClass::Str {
     encoding: Encoding::Utf8,
 };
 
-/// Takes those parts that have parts themselves out of a class that nobody else uses.
+/// Moves those parts that have parts themselves out of a class that is not shared.
 fn take_parts(class: &mut FieldClass, left: &mut Vec<FieldClass>) {
     let take = |class: &mut FieldClass| std::mem::replace(class, TAKEN);
     match class {
@@ -203,11 +204,11 @@ fn take_parts(class: &mut FieldClass, left: &mut Vec<FieldClass>) {
     }
 }
 
-/// What is within goes piece by piece, not from within each other.
+/// Frees nested classes one at a time, without recursion.
 ///
-/// Parts that somebody else still uses stay with him. Should two threads let go of the same part
-/// at the same moment, both may take the other for its user: whoever comes last then begins here
-/// anew, one call deeper, for a part that is now his alone.
+/// Shared parts stay with their other owners. If two threads drop the last two references to a part
+/// at the same moment, each may see it as shared. The thread that drops its reference last then
+/// frees the part in a nested call, one level deeper.
 impl Drop for FieldClass {
     fn drop(&mut self) {
         if self.has_parts() {
@@ -235,7 +236,8 @@ impl PartialEq for FieldClass {
 }
 
 impl FieldClass {
-    /// True if the two are equal but for the classes of their parts; there are as many.
+    /// True if the two are equal except for the classes of their parts, and have the same number of
+    /// parts.
     fn is_like(&self, other: &Self) -> bool {
         use FieldClass::*;
         match (self, other) {
@@ -267,7 +269,7 @@ impl FieldClass {
         }
     }
 
-    /// The same for those whose parts, if any, have no names.
+    /// Like `is_like`, for classes whose parts, if any, have no names.
     fn is_like_plain(&self, other: &Self) -> bool {
         macro_rules! equal {
             ($kind:ident: $($field:ident),+) => {
@@ -289,15 +291,15 @@ impl FieldClass {
     }
 }
 
-/// Levels that are shown for debugging.
+/// Number of levels in debug output.
 const SHOWN_LEVELS: u32 = 32;
 
 thread_local! {
-    /// The level that is being shown.
+    /// The level that is being formatted.
     static LEVEL: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Shows the first levels; `..` stands for deeper ones.
+/// Formats the first levels; `..` stands for deeper levels.
 impl fmt::Debug for FieldClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let level = LEVEL.get();

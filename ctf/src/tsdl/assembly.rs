@@ -1,4 +1,4 @@
-//! What the blocks say of streams and events, to classes.
+//! Assembles the blocks of streams and events to classes.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -13,33 +13,34 @@ use crate::schema::{
     ClockClass, ClockIndex, EventClass, FieldClass, Names, Roles, Scope, StreamClass,
 };
 
-/// The clock of timestamps that are mapped to none, where there is no choice.
+/// The default clock of timestamps without a clock mapping; `None` if there are several clocks.
 fn implicit_clock(clocks: &[ClockClass]) -> Option<ClockIndex> {
     if clocks.len() <= 1 { Some(0) } else { None }
 }
 
-/// The `event` blocks: their classes, as far as they are the same in whatever stream.
+/// The classes of the `event` blocks, as far as they do not depend on the stream.
 pub(super) struct Events<'a> {
     classes: Vec<EventClass>,
-    /// What else is known of each.
+    /// Further properties of each event.
     notes: Vec<Note<'a>>,
     budget: Budget,
     names: Names,
 }
 
-/// What is known of an event besides its class.
+/// Properties of an event besides its class.
 struct Note<'a> {
     at: u32,
-    /// It has an id; it has that or a name.
+    /// Whether the event has an id, and whether it has an id or a name.
     has_id: bool,
     is_declared: bool,
     has_scopes: bool,
-    /// Some field of it may take bits.
+    /// Some field may take bits.
     has_bits: bool,
-    /// With the place of its value.
+    /// With the byte offset of its value.
     stream_id: Option<(u64, u32)>,
     clock: ClockUse,
-    /// Its context and fields, where they refer to those of the stream: they are built with it.
+    /// Context and fields, if they refer to fields of the stream. They are built together with the
+    /// stream.
     waiting: Option<Box<[Option<TyRef<'a>>; 2]>>,
 }
 
@@ -53,7 +54,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Adds one.
+    /// Adds an event.
     pub(super) fn add(&mut self, event: Event<'a>) -> Res<()> {
         let types = [event.context, event.fields];
         let facts = || types.iter().flatten().map(|ty| &ty.facts);
@@ -87,7 +88,7 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Makes the classes of an event's scopes.
+    /// Builds the classes of an event's scopes.
     fn build(
         &mut self,
         class: &mut EventClass,
@@ -117,7 +118,8 @@ pub(super) struct Assembly<'s, 'a> {
 }
 
 impl<'s, 'a> Assembly<'s, 'a> {
-    /// For these clocks and events; `open_locations` is [`super::sema::Sema::open_locations`].
+    /// An assembly of these clocks and events; `open_locations` is
+    /// [`super::sema::Sema::open_locations`].
     pub(super) fn new(
         clocks: &'s [ClockClass],
         events: Events<'a>,
@@ -131,7 +133,7 @@ impl<'s, 'a> Assembly<'s, 'a> {
         }
     }
 
-    /// Gives the class of the packet header, and those of the streams.
+    /// Returns the class of the packet header and the classes of the streams.
     pub(super) fn assemble(
         &mut self,
         header: Option<TyRef<'a>>,
@@ -147,7 +149,7 @@ impl<'s, 'a> Assembly<'s, 'a> {
             return error(
                 second.at,
                 "the trace has more than one stream, and its packet header has no unsigned integer `stream_id` to \
-                 tell them apart",
+                 distinguish them",
             );
         }
         let mut classes = Vec::with_capacity(streams.len());
@@ -157,7 +159,7 @@ impl<'s, 'a> Assembly<'s, 'a> {
         Ok((packet_header, classes))
     }
 
-    /// Gives each event to its stream.
+    /// Assigns each event to its stream.
     fn by_stream(
         &mut self,
         streams: &mut Vec<Stream<'a>>,
@@ -250,8 +252,8 @@ impl<'s, 'a> Assembly<'s, 'a> {
             return error(
                 second.at,
                 format!(
-                    "stream {} has more than one event, and its event header has no unsigned integer `id` to tell \
-                     them apart",
+                    "stream {} has more than one event, and its event header has no unsigned integer `id` to \
+                     distinguish them",
                     stream.id
                 ),
             );
@@ -278,8 +280,8 @@ impl<'s, 'a> Assembly<'s, 'a> {
         })
     }
 
-    /// Builds those events that refer to fields of the stream, and checks all of them; the clock
-    /// that the fields of the stream and its events are mapped to.
+    /// Builds those events that refer to fields of the stream, and checks all events. Returns the
+    /// clock to which the fields of the stream and its events are mapped.
     fn waiting_events(
         &mut self,
         stream: &Stream<'a>,
@@ -309,7 +311,7 @@ impl<'s, 'a> Assembly<'s, 'a> {
         Ok(clock)
     }
 
-    /// All fields of a stream that are mapped to a clock are mapped to the same.
+    /// Checks that all mapped fields of a stream are mapped to the same clock.
     fn check_clock(&self, clock: ClockUse, at: u32) -> Res<()> {
         let ClockUse::Two(first, second) = clock else {
             return Ok(());
@@ -330,7 +332,7 @@ impl<'s, 'a> Assembly<'s, 'a> {
     }
 }
 
-/// Index of the stream of an event; `only`: there is just one.
+/// Index of the stream of an event; `only`: there is a single stream.
 fn stream_of(note: &Note<'_>, by_id: &HashMap<u64, usize>, only: bool) -> Res<usize> {
     match note.stream_id {
         Some((id, at)) => match by_id.get(&id) {
@@ -345,8 +347,8 @@ fn stream_of(note: &Note<'_>, by_id: &HashMap<u64, usize>, only: bool) -> Res<us
     }
 }
 
-/// Event records of no bits cannot be told from nothing. (One that only has a name is a
-/// declaration; it is never recorded.)
+/// Checks that records of an event have at least one bit. An event that only has a name is a
+/// declaration and is never recorded.
 fn check_not_empty(stream: &Stream<'_>, note: &Note<'_>) -> Res<()> {
     let of_stream = || {
         [&stream.event_header, &stream.event_context]

@@ -1,20 +1,20 @@
-//! What TSDL says, one top-level item at a time. It borrows from the text; positions are byte
-//! offsets.
+//! The syntax tree of TSDL, one top-level item at a time. It borrows from the text; positions are
+//! byte offsets.
 //!
-//! Types nest, but nothing here does: an item is a list of parts, in which `Open` and `Close` stand
-//! around the body of a type. What is done with a type comes behind it.
+//! Types may be nested, but the tree is flat: an item is a list of parts, in which `Open` and
+//! `Close` enclose the body of a type. The use of a type follows the type.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// A word, with its place.
+/// A word with its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ident<'t> {
     pub(super) text: &'t str,
     pub(super) at: u32,
 }
 
-/// Words joined by `.` (or `->`): the name of an attribute, or the place of a field.
+/// Words joined by `.` (or `->`): the name of an attribute, or the location of a field.
 #[derive(Clone, Debug)]
 pub(super) struct Path<'t> {
     pub(super) first: Ident<'t>,
@@ -22,7 +22,7 @@ pub(super) struct Path<'t> {
 }
 
 impl<'t> Path<'t> {
-    /// True if the words are these.
+    /// True if the path consists of these words.
     pub(super) fn is(&self, words: &[&str]) -> bool {
         words.split_first().is_some_and(|(first, rest)| {
             self.first.text == *first
@@ -49,21 +49,20 @@ impl<'t> Path<'t> {
     }
 }
 
-/// A value on the right of `=`.
+/// The right side of `=`.
 #[derive(Clone, Debug)]
 pub(super) struct Value<'t> {
     pub(super) at: u32,
     pub(super) kind: ValueKind<'t>,
 }
 
-/// Kinds of values.
 #[derive(Clone, Debug)]
 pub(super) enum ValueKind<'t> {
     /// An integer or character constant: `-2^64 < x < 2^64`.
     Int(i128),
     /// A string literal with its quotes.
     Str(&'t str),
-    /// A word or several joined by dots.
+    /// A word, or several words joined by dots.
     Path(Path<'t>),
 }
 
@@ -74,35 +73,34 @@ pub(super) struct Attr<'t> {
     pub(super) value: AttrValue<'t>,
 }
 
-/// Right side of an attribute.
 #[derive(Debug)]
 pub(super) enum AttrValue<'t> {
     Value(Value<'t>),
-    /// The type before; it begins there.
+    /// The preceding type, with the byte offset of its beginning.
     Type(u32),
 }
 
-/// A piece of an item.
+/// A part of an item.
 #[derive(Debug)]
 pub(super) enum Part<'t> {
     Attr(Attr<'t>),
     /// A type without a body of fields.
     Type(TypeSpec<'t>),
-    /// A struct or variant whose body comes next.
+    /// A struct or variant whose body follows.
     Open(Head<'t>),
-    /// The end of that body, with the alignment of the struct.
+    /// The end of the body, with the alignment of the struct.
     Close(Option<Value<'t>>),
-    /// The type before is that of a field (or option) of the innermost open body.
+    /// A field (or option) of the innermost open body, with the preceding type.
     Field(Declarator<'t>),
-    /// The type before gets a name.
+    /// A name for the preceding type.
     Typedef(Declarator<'t>),
     Alias(Box<Alias<'t>>),
-    /// The type before is only declared.
+    /// Declares the preceding type only.
     Declared,
 }
 
 impl<'t> Part<'t> {
-    /// The attribute, if it is one.
+    /// The attribute, if the part is one.
     pub(super) fn attr(&self) -> Option<&Attr<'t>> {
         match self {
             Part::Attr(attr) => Some(attr),
@@ -118,10 +116,9 @@ pub(super) struct TypeSpec<'t> {
     pub(super) kind: TypeKind<'t>,
 }
 
-/// Index of an `integer` block among those of different text.
+/// Index of an `integer` block, counting blocks of identical text once.
 pub(super) type IntegerIndex = usize;
 
-/// Kinds of types.
 #[derive(Debug)]
 pub(super) enum TypeKind<'t> {
     /// A declared name, or words of C joined by spaces.
@@ -178,7 +175,7 @@ pub(super) struct Enumerator<'t> {
     pub(super) range: Option<(Value<'t>, Option<Value<'t>>)>,
 }
 
-/// A `typealias`, but for its target.
+/// A `typealias` without its target.
 #[derive(Debug)]
 pub(super) struct Alias<'t> {
     /// Stars and brackets after the target.
@@ -193,19 +190,19 @@ pub(super) struct Alias<'t> {
 #[derive(Debug)]
 pub(super) struct Declarator<'t> {
     pub(super) pointers: u32,
-    /// Empty where a declarator may be abstract.
+    /// Empty if the declarator is abstract.
     pub(super) name: Ident<'t>,
     pub(super) dims: Vec<Dim<'t>>,
 }
 
-/// Length between brackets.
+/// A length between brackets.
 #[derive(Debug)]
 pub(super) enum Dim<'t> {
     Const(u32, i128),
     Field(Path<'t>),
 }
 
-/// Something at the top level.
+/// An item at the top level.
 #[derive(Debug)]
 pub(super) struct TopLevel<'t> {
     pub(super) kind: ItemKind,
@@ -213,7 +210,7 @@ pub(super) struct TopLevel<'t> {
     pub(super) parts: Vec<Part<'t>>,
 }
 
-/// Kinds of items: `trace {...};` and the like, or a declaration of types.
+/// Kinds of items: blocks such as `trace {...};`, or a declaration of types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemKind {
     Declaration,
@@ -238,7 +235,7 @@ impl ItemKind {
         }
     }
 
-    /// Types may be declared in it.
+    /// Whether types may be declared in the item.
     pub(super) fn has_types(self) -> bool {
         matches!(self, ItemKind::Trace | ItemKind::Stream | ItemKind::Event)
     }
@@ -247,7 +244,7 @@ impl ItemKind {
 /// Attributes of one or more `integer` blocks of identical text.
 #[derive(Debug)]
 pub(super) struct IntegerSpec<'t> {
-    /// Where the first of them is.
+    /// Byte offset of the first block.
     pub(super) at: u32,
     pub(super) attrs: Vec<Attr<'t>>,
 }

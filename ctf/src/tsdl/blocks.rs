@@ -1,4 +1,4 @@
-//! The blocks of TSDL, each by itself.
+//! Evaluates the blocks of TSDL.
 
 use super::ast::*;
 use super::error::{Res, error, short};
@@ -7,10 +7,10 @@ use super::types::{TyKind, TyRef};
 use super::values;
 use crate::schema::{ByteOrder, ClockClass, ClockOrigin, EnvValue, Name, Uuid};
 
-/// Frequency of clocks that give none.
+/// Frequency of clocks without a `freq` attribute, in Hz.
 const DEFAULT_FREQUENCY: u64 = 1_000_000_000;
 
-/// The byte order comes first: all types need it.
+/// The byte order, which is needed before any type is evaluated.
 pub(super) fn trace_byte_order(trace: &TopLevel<'_>) -> Res<ByteOrder> {
     let mut attrs = trace.parts.iter().filter_map(Part::attr);
     match attrs.find(|attr| attr.key.is(&["byte_order"])) {
@@ -22,7 +22,7 @@ pub(super) fn trace_byte_order(trace: &TopLevel<'_>) -> Res<ByteOrder> {
     }
 }
 
-/// Evaluates the types in a block in order, and hands each attribute to `each`.
+/// Evaluates the types in a block in order, and passes each attribute to `each`.
 fn entries<'a>(
     sema: &mut Sema<'a>,
     item: &mut TopLevel<'a>,
@@ -37,7 +37,7 @@ fn entries<'a>(
     Ok(())
 }
 
-/// The struct that `:=` sets.
+/// The struct that `:=` assigns.
 fn root<'a>(sema: &mut Sema<'a>, attr: &Attr<'a>) -> Res<TyRef<'a>> {
     match &attr.value {
         AttrValue::Type(at) => {
@@ -57,7 +57,7 @@ fn root<'a>(sema: &mut Sema<'a>, attr: &Attr<'a>) -> Res<TyRef<'a>> {
     }
 }
 
-/// Attributes that this front end does not know are no error, whatever their types say.
+/// Unknown attributes are accepted, whatever the type of their value.
 fn unknown<'a>(sema: &mut Sema<'a>, attr: &Attr<'a>) -> Res<()> {
     match &attr.value {
         AttrValue::Type(_) => sema.pending_type(true).map(drop),
@@ -65,14 +65,14 @@ fn unknown<'a>(sema: &mut Sema<'a>, attr: &Attr<'a>) -> Res<()> {
     }
 }
 
-/// What the `trace` block says.
+/// Contents of the `trace` block.
 #[derive(Default)]
 pub(super) struct Trace<'a> {
     pub(super) uuid: Option<Uuid>,
     pub(super) packet_header: Option<TyRef<'a>>,
 }
 
-/// The `trace` block.
+/// Evaluates the `trace` block.
 pub(super) fn trace<'a>(sema: &mut Sema<'a>, item: &mut TopLevel<'a>) -> Res<Trace<'a>> {
     let mut trace = Trace::default();
     let (mut major, mut minor) = (false, false);
@@ -112,7 +112,7 @@ fn version(attr: &Attr<'_>, expected: u64) -> Res<bool> {
     Ok(true)
 }
 
-/// An `env` block.
+/// Evaluates an `env` block.
 pub(super) fn environment(sema: &mut Sema<'_>, item: &TopLevel<'_>) -> Res<()> {
     for attr in item.parts.iter().filter_map(Part::attr) {
         let key = attr.key.text().into_owned();
@@ -131,7 +131,7 @@ pub(super) fn environment(sema: &mut Sema<'_>, item: &TopLevel<'_>) -> Res<()> {
     Ok(())
 }
 
-/// A `clock` block.
+/// Evaluates a `clock` block.
 pub(super) fn clock(item: &TopLevel<'_>) -> Res<ClockClass> {
     let mut clock = ClockClass {
         name: None,
@@ -176,7 +176,7 @@ pub(super) fn clock(item: &TopLevel<'_>) -> Res<ClockClass> {
     Ok(clock)
 }
 
-/// The clock of timestamps in a trace that describes none: it counts nanoseconds.
+/// The clock of timestamps in a trace without a `clock` block: it counts nanoseconds.
 pub(super) fn default_clock() -> ClockClass {
     ClockClass {
         id: "default".to_owned(),
@@ -194,7 +194,7 @@ pub(super) fn default_clock() -> ClockClass {
     }
 }
 
-/// A `stream` block.
+/// Contents of a `stream` block.
 pub(super) struct Stream<'a> {
     pub(super) at: u32,
     pub(super) id: u64,
@@ -204,7 +204,7 @@ pub(super) struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    /// The stream of a trace that describes none.
+    /// The stream of a trace without a `stream` block.
     pub(super) fn empty(at: u32) -> Self {
         Stream {
             at,
@@ -216,7 +216,7 @@ impl Stream<'_> {
     }
 }
 
-/// A `stream` block.
+/// Evaluates a `stream` block.
 pub(super) fn stream<'a>(sema: &mut Sema<'a>, item: &mut TopLevel<'a>) -> Res<Stream<'a>> {
     let mut stream = Stream::empty(item.at);
     entries(sema, item, |sema, attr| {
@@ -232,12 +232,12 @@ pub(super) fn stream<'a>(sema: &mut Sema<'a>, item: &mut TopLevel<'a>) -> Res<St
     Ok(stream)
 }
 
-/// An `event` block.
+/// Contents of an `event` block.
 #[derive(Default)]
 pub(super) struct Event<'a> {
     pub(super) at: u32,
     pub(super) id: Option<u64>,
-    /// With the place of its value.
+    /// With the byte offset of its value.
     pub(super) stream_id: Option<(u64, u32)>,
     pub(super) name: Option<Name>,
     pub(super) log_level: Option<i64>,
@@ -246,7 +246,7 @@ pub(super) struct Event<'a> {
     pub(super) fields: Option<TyRef<'a>>,
 }
 
-/// An `event` block.
+/// Evaluates an `event` block.
 pub(super) fn event<'a>(sema: &mut Sema<'a>, item: &mut TopLevel<'a>) -> Res<Event<'a>> {
     let mut event = Event {
         at: item.at,

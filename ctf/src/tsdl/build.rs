@@ -1,4 +1,5 @@
-//! Types to field classes, one use at a time: locations become paths, and fields get their roles.
+//! Builds field classes from types, once for each use: locations become paths, and fields get their
+//! roles.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use crate::schema::{
     Scope, StructClass, VariantClass, VariantOption,
 };
 
-/// Roots of the scopes that a use can see, by [`Scope`].
+/// Roots of the scopes that are visible to a use, by [`Scope`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Roots<'a> {
     pub(super) by_scope: [Option<TyRef<'a>>; 6],
@@ -32,21 +33,21 @@ impl<'a> Roots<'a> {
     }
 }
 
-/// What building a scope found out besides its class.
+/// Further results of building a scope.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// All roles that occur.
     pub(super) roles: Roles,
-    /// Some timestamp field that is mapped to no clock got the only one there is.
+    /// A timestamp field without a clock mapping got the only clock.
     pub(super) implicit_clock: bool,
 }
 
-/// One unit of the budget is taken for each so many types that are looked through for a field.
+/// A unit of the budget is taken for each `LOOKS` types that are searched for a field.
 const LOOKS: usize = 16;
 
-/// A class of which some parts are made.
+/// A class, some of whose parts have been built.
 pub(super) enum Making<'x, 'a> {
-    /// An array or sequence; its element is left, or made.
+    /// An array or sequence with its element, which is still pending or has been built.
     Elements(Elements, Option<&'x Ty<'a>>, FieldClass),
     Struct(&'x StructTy<'a>, Vec<Member>),
     Variant(Box<MakingVariant<'x, 'a>>),
@@ -57,12 +58,12 @@ pub(super) enum Elements {
     Sequence(Arc<FieldLocation>),
 }
 
-/// What stands where no element is yet.
+/// Placeholder for a pending element.
 const NO_ELEMENT: FieldClass = FieldClass::Str {
     encoding: Encoding::Utf8,
 };
 
-/// A variant of which some options are made.
+/// A variant, some of whose options have been built.
 pub(super) struct MakingVariant<'x, 'a> {
     variant: &'x VariantTy<'a>,
     selector: Arc<FieldLocation>,
@@ -73,7 +74,7 @@ pub(super) struct MakingVariant<'x, 'a> {
 }
 
 impl<'x> MakingVariant<'x, '_> {
-    /// Values of the tag that select the option of that name.
+    /// Values of the tag that select the option with this name.
     fn ranges(&self, name: &str) -> &'x [IntRange] {
         let ranges = if self.by_label.is_empty() {
             option_ranges(self.tag, name)
@@ -88,13 +89,13 @@ impl<'x> MakingVariant<'x, '_> {
     }
 }
 
-/// Builds the root of a scope.
+/// Builds the root class of a scope.
 pub(super) struct Builder<'x, 'a> {
     scope: Scope,
     roots: &'x Roots<'a>,
     /// See [`super::sema::Sema::open_locations`].
     open_locations: &'x mut [(Rc<Path<'a>>, bool)],
-    /// Clock of timestamp fields that are mapped to none.
+    /// Clock of timestamp fields without a clock mapping.
     implicit_clock: Option<ClockIndex>,
     frames: Vec<Frame<'x, 'a>>,
     budget: &'x mut Budget,
@@ -102,7 +103,7 @@ pub(super) struct Builder<'x, 'a> {
     pub(super) found: Found,
 }
 
-/// What the classes of a whole trace may hold: shared types can stand for far more fields than
+/// Limits the size of the classes of a trace: with shared types, it may have far more fields than
 /// the text has characters.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -110,14 +111,14 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For a text of that many bytes.
+    /// The budget of a text of this length, in bytes.
     pub(super) fn new(text: u64) -> Self {
         Budget {
             left: text.saturating_mul(4).saturating_add(1 << 21),
         }
     }
 
-    /// Takes something of that size.
+    /// Takes `size` units from the budget.
     fn take(&mut self, at: u32, size: u64) -> Res<()> {
         match self.left.checked_sub(size) {
             Some(left) => {
@@ -153,7 +154,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         }
     }
 
-    /// Builds the scope's root, if it has one; `at` is its block.
+    /// Builds the root of the scope, if it has one; `at` is the position of its block.
     pub(super) fn root(&mut self, at: u32) -> Res<Option<FieldClass>> {
         match self.roots.get(self.scope) {
             Some(ty) => {
@@ -170,8 +171,8 @@ impl<'x, 'a> Builder<'x, 'a> {
         }
     }
 
-    /// Fields of the headers and of the packet context can have roles; others are the same
-    /// wherever they are, unless they refer to fields.
+    /// Whether fields can have roles, as in headers and the packet context. Fields of other scopes
+    /// have the same class for every use, unless they refer to fields.
     fn has_roles(&self) -> bool {
         matches!(
             self.scope,
@@ -221,7 +222,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         })
     }
 
-    /// Timestamps that are mapped to no clock count the only one there is.
+    /// The only clock, for timestamps without a clock mapping.
     fn clock_of_timestamp(&self, name: Option<&str>) -> Option<ClockIndex> {
         let is_timestamp = match self.scope {
             Scope::PacketContext => matches!(name, Some("timestamp_begin" | "timestamp_end")),
@@ -261,7 +262,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         self.frames.last().is_some_and(|frame| frame.index() == 0)
     }
 
-    /// `uint8_t uuid[16]` of the packet header.
+    /// The role of `uint8_t uuid[16]` in the packet header.
     fn array_roles(&self, element: &Ty<'a>, length: u64, name: Option<&str>) -> Roles {
         let TyKind::Int(class) = &element.kind else {
             return Roles::NONE;
@@ -305,7 +306,7 @@ impl<'x, 'a> Builder<'x, 'a> {
         Ok((Arc::new(FieldLocation { scope, paths }), target.class))
     }
 
-    /// Resolves a location: the scope, the steps to where the walk began, and the walk.
+    /// Resolves a location: the scope, the steps to the start of the walk, and the walk.
     fn walk(&mut self, location: &'x Location<'a>) -> Res<(Scope, Vec<u32>, Walk<'x, 'x>)> {
         let path = &*location.path;
         if let Base::Scope(scope, words) = location.base {
@@ -377,8 +378,8 @@ impl<'x, 'a> Builder<'x, 'a> {
     }
 }
 
-/// Follows the walk's path from a member of a struct whose member of index `current` is being
-/// built, with the frames `live` within that.
+/// Follows the walk's path from a member of a struct. The member with the index `current` is being
+/// built, with the frames `live` inside it.
 fn into_member<'x, 'a>(
     walk: &mut Walk<'x, 'x>,
     ty: &'x Ty<'a>,
@@ -408,11 +409,10 @@ where
     )
 }
 
-/// Makes classes of types.
 impl<'x, 'a> Descent for Builder<'x, 'a> {
-    /// A type, and its name where it is a member of a struct.
+    /// A type, and its name if it is a member of a struct.
     type Node = (&'x Ty<'a>, Option<&'a str>);
-    /// With the type, where its class is the same for every use.
+    /// With the type, if its class is the same for every use.
     type Open = (Making<'x, 'a>, Option<&'x Ty<'a>>);
     type Made = FieldClass;
     type Error = Box<Error>;
@@ -532,7 +532,7 @@ impl<'x, 'a> Descent for Builder<'x, 'a> {
     }
 }
 
-/// Message for a relative path that leads nowhere.
+/// Message for a relative path that does not lead to a field.
 pub(super) fn no_field(path: &Path<'_>) -> String {
     format!(
         "`{}`: there is no field `{}` before this one",

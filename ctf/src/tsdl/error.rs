@@ -15,7 +15,7 @@ pub(super) struct Error {
 /// Result of every step of the front end; the error is boxed because it is rare and large.
 pub(super) type Res<T> = Result<T, Box<Error>>;
 
-/// Makes an error for the token at a byte offset.
+/// Creates an error for the token at a byte offset.
 pub(super) fn error<T>(at: u32, message: impl Into<String>) -> Res<T> {
     Err(Box::new(Error {
         at,
@@ -23,11 +23,10 @@ pub(super) fn error<T>(at: u32, message: impl Into<String>) -> Res<T> {
     }))
 }
 
-/// The error of types nested too deep.
 pub(super) fn too_deep<T>(at: u32) -> Res<T> {
     error(
         at,
-        format!("types are nested too deep here: at most {MOST_LEVELS} levels are supported"),
+        format!("types are nested too deeply here: at most {MOST_LEVELS} levels are supported"),
     )
 }
 

@@ -1,7 +1,7 @@
-//! All items of the text, in their order, to the trace.
+//! Evaluates all items of the text in order, and returns the trace class.
 //!
-//! An item is forgotten when it has been evaluated, so that a text with a million event classes
-//! takes no more memory for itself than the largest of its items.
+//! An item is freed after it has been evaluated, so the syntax tree of a text with a million event
+//! classes takes no more memory than its largest item.
 
 use std::collections::HashMap;
 
@@ -26,17 +26,16 @@ pub(super) fn evaluate(text: &str, limits: Limits) -> Res<TraceClass> {
     }
 }
 
-/// Clock classes.
 #[derive(Default)]
 struct Clocks {
     list: Vec<ClockClass>,
     names: HashMap<String, ClockIndex>,
-    /// All that the text describes are known before they are met.
+    /// All clocks of the text were found in an earlier pass.
     are_known: bool,
 }
 
 impl Clocks {
-    /// Those of the whole text.
+    /// The clocks of the whole text.
     fn all(text: &str) -> Res<Self> {
         let mut clocks = Clocks::default();
         let mut parser = Parser::new(text)?;
@@ -52,7 +51,7 @@ impl Clocks {
         Ok(clocks)
     }
 
-    /// Adds that of a block.
+    /// Adds the clock of a block.
     fn add(&mut self, item: &TopLevel<'_>) -> Res<()> {
         let clock = blocks::clock(item)?;
         if self
@@ -70,12 +69,12 @@ impl Clocks {
     }
 }
 
-/// What the items have said so far.
+/// State after the items evaluated so far.
 struct Evaluation<'a> {
     clocks: Clocks,
     sema: Sema<'a>,
     trace: Option<Trace<'a>>,
-    /// Those before the `trace` block: types need the byte order that it gives.
+    /// Items before the `trace` block: types need the byte order that it contains.
     waiting: Vec<TopLevel<'a>>,
     streams: Vec<Stream<'a>>,
     events: Events<'a>,
@@ -95,8 +94,8 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Takes all items. `None` if a clock is described behind a field that is mapped to it: all
-    /// clocks must then be known before.
+    /// Evaluates all items. `None` if a clock is described after a field that is mapped to it; all
+    /// clocks must then be found in an earlier pass.
     fn run(mut self, text: &'a str) -> Res<Option<TraceClass>> {
         let mut parser = Parser::new(text)?;
         let mut parts = Vec::new();
@@ -116,7 +115,7 @@ impl<'a> Evaluation<'a> {
         self.finish().map(Some)
     }
 
-    /// A `clock` block; false if something needed it before.
+    /// Evaluates a `clock` block; false if an earlier field refers to the clock.
     fn clock(&mut self, item: &TopLevel<'a>) -> Res<bool> {
         if self.clocks.are_known {
             return Ok(true);
@@ -140,7 +139,7 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// Evaluates any other item; its list of parts is then empty.
+    /// Evaluates any other item and returns its list of parts, emptied for reuse.
     fn item(&mut self, mut item: TopLevel<'a>) -> Res<Vec<super::ast::Part<'a>>> {
         match item.kind {
             ItemKind::Declaration => {
@@ -163,7 +162,7 @@ impl<'a> Evaluation<'a> {
         Ok(item.parts)
     }
 
-    /// Evaluates a block in a lexical scope of its own.
+    /// Evaluates a block in its own lexical scope.
     fn scoped<T>(
         &mut self,
         item: &mut TopLevel<'a>,
@@ -198,7 +197,7 @@ impl<'a> Evaluation<'a> {
         }
         let environment = self.sema.environment;
         if is_lttng(&environment) {
-            // Old versions forgot to say that this clock is absolute.
+            // Old versions did not mark this clock as absolute.
             for clock in clocks.iter_mut().filter(|clock| clock.id == "monotonic") {
                 clock.origin = ClockOrigin::UnixEpoch;
             }

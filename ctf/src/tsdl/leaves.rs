@@ -1,4 +1,4 @@
-//! Integers, floating point numbers, strings and enumerations from their attributes.
+//! Evaluates integers, floating-point numbers, strings and enumerations from their attributes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -93,7 +93,7 @@ impl<'a> Sema<'a> {
         Ok(Ty::int(class, unknown_clock))
     }
 
-    /// The clock of `map = clock.NAME.value`; its name if it does not exist.
+    /// The clock of `map = clock.NAME.value`, or its name if the clock does not exist.
     fn mapped_clock(&mut self, attr: &Attr<'a>) -> Res<Result<ClockIndex, Ident<'a>>> {
         let value = values::plain(attr)?;
         if let ValueKind::Path(path) = &value.kind
@@ -133,14 +133,14 @@ impl<'a> Sema<'a> {
             (Some(8), Some(24)) => 32,
             (Some(11), Some(53)) => 64,
             (Some(15), Some(113)) => 128,
-            (None, _) => return error(at, "this floating point number has no `exp_dig`"),
-            (_, None) => return error(at, "this floating point number has no `mant_dig`"),
+            (None, _) => return error(at, "this floating-point number has no `exp_dig`"),
+            (_, None) => return error(at, "this floating-point number has no `mant_dig`"),
             (Some(exponent), Some(mantissa)) => {
                 return error(
                     at,
                     format!(
-                        "`exp_dig` {exponent} with `mant_dig` {mantissa} is no IEEE 754 format: 5 with 11, 8 with \
-                         24, 11 with 53 and 15 with 113 are"
+                        "`exp_dig` {exponent} with `mant_dig` {mantissa} is not an IEEE 754 format: expected 5 with 11, 8 with \
+                         24, 11 with 53 or 15 with 113"
                     ),
                 );
             }
@@ -203,7 +203,7 @@ pub(super) fn string<'a>(attrs: &[Attr<'a>]) -> Res<TyRef<'a>> {
     Ok(Ty::leaf(FieldClass::Str { encoding }))
 }
 
-/// Labels of an enumeration; those of equal text become one.
+/// Labels of an enumeration; labels of equal text are merged.
 fn mappings(base: &IntClass, labels: &[Enumerator<'_>]) -> Res<Arc<[Mapping]>> {
     let (least, most) = match (base.length.min(100), base.signed) {
         (length, true) => (-(1i128 << (length - 1)), (1i128 << (length - 1)) - 1),

@@ -1,6 +1,6 @@
-//! TSDL text to tokens.
+//! Splits TSDL text into tokens.
 //!
-//! Tokens carry byte offsets only; lines and columns are computed when there is an error to tell.
+//! Tokens only carry byte offsets; lines and columns are computed when an error is reported.
 
 use super::error::{Res, error, short};
 use super::string_literal::unescape;
@@ -28,7 +28,6 @@ pub(super) enum Kw {
     Variant,
 }
 
-/// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tok {
     Eof,
@@ -58,13 +57,13 @@ pub(super) enum Tok {
     Comma,
 }
 
-/// A token: its kind and the bytes it covers.
+/// A token: its kind and its byte range.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) kind: Tok,
     pub(super) at: u32,
     pub(super) end: u32,
-    /// Value of an integer or of a character constant.
+    /// Value of an integer or character constant.
     pub(super) value: u64,
 }
 
@@ -106,14 +105,14 @@ impl<'t> Lexer<'t> {
         Lexer { text, pos: 0 }
     }
 
-    /// The text that a token covers.
+    /// The text of a token.
     pub(super) fn slice(&self, token: Token) -> &'t str {
         self.text
             .get(token.at as usize..token.end as usize)
             .unwrap_or_default()
     }
 
-    /// Text from a token's start to the first `}` after it, that included.
+    /// Text from a token's start up to and including the first `}` after it.
     pub(super) fn slice_to_brace(&self, at: u32) -> Option<&'t str> {
         let rest = self.text.as_bytes().get(at as usize..)?;
         let length = rest.iter().position(|&byte| byte == b'}')?;
@@ -175,7 +174,6 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The next token.
     pub(super) fn next(&mut self) -> Res<Token> {
         self.skip_blank()?;
         let start = self.pos;
@@ -273,7 +271,8 @@ impl<'t> Lexer<'t> {
         })
     }
 
-    /// A string or character constant; `start` is where its `L` prefix is, if it has one.
+    /// Reads a string or character constant; `start` is the offset of its `L` prefix, if it has
+    /// one.
     fn quoted(&mut self, start: usize) -> Res<Token> {
         let quote = self.peek(0);
         self.pos += 1;
@@ -315,7 +314,7 @@ impl<'t> Lexer<'t> {
         Ok(token)
     }
 
-    /// Null bytes are padding at the end of the text, and nothing else.
+    /// Null bytes are only valid as padding at the end of the text.
     fn null(&mut self, start: usize) -> Res<Token> {
         let rest = self.text.as_bytes().get(start..).unwrap_or_default();
         if rest.iter().all(|&byte| byte == 0) {

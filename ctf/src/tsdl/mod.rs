@@ -1,11 +1,11 @@
-//! TSDL, the metadata language of CTF 1.8: text to [`TraceClass`].
+//! TSDL, the metadata language of CTF 1.8: converts text to [`TraceClass`].
 //!
-//! Text to tokens (`lexer`), tokens to items (`parser`, `type_parser`, `ast`), names to types
-//! (`sema`, `scopes`, `leaves`, `types`), the places that lengths and tags refer to (`resolve`),
-//! types to field classes (`build`), what blocks say (`blocks`), and all of it one item after the
-//! other (`evaluate`, `assembly`).
+//! The stages are: text to tokens (`lexer`), tokens to items (`parser`, `type_parser`, `ast`),
+//! names to types (`sema`, `scopes`, `leaves`, `types`), targets of lengths and tags (`resolve`),
+//! types to field classes (`build`), and the contents of blocks (`blocks`). `evaluate` and
+//! `assembly` run these stages for one item at a time.
 //!
-//! Nothing that goes through nested types recurses over them.
+//! No function recurses over nested types.
 
 mod assembly;
 mod ast;
@@ -32,14 +32,13 @@ use crate::error::MetadataError;
 use crate::schema::TraceClass;
 use sema::Limits;
 
-/// Fields that one scope may always have, however short its text is.
+/// Number of fields that a scope may always have, however short its text is.
 const MIN_NODES: u64 = 1 << 16;
 
-/// Parses and validates TSDL text (taken out of its packets already).
+/// Parses and validates TSDL text, which has been extracted from its packets already.
 ///
-/// Types may nest [`crate::schema::MOST_LEVELS`] levels deep. The time that this takes, and the
-/// memory, are bounded by the text's length. Errors: the first thing that is found to be wrong,
-/// with its place.
+/// Types may be nested [`crate::schema::MOST_LEVELS`] levels deep. Time and memory are bounded by
+/// the length of the text. An error describes the first fault, with its position.
 pub fn parse(text: &[u8]) -> Result<TraceClass, MetadataError> {
     if u32::try_from(text.len()).is_err() {
         return Err(MetadataError::at(
@@ -48,7 +47,7 @@ pub fn parse(text: &[u8]) -> Result<TraceClass, MetadataError> {
             "metadata of 4 GiB or more is not supported",
         ));
     }
-    // Checking first is a lot faster than looking for what to replace.
+    // Checking first is much faster than searching for invalid bytes to replace.
     let source = match std::str::from_utf8(text) {
         Ok(source) => Cow::Borrowed(source),
         Err(_) => String::from_utf8_lossy(text),

@@ -1,4 +1,4 @@
-//! TSDL tokens to items.
+//! Parses TSDL tokens to items.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,20 +10,19 @@ use super::lexer::{Kw, Lexer, Tok, Token};
 use super::type_parser::After;
 use super::values::check_duplicates;
 
-/// Reads tokens, one ahead.
+/// Reads tokens, with one token of lookahead.
 pub(super) struct Parser<'t> {
     pub(super) lexer: Lexer<'t>,
     pub(super) current: Token,
-    /// Of the item that is being read.
+    /// Parts of the item that is being read.
     pub(super) parts: Vec<Part<'t>>,
     /// By their text: tracers repeat the same few `integer` blocks thousands of times.
     pub(super) integers: HashMap<&'t str, (IntegerIndex, Rc<IntegerSpec<'t>>)>,
-    /// `integer` blocks so far, those of the same text counted once.
+    /// Number of `integer` blocks so far, counting blocks of the same text once.
     pub(super) integer_count: IntegerIndex,
 }
 
 impl<'t> Parser<'t> {
-    /// A parser of the text.
     pub(super) fn new(text: &'t str) -> Res<Self> {
         let mut lexer = Lexer::new(text);
         let current = lexer.next()?;
@@ -49,13 +48,13 @@ impl<'t> Parser<'t> {
         Ok(false)
     }
 
-    /// The text of the current token; goes on to the next.
+    /// The text of the current token; advances to the next token.
     pub(super) fn take(&mut self) -> Res<&'t str> {
         let token = self.advance()?;
         Ok(self.lexer.slice(token))
     }
 
-    /// What the current token is, for messages.
+    /// Describes the current token, for messages.
     fn found(&self) -> String {
         match self.current.kind {
             Tok::Eof => "the end of the metadata".to_owned(),
@@ -84,7 +83,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A `;` after something.
+    /// Reads a `;`; `after` describes the preceding construct.
     pub(super) fn semicolon(&mut self, after: impl FnOnce() -> String) -> Res<()> {
         if self.current.kind != Tok::Semicolon {
             return self.unexpected(&format!("`;` after {}", after()));
@@ -92,7 +91,8 @@ impl<'t> Parser<'t> {
         self.advance().map(drop)
     }
 
-    /// Reads the next item; `parts` is an empty list to put its parts in. `None` at the end.
+    /// Reads the next item; `parts` is an empty list that is reused for its parts. `None` at the
+    /// end.
     pub(super) fn item(&mut self, parts: Vec<Part<'t>>) -> Res<Option<TopLevel<'t>>> {
         self.parts = parts;
         loop {
@@ -110,7 +110,7 @@ impl<'t> Parser<'t> {
                 Tok::Kw(Kw::Clock) => self.block(ItemKind::Clock)?,
                 Tok::Kw(Kw::Callsite) => {
                     self.block(ItemKind::Callsite)?;
-                    // Nothing uses these, and there can be very many.
+                    // Callsites are ignored, and there can be very many.
                     self.parts.clear();
                     continue;
                 }
@@ -214,7 +214,7 @@ impl<'t> Parser<'t> {
         Ok(Attr { key, value })
     }
 
-    /// Words joined by dots; the first may be a keyword only where `keywords` says so.
+    /// Words joined by dots; the first word may be a keyword only if `keywords` is set.
     pub(super) fn path(&mut self, keywords: bool) -> Res<Option<Path<'t>>> {
         let first = match self.current.kind {
             Tok::Ident => self.ident(self.current),
@@ -271,7 +271,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A declaration of types; false if there is none here.
+    /// Reads a declaration of types; false if the next token begins no declaration.
     fn declaration(&mut self) -> Res<bool> {
         match self.current.kind {
             Tok::Kw(Kw::Typealias) => {
@@ -288,7 +288,7 @@ impl<'t> Parser<'t> {
         Ok(true)
     }
 
-    /// What comes behind the target of a `typealias`.
+    /// Reads the part of a `typealias` after its target.
     pub(super) fn alias(&mut self) -> Res<Alias<'t>> {
         let pointers = self.pointers()?;
         let shape_at = self.current.at;
@@ -314,7 +314,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Words of C, or one identifier, or `struct NAME` followed by stars.
+    /// Words of C, an identifier, or `struct NAME` followed by stars.
     fn alias_name(&mut self) -> Res<Cow<'t, str>> {
         let start = self.current;
         let mut name = match start.kind {
@@ -360,7 +360,7 @@ impl<'t> Parser<'t> {
         )
     }
 
-    /// Stars and qualifiers; their number.
+    /// Reads stars and qualifiers; returns the number of stars.
     pub(super) fn pointers(&mut self) -> Res<u32> {
         let mut pointers = 0u32;
         while self.eat(Tok::Star)? {
@@ -376,7 +376,8 @@ impl<'t> Parser<'t> {
         Ok(pointers)
     }
 
-    /// Words of C joined by spaces, or one identifier; `const` counts as a word after the first.
+    /// Words of C joined by spaces, or an identifier; `const` counts as a word after the first
+    /// word.
     pub(super) fn words(&mut self) -> Res<Option<Cow<'t, str>>> {
         let mut name: Option<Cow<'t, str>> = None;
         loop {

@@ -1,4 +1,4 @@
-//! From the place where a type is used to the fields that its lengths and tags refer to.
+//! Resolves the lengths and tags of a type at its use to the fields that they refer to.
 
 use std::sync::Arc;
 
@@ -7,19 +7,20 @@ use super::error::{Res, error};
 use super::types::{Members, StructTy, Ty, TyKind, VariantTy};
 use crate::schema::{IntClass, IntRange};
 
-/// A compound type that is being built: the way from the root of the scope to the current field.
+/// A compound type that is being built: a step of the path from the root of the scope to the
+/// current field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame<'x, 'a> {
     /// A struct, and the index of its current member.
     Struct(&'x StructTy<'a>, u32),
     /// A variant: the index of its current option.
     Option(u32),
-    /// An array or a sequence: the current element.
+    /// An array or sequence: the current element.
     Element,
 }
 
 impl Frame<'_, '_> {
-    /// Its step of a path.
+    /// The index of the step in a path.
     pub(super) fn index(&self) -> u32 {
         match self {
             Frame::Struct(_, index) | Frame::Option(index) => *index,
@@ -28,7 +29,7 @@ impl Frame<'_, '_> {
     }
 }
 
-/// Words that are still to be followed.
+/// The remaining words of a location.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'x, 'a> {
     first: Option<Ident<'a>>,
@@ -68,24 +69,24 @@ impl<'x, 'a> Words<'x, 'a> {
 /// An integer that a location leads to.
 #[derive(Debug)]
 pub(super) struct Target<'x> {
-    /// Steps from where the walk began.
+    /// Steps from the start of the walk.
     pub(super) path: Vec<u32>,
     pub(super) class: &'x Arc<IntClass>,
 }
 
-/// More targets than this have no use but to exhaust memory.
+/// Maximum number of targets. Larger numbers only serve to exhaust memory.
 const MAX_TARGETS: usize = 256;
 
-/// Types that one name may lead through.
+/// Maximum number of types that a name may lead through.
 const MAX_STEPS: usize = 16 * MAX_TARGETS;
 
-/// Variants within each other that a name may lead into where it is not known which option counts:
-/// bounds the recursion over them.
+/// Maximum number of nested variants that a name may lead into while the selected option is
+/// unknown. Bounds the recursion over them.
 const MAX_VARIANTS: usize = 64;
 
 /// Follows words down a type.
 pub(super) struct Walk<'x, 'p> {
-    /// Where the location is written, for errors.
+    /// Byte offset of the location, for errors.
     pub(super) at: u32,
     /// The location as written.
     pub(super) text: &'p Path<'p>,
@@ -95,9 +96,8 @@ pub(super) struct Walk<'x, 'p> {
     variants: usize,
 }
 
-/// Where a walk is: in `ty`, with these words left. `live` are the frames from `ty` on where `ty`
-/// is being built, else `None`: then it is complete, and every part of it is decoded before the
-/// use.
+/// State of a walk: in `ty`, with these words left. `live` contains the frames from `ty` on if `ty`
+/// is being built. If it is `None`, `ty` is complete, and all its parts are decoded before the use.
 struct TypeWalk<'x, 'w, 'a> {
     ty: &'x Ty<'a>,
     words: Words<'w, 'a>,
@@ -140,7 +140,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
         Ok(())
     }
 
-    /// One step down; `None` where the way ends.
+    /// Takes a step down; `None` at the end of the path.
     fn step<'w>(&mut self, place: TypeWalk<'x, 'w, 'a>) -> Res<Option<TypeWalk<'x, 'w, 'a>>> {
         let TypeWalk { ty, words, live } = place;
         let next = match (&ty.kind, live) {
@@ -242,13 +242,10 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
         })
     }
 
-    /// A word may name an option; else, as it is not known which is decoded, each may be it.
+    /// A word may name an option. Otherwise any option may be the decoded one, so all are followed.
     fn follow_options(&mut self, variant: &'x VariantTy<'a>, words: Words<'_, 'a>) -> Res<()> {
         if self.variants >= MAX_VARIANTS {
-            return self.fail(
-                self.at,
-                "this name leads through too many variants within each other",
-            );
+            return self.fail(self.at, "this name leads through too many nested variants");
         }
         self.variants += 1;
         let named = words.split().and_then(|(word, inner)| {
@@ -276,13 +273,13 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
         let (depth, variants) = (self.path.len(), self.variants);
         self.path.push(index);
         let result = self.follow(ty, words, None);
-        // A way that failed left them as they were there.
+        // Restores the state, since the path may have failed halfway.
         self.path.truncate(depth);
         self.variants = variants;
         result
     }
 
-    /// Lengths are unsigned integers of at most 64 bits.
+    /// Checks that lengths are unsigned integers of at most 64 bits.
     pub(super) fn check_length(&self) -> Res<()> {
         for target in &self.targets {
             if target.class.signed {
@@ -301,7 +298,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
         Ok(())
     }
 
-    /// A tag is one enumeration that has a label for some option.
+    /// Checks that the tag is a single enumeration with a label for some option.
     pub(super) fn check_tag(&self, options: &Members<'_>) -> Res<&Target<'x>> {
         let [target] = self.targets.as_slice() else {
             return self.fail(self.at, "a tag is exactly one field: this leads to several");
@@ -334,8 +331,8 @@ fn lookup<'x, 'a>(members: &'x Members<'a>, name: &str) -> Option<(u32, &'x Ty<'
     members.list.get(index).map(|(_, ty)| (index as u32, &**ty))
 }
 
-/// Ranges of the label that selects an option: the label of the same name, or of that name
-/// without the underscore that protects names from keywords.
+/// Ranges of the label that selects an option: the label of the same name, or of the name without
+/// the underscore that protects names from keywords.
 pub(super) fn option_ranges<'c>(tag: &'c IntClass, option: &str) -> Option<&'c [IntRange]> {
     let label = |name: &str| tag.mappings.iter().find(|mapping| mapping.label == name);
     label(option)

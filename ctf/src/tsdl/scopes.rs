@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::types::TyRef;
 
-/// What names of types are looked up in.
+/// Namespaces of type names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     Alias,
@@ -15,7 +15,7 @@ pub(super) enum Space {
 }
 
 impl Space {
-    /// What stands before such a name.
+    /// Prefix of names in the namespace.
     pub(super) fn prefix(self) -> &'static str {
         match self {
             Space::Alias => "",
@@ -28,16 +28,16 @@ impl Space {
 
 type Table<'a, T> = [HashMap<Cow<'a, str>, T>; 4];
 
-/// The names that can be seen. However many scopes are around, finding one takes one look.
+/// The visible names. A lookup takes constant time, however many scopes are open.
 #[derive(Debug, Default)]
 pub(super) struct Scopes<'a> {
-    /// Of the whole trace.
+    /// Names of the whole trace.
     outermost: Table<'a, TyRef<'a>>,
-    /// Of the scopes within, by their depth, the innermost last.
+    /// Names of inner scopes with their depths, the innermost last.
     inner: Table<'a, Vec<(usize, TyRef<'a>)>>,
-    /// The names in `inner`, in the order of their declaration.
+    /// The names in `inner`, in the order of declaration.
     order: Vec<(Space, Cow<'a, str>)>,
-    /// For each scope around: how many of them there were before.
+    /// Length of `order` at the beginning of each open scope.
     open: Vec<usize>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Scopes<'a> {
         self.open.push(self.order.len());
     }
 
-    /// Ends the innermost one: its names are forgotten.
+    /// Ends the innermost scope and removes its names.
     pub(super) fn end(&mut self) {
         let before = self.open.pop().unwrap_or_default();
         for (space, name) in self.order.drain(before.min(self.order.len())..) {
@@ -62,7 +62,7 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// The type of that name.
+    /// The type with this name.
     pub(super) fn find(&self, space: Space, name: &str) -> Option<TyRef<'a>> {
         let inner = || self.inner.get(space as usize)?.get(name)?.last();
         if !self.order.is_empty()
@@ -73,7 +73,7 @@ impl<'a> Scopes<'a> {
         self.outermost.get(space as usize)?.get(name).cloned()
     }
 
-    /// Declares a name in the innermost scope; false if it has the name already.
+    /// Declares a name in the innermost scope; false if it is declared there already.
     pub(super) fn declare(&mut self, space: Space, name: Cow<'a, str>, ty: TyRef<'a>) -> bool {
         let depth = self.open.len();
         if depth == 0 {

@@ -1,7 +1,7 @@
-//! Parts of items to types: names of types are looked up, attributes are checked.
+//! Evaluates parts of items to types: looks up names of types and checks attributes.
 //!
-//! Works through the parts one by one. What is open is kept in a list, so types may nest as deep as
-//! they like.
+//! Parts are processed one at a time. Open bodies are kept in a list, so types may be nested to any
+//! depth.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,24 +19,24 @@ use crate::schema::{ByteOrder, ClockIndex, EnvValue, MOST_LEVELS, Scope};
 /// A struct or variant whose body is being read.
 struct OpenBody<'a> {
     head: Head<'a>,
-    /// Of the struct.
+    /// Id of the struct.
     id: u32,
     members: Members<'a>,
 }
 
-/// The type that the next part says something about.
+/// The type to which the next part applies.
 enum Pending<'a> {
     None,
-    /// Not looked up yet: if only pointers to it are used, it need not exist.
+    /// Not looked up yet: a type that is only used through pointers need not exist.
     Written(TypeSpec<'a>),
-    /// With its place.
+    /// With its byte offset.
     Known(TyRef<'a>, u32, Called<'a>),
 }
 
-/// How a type is written, for pointers to it and for messages.
+/// The spelling of a type, for pointers to it and for messages.
 enum Called<'a> {
     Name(Cow<'a, str>),
-    /// A struct, variant or enumeration of that name, or of none.
+    /// A struct, variant or enumeration with this name, which may be empty.
     Tag(Space, &'a str),
     Keyword(&'static str),
 }
@@ -65,12 +65,12 @@ impl<'a> Called<'a> {
     }
 }
 
-/// Limits of one run.
+/// Limits of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Types in the tree of one type.
+    /// Maximum number of types in the tree of a type.
     pub(super) nodes: u64,
-    /// Bytes of the text.
+    /// Length of the text in bytes.
     pub(super) text: u64,
 }
 
@@ -79,18 +79,18 @@ pub(super) struct Sema<'a> {
     limits: Limits,
     pub(super) byte_order: ByteOrder,
     pub(super) clock_names: HashMap<String, ClockIndex>,
-    /// Those that integers are mapped to and that were not known then.
+    /// Clocks that integers are mapped to, but that were unknown at that point.
     pub(super) missed_clocks: HashSet<&'a str>,
     pub(super) environment: Vec<(String, EnvValue)>,
     pub(super) scopes: Scopes<'a>,
     open: Vec<OpenBody<'a>>,
     pending: Pending<'a>,
-    /// Types of `integer` blocks that were evaluated.
+    /// Types of the `integer` blocks that have been evaluated.
     pub(super) integers: Vec<Option<TyRef<'a>>>,
-    /// Locations that only their uses can resolve, and whether one did.
+    /// Locations that only their uses can resolve, each with whether a use did.
     pub(super) open_locations: Vec<(Rc<Path<'a>>, bool)>,
     structs: u32,
-    /// Open structs that may still be looked through for the fields that locations name.
+    /// Remaining number of open structs that may be searched for the fields that locations name.
     looks: u64,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Sema<'a> {
         )
     }
 
-    /// Refuses types that are too deep or too large.
+    /// Rejects types that are too deep or too large.
     fn checked(&self, ty: TyRef<'a>, at: u32) -> Res<TyRef<'a>> {
         if ty.facts.depth > MOST_LEVELS {
             return too_deep(at);
@@ -154,7 +154,7 @@ impl<'a> Sema<'a> {
         Ok(ty)
     }
 
-    /// Takes the next part, which is no attribute.
+    /// Evaluates the next part, which is not an attribute.
     pub(super) fn part(&mut self, part: Part<'a>) -> Res<()> {
         match part {
             Part::Attr(_) => Ok(()),
@@ -203,7 +203,7 @@ impl<'a> Sema<'a> {
         });
     }
 
-    /// The innermost body is complete.
+    /// Closes the innermost body.
     fn close(&mut self, align: Option<Value<'a>>) -> Res<()> {
         self.scopes.end();
         let Some(OpenBody { head, id, members }) = self.open.pop() else {
@@ -262,7 +262,7 @@ impl<'a> Sema<'a> {
         )
     }
 
-    /// The type that a declarator makes of the pending one.
+    /// The type that a declarator creates from the pending type.
     fn declared_type(&mut self, declarator: Declarator<'a>) -> Res<TyRef<'a>> {
         let ty = if declarator.pointers > 0 {
             self.pointer(declarator.pointers)?
@@ -272,7 +272,7 @@ impl<'a> Sema<'a> {
         self.with_dimensions(ty, declarator.dims)
     }
 
-    /// Pointers are what an alias says they are.
+    /// The type of a pointer: the target of the alias for it.
     fn pointer(&self, pointers: u32) -> Res<TyRef<'a>> {
         let (mut name, at) = match &self.pending {
             Pending::None => (String::new(), 0),
@@ -287,7 +287,7 @@ impl<'a> Sema<'a> {
             None => error(
                 at,
                 format!(
-                    "unknown type `{}`: declare it before with `typealias ... := {}`",
+                    "unknown type `{}`: declare it first with `typealias ... := {}`",
                     short(&name),
                     short(&name)
                 ),
@@ -295,8 +295,7 @@ impl<'a> Sema<'a> {
         }
     }
 
-    /// The type that the next part says something about. Only a declaration may leave the tag of a
-    /// variant open.
+    /// Returns the pending type. Only a declaration may leave the tag of a variant open.
     pub(super) fn pending_type(&mut self, declaration: bool) -> Res<TyRef<'a>> {
         let (ty, at, called) = match std::mem::replace(&mut self.pending, Pending::None) {
             Pending::None => return error(0, "no type here"),
@@ -342,7 +341,7 @@ impl<'a> Sema<'a> {
         Ok(ty)
     }
 
-    /// A length that the environment gives.
+    /// A length from the environment.
     fn environment_length(&self, path: &Path<'a>) -> Res<u64> {
         let [key] = path.rest.as_slice() else {
             return error(
@@ -354,7 +353,7 @@ impl<'a> Sema<'a> {
             None => error(
                 key.at,
                 format!(
-                    "the environment has no entry `{}` here: an `env` block before must give it",
+                    "the environment has no entry `{}` here: an earlier `env` block must define it",
                     key.text
                 ),
             ),
@@ -378,15 +377,15 @@ impl<'a> Sema<'a> {
         }
     }
 
-    /// Finds out where the path of a length (or of the tag of a variant with these options)
-    /// begins. Checks what it leads to as far as the structs around it tell.
+    /// Determines where the path of a length begins (or of the tag of a variant with these
+    /// options). Checks its target as far as the enclosing structs allow.
     fn bind(&mut self, path: Path<'a>, tag_of: Option<&Members<'a>>) -> Res<Location<'a>> {
         let path = Rc::new(path);
         if let Some(base) = absolute(&path)? {
             return Ok(Location { path, base });
         }
         let mut failure = None;
-        // The options of a variant are no targets for each other.
+        // The options of a variant cannot refer to each other.
         let structs = self.open.iter().rev();
         for open in structs.filter(|open| open.head.kind == BodyKind::Struct) {
             self.looks = match self.looks.checked_sub(1) {
@@ -427,7 +426,7 @@ impl<'a> Sema<'a> {
         Ok(Location { path, base })
     }
 
-    /// The type that is written without a body.
+    /// The type of a type specifier without a body.
     pub(super) fn type_of(&mut self, spec: TypeSpec<'a>) -> Res<TyRef<'a>> {
         match spec.kind {
             TypeKind::Named(name) => match self.scopes.find(Space::Alias, &name) {
@@ -449,7 +448,7 @@ impl<'a> Sema<'a> {
         }
     }
 
-    /// A struct, variant or enumeration that was declared before.
+    /// A struct, variant or enumeration that was declared earlier.
     pub(super) fn known(&self, space: Space, at: u32, name: Ident<'a>) -> Res<TyRef<'a>> {
         match self.scopes.find(space, name.text) {
             Some(ty) => Ok(ty),
@@ -486,7 +485,7 @@ impl<'a> Sema<'a> {
     }
 }
 
-/// Base of an absolute path; `None` for a relative one.
+/// Base of an absolute path; `None` for a relative path.
 fn absolute<'a>(path: &Path<'a>) -> Res<Option<Base>> {
     let second = path.rest.first().map_or("", |word| word.text);
     let third = path.rest.get(1).map_or("", |word| word.text);
@@ -501,7 +500,7 @@ fn absolute<'a>(path: &Path<'a>) -> Res<Option<Base>> {
             return error(
                 path.first.at,
                 format!(
-                    "`{}` is not the place of a field: it would begin with `trace.packet.header.`, \
+                    "`{}` is not the location of a field: expected `trace.packet.header.`, \
                      `stream.packet.context.`, `stream.event.header.`, `stream.event.context.`, `event.context.` or \
                      `event.fields.`",
                     short(&path.text())

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Value of a quoted literal (with its quotes, perhaps with an `L` before them): escapes
-/// replaced, and cut at the first null character, as strings of C are.
+/// Value of a quoted literal, which includes its quotes and may have an `L` prefix: escapes are
+/// replaced, and the text is cut at the first null character, like strings of C.
 pub(super) fn unescape(literal: &str) -> Cow<'_, str> {
     let inner = literal.strip_prefix('L').unwrap_or(literal);
     let inner = inner
@@ -58,8 +58,8 @@ pub(super) fn unescape(literal: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Hands the value of `least` to `most` hexadecimal digits to `push`; without the digits that
-/// the escape needs, its letter stands for itself.
+/// Passes the value of `least` to `most` hexadecimal digits to `push`. Without the digits that the
+/// escape needs, its letter stands for itself.
 fn hex_escape(rest: &[u8], least: usize, most: usize, letter: u8, push: impl FnOnce(u32)) -> &[u8] {
     let count = rest
         .iter()

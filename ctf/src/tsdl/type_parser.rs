@@ -1,4 +1,4 @@
-//! Types and declarators: the part of the parser that nests. What is open is kept in a list.
+//! Types and declarators: the part of the parser that nests. Open types are kept in a list.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -10,15 +10,15 @@ use super::parser::Parser;
 use super::string_literal::unescape;
 use crate::schema::MOST_LEVELS;
 
-/// What awaits a type.
+/// The construct that a type belongs to.
 pub(super) enum After<'t> {
-    /// Names of fields, in a body of that kind.
+    /// Fields, in a body of this kind.
     Field(BodyKind),
     Typedef,
     Alias,
     /// `key :=`
     Set(Path<'t>),
-    /// Nothing: it is declared.
+    /// A declaration of the type alone.
     Declaration,
 }
 
@@ -26,22 +26,22 @@ pub(super) enum After<'t> {
 #[derive(Clone, Copy)]
 struct Written {
     at: u32,
-    /// A struct, variant or enumeration that is described here, not only named.
+    /// The type is a struct, variant or enumeration with a body.
     has_body: bool,
-    /// Of a body without a name: its place among the parts.
+    /// Index among the parts of the head of a body without a name.
     nameless: Option<usize>,
 }
 
-/// A type at its first word.
+/// A type after its first word.
 enum Begun {
-    /// All of it was read.
+    /// The type is complete.
     Whole(Written),
-    /// Its body comes next.
+    /// The body follows.
     Open(BodyKind, Written),
 }
 
 impl<'t> Parser<'t> {
-    /// A type, all that is within it, and what comes behind it.
+    /// Reads a type with all nested types, and the construct that it belongs to.
     pub(super) fn type_and(&mut self, after: After<'t>) -> Res<()> {
         let mut open: Vec<(BodyKind, Written, After<'t>)> = Vec::new();
         let mut after = after;
@@ -53,7 +53,7 @@ impl<'t> Parser<'t> {
                 }
                 Begun::Open(kind, written) => open.push((kind, written, after)),
             }
-            // Bodies end until one goes on with another type.
+            // Closes bodies until one continues with another type.
             after = loop {
                 let Some((kind, written, outer)) = open.pop() else {
                     return Ok(());
@@ -114,7 +114,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A type that has no body of fields or labels.
+    /// Reads a type without a body of fields or labels.
     fn plain_type(&mut self) -> Res<Option<TypeKind<'t>>> {
         Ok(Some(match self.current.kind {
             Tok::Kw(Kw::Integer) => {
@@ -141,7 +141,7 @@ impl<'t> Parser<'t> {
         }))
     }
 
-    /// `struct NAME` or `variant NAME <TAG>`, and the `{` if there is one.
+    /// Reads `struct NAME` or `variant NAME <TAG>`, and the `{` if there is one.
     fn head(&mut self, kind: BodyKind) -> Res<Begun> {
         let at = self.advance()?.at;
         let name = self.tag_name()?;
@@ -195,7 +195,7 @@ impl<'t> Parser<'t> {
         Ok(Some(value))
     }
 
-    /// What awaits the next type in a body; `None` where the body ends.
+    /// The construct that the next type in a body belongs to; `None` at the end of the body.
     fn next_in(&mut self, kind: BodyKind) -> Res<Option<After<'t>>> {
         while self.eat(Tok::Semicolon)? {}
         let after = match self.current.kind {
@@ -219,14 +219,14 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// What comes behind a type.
+    /// Reads the part of the construct after a type.
     fn end_type(&mut self, after: After<'t>, written: Written) -> Res<()> {
         match after {
-            // A body without a declarator declares a type and no field, whether the type has a
-            // name or not: yactfr reads it so, while babeltrace2 refuses it.
+            // A body without a declarator declares a type and no field, whether or not the type has
+            // a name. yactfr does the same, while babeltrace2 rejects it.
             After::Field(_) if self.current.kind == Tok::Semicolon && written.has_body => {
                 self.advance()?;
-                // Nothing can use it: its tag chooses nothing, and need not fit.
+                // The type cannot be used, so its tag is not checked.
                 if let Some(Part::Open(head)) =
                     written.nameless.and_then(|at| self.parts.get_mut(at))
                 {
@@ -255,7 +255,7 @@ impl<'t> Parser<'t> {
                 if !written.has_body {
                     return self.unexpected("`{` and the body of the declared type");
                 }
-                // Specifiers of a C declaration may stand side by side: the bodies of two types
+                // Specifiers of a C declaration may follow each other: the bodies of two types
                 // without `;` between them declare both.
                 if !matches!(
                     self.current.kind,
@@ -269,7 +269,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// An `integer` block: not even read again where the same text was read before.
+    /// Reads an `integer` block, unless the same text was read before.
     fn integer_spec(&mut self) -> Res<(IntegerIndex, Rc<IntegerSpec<'t>>)> {
         let at = self.current.at;
         let source = self.lexer.slice_to_brace(at);
@@ -294,7 +294,7 @@ impl<'t> Parser<'t> {
         let end = self.advance()?.end;
         let new = (self.integer_count, Rc::new(IntegerSpec { at, attrs }));
         self.integer_count += 1;
-        // A brace in a comment or a string would make the slice too short: then it is no key.
+        // A brace in a comment or string makes the slice too short; then it is not used as a key.
         if let Some(source) = source
             && at as usize + source.len() == end as usize
         {
@@ -381,7 +381,7 @@ impl<'t> Parser<'t> {
         Ok(dims)
     }
 
-    /// The place of a field: relative, or absolute if it begins with a keyword.
+    /// Location of a field: relative, or absolute if it begins with a keyword.
     fn location(&mut self, what: &str) -> Res<Path<'t>> {
         match self.current.kind {
             Tok::Ident | Tok::Kw(Kw::Trace | Kw::Stream | Kw::Event | Kw::Env) => {}

@@ -1,8 +1,8 @@
-//! Types after their names are resolved, before the places that they refer to are.
+//! Types after their names have been resolved, but not yet their lengths and tags.
 //!
-//! One type may be used in many places (an alias, a named struct); what a length or a tag refers
-//! to is known for each use only. Types are shared, so the tree of a use may be far larger than
-//! the text: every type knows the size of its own tree.
+//! A type may have several uses (an alias, a named struct); the target of a length or tag is only
+//! known for each use. Types are shared, so the tree of a use may be far larger than the text:
+//! every type stores the size of its own tree.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -12,34 +12,32 @@ use std::sync::Arc;
 use super::ast::{Ident, Path};
 use crate::schema::{ClockIndex, Encoding, FieldClass, IntClass, Scope};
 
-/// A shared type.
 pub(super) type TyRef<'a> = Rc<Ty<'a>>;
 
-/// A type.
 #[derive(Debug)]
 pub(super) struct Ty<'a> {
     pub(super) kind: TyKind<'a>,
     pub(super) facts: Facts<'a>,
-    /// The finished class, where it is the same for every use.
+    /// The finished class, if it is the same for every use.
     pub(super) built: OnceCell<FieldClass>,
 }
 
-/// What is known of a type and everything within it.
+/// Properties of a type and all types within it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
     /// Levels of structs, variants, arrays and sequences, itself included.
     pub(super) depth: u32,
-    /// Types in its tree, itself included.
+    /// Number of types in the tree, itself included.
     pub(super) nodes: u64,
-    /// It refers to other fields: its class depends on where it is used.
+    /// The type refers to other fields, so its class depends on its use.
     pub(super) refers: bool,
-    /// Some field of it may take bits.
+    /// Some field may take bits.
     pub(super) has_bits: bool,
-    /// Bits that it takes at least; `None` if that overflows.
+    /// Minimum size in bits; `None` on overflow.
     pub(super) least_bits: Option<u64>,
-    /// Clocks that its integers are mapped to.
+    /// Clocks that integers of the type are mapped to.
     pub(super) clock: ClockUse,
-    /// Name of a clock that no block describes.
+    /// Name of a clock without a `clock` block.
     pub(super) unknown_clock: Option<Ident<'a>>,
 }
 
@@ -48,7 +46,7 @@ pub(super) struct Facts<'a> {
 pub(super) enum ClockUse {
     None,
     One(ClockIndex),
-    /// Two that differ.
+    /// Two different clocks.
     Two(ClockIndex, ClockIndex),
 }
 
@@ -77,7 +75,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Facts of a field with parts, before any of them.
+    /// Facts of a field with parts, before any part is added.
     fn compound() -> Self {
         Facts {
             depth: 1,
@@ -85,7 +83,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Adds those of a part; `bits` says how the part counts.
+    /// Adds the facts of a part; `bits` is its contribution to the minimum size.
     fn add(&mut self, part: &Facts<'a>, bits: Option<u64>) {
         self.depth = self.depth.max(part.depth.saturating_add(1));
         self.nodes = self.nodes.saturating_add(part.nodes);
@@ -100,11 +98,10 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Kinds of types.
 #[derive(Debug)]
 pub(super) enum TyKind<'a> {
     Int(Arc<IntClass>),
-    /// Floating point number or string.
+    /// Floating-point number or string.
     Leaf(FieldClass),
     Array(TyRef<'a>, u64),
     Sequence(TyRef<'a>, Location<'a>),
@@ -112,16 +109,14 @@ pub(super) enum TyKind<'a> {
     Variant(VariantTy<'a>),
 }
 
-/// A struct.
 #[derive(Debug)]
 pub(super) struct StructTy<'a> {
-    /// Tells structs apart: lengths and tags are bound to the struct that they are looked up in.
+    /// Identifies the struct: lengths and tags are bound to the struct in which they are looked up.
     pub(super) id: u32,
     pub(super) min_align: u32,
     pub(super) members: Members<'a>,
 }
 
-/// A variant.
 #[derive(Debug)]
 pub(super) struct VariantTy<'a> {
     pub(super) at: u32,
@@ -129,22 +124,21 @@ pub(super) struct VariantTy<'a> {
     pub(super) options: Rc<Members<'a>>,
 }
 
-/// Where a length or a tag is, as far as it is known without a use.
+/// Location of a length or tag, as far as it is known without a use.
 #[derive(Clone, Debug)]
 pub(super) struct Location<'a> {
     pub(super) path: Rc<Path<'a>>,
     pub(super) base: Base,
 }
 
-/// Where the path of a location begins.
+/// Start of the path of a location.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Base {
-    /// In the root of a scope, after that many words of the path.
+    /// The root of a scope, after this number of words of the path.
     Scope(Scope, usize),
-    /// In the struct of that id, around the place where the type is written.
+    /// The struct with this id, which encloses the definition of the type.
     Struct(u32),
-    /// In whatever struct is around the use; the number is that of its entry in the table of
-    /// such locations.
+    /// The struct that encloses the use; the number is the index in the table of such locations.
     Use(usize),
 }
 
@@ -152,15 +146,15 @@ pub(super) enum Base {
 #[derive(Debug, Default)]
 pub(super) struct Members<'a> {
     pub(super) list: Vec<(Ident<'a>, TyRef<'a>)>,
-    /// Name to index, once there are many.
+    /// Name to index, if there are many members.
     index: Option<HashMap<&'a str, u32>>,
 }
 
-/// Up to so many members a linear search beats a table.
+/// Up to this number of members, a linear search is faster than a table.
 const LINEAR: usize = 12;
 
 impl<'a> Members<'a> {
-    /// Index of the member of that name.
+    /// Index of the member with this name.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         if let Some(index) = &self.index {
             return index.get(name).map(|&index| index as usize);
@@ -168,7 +162,7 @@ impl<'a> Members<'a> {
         self.list.iter().position(|(member, _)| member.text == name)
     }
 
-    /// Adds a member; false if there is one of that name.
+    /// Adds a member; false if there is a member with this name already.
     pub(super) fn push(&mut self, name: Ident<'a>, ty: TyRef<'a>) -> bool {
         if self.find(name.text).is_some() {
             return false;
@@ -185,8 +179,8 @@ impl<'a> Members<'a> {
         true
     }
 
-    /// Name as shown to users: without one leading underscore, unless another member has that
-    /// name already.
+    /// Name as displayed: without a leading underscore, unless another member has the resulting
+    /// name.
     pub(super) fn shown(&self, name: &'a str) -> &'a str {
         match name.strip_prefix('_') {
             None => name,
@@ -207,7 +201,7 @@ impl<'a> Ty<'a> {
         })
     }
 
-    /// An integer; `unknown_clock` if it is mapped to a clock that does not exist.
+    /// An integer; `unknown_clock` is set if it is mapped to a clock that does not exist.
     pub(super) fn int(class: IntClass, unknown_clock: Option<Ident<'a>>) -> TyRef<'a> {
         let mut facts = Facts::leaf(u64::from(class.length));
         facts.clock = class.clock.map_or(ClockUse::None, ClockUse::One);
@@ -215,7 +209,7 @@ impl<'a> Ty<'a> {
         Ty::new(TyKind::Int(Arc::new(class)), facts)
     }
 
-    /// A floating point number or a string.
+    /// A floating-point number or a string.
     pub(super) fn leaf(class: FieldClass) -> TyRef<'a> {
         let bits = match class {
             FieldClass::Float { length, .. } => u64::from(length),
@@ -246,7 +240,7 @@ impl<'a> Ty<'a> {
         let mut facts = Facts::compound();
         for (_, member) in &structure.members.list {
             facts.add(&member.facts, member.facts.least_bits);
-            // Even an empty struct may take padding: whether a record of it has bits shows only
+            // Even an empty struct may take padding: whether a record of it has bits is known only
             // when it is decoded.
             facts.has_bits |= matches!(member.kind, TyKind::Struct(_));
         }
@@ -268,7 +262,7 @@ impl Ty<'_> {
         !matches!(self.kind, TyKind::Int(_) | TyKind::Leaf(_))
     }
 
-    /// Takes those parts that have parts themselves and that nobody else uses.
+    /// Moves those parts that have parts themselves, and that are not shared, to `left`.
     fn take_parts(&mut self, left: &mut Vec<Self>) {
         let taken = TyKind::Leaf(FieldClass::Str {
             encoding: Encoding::Utf8,
@@ -294,7 +288,7 @@ impl Ty<'_> {
     }
 }
 
-/// Types nest as deep as metadata says: what is within goes piece by piece, without recursion.
+/// Frees nested types one at a time, without recursion.
 impl Drop for Ty<'_> {
     fn drop(&mut self) {
         if self.has_parts() {

@@ -1,4 +1,4 @@
-//! Values of attributes: of the right kind, or an error that says what the right kind is.
+//! Values of attributes. An error names the expected kind of value.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use super::error::{Res, error, short, visible};
 use super::string_literal::unescape;
 use crate::schema::{ByteOrder, DisplayBase, Encoding, Uuid};
 
-/// Refuses attributes that are given twice.
+/// Rejects duplicate attributes.
 pub(super) fn check_duplicates<'x, 'a: 'x>(
     attrs: impl Iterator<Item = &'x Attr<'a>> + Clone,
 ) -> Res<()> {
@@ -116,7 +116,7 @@ pub(super) fn string<'a>(attr: &Attr<'a>) -> Res<Cow<'a, str>> {
     }
 }
 
-/// A string literal, or one word without quotes.
+/// A string literal, or a single word without quotes.
 pub(super) fn name<'a>(attr: &Attr<'a>) -> Res<Cow<'a, str>> {
     let value = plain(attr)?;
     match &value.kind {
@@ -126,7 +126,7 @@ pub(super) fn name<'a>(attr: &Attr<'a>) -> Res<Cow<'a, str>> {
     }
 }
 
-/// One word without quotes.
+/// A single word without quotes.
 fn word<'a>(value: &Value<'a>) -> Option<&'a str> {
     match &value.kind {
         ValueKind::Path(path) if path.rest.is_empty() => Some(path.first.text),
@@ -134,7 +134,6 @@ fn word<'a>(value: &Value<'a>) -> Option<&'a str> {
     }
 }
 
-/// A truth value.
 pub(super) fn boolean(attr: &Attr<'_>) -> Res<bool> {
     let value = plain(attr)?;
     match (&value.kind, word(value)) {
@@ -144,7 +143,7 @@ pub(super) fn boolean(attr: &Attr<'_>) -> Res<bool> {
     }
 }
 
-/// A byte order; `native` is that of the trace.
+/// A byte order; `native` is the byte order of the trace.
 pub(super) fn byte_order(attr: &Attr<'_>, native: Option<ByteOrder>) -> Res<ByteOrder> {
     let value = plain(attr)?;
     match (word(value), native) {

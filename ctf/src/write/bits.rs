@@ -1,9 +1,9 @@
-//! Writing fixed-length fields: the inverse of [`FixedRead::read`].
+//! Writes fixed-length fields: the inverse of [`FixedRead::read`].
 
 use crate::bits::FixedRead;
 
-/// Writes the low bits of `value` at bit `at` of `data`, over what is there. False, and nothing
-/// written, if they go over its end.
+/// Writes the low bits of `value` at bit `at` of `data`, replacing existing bits. False, without
+/// writing, if they extend past the end.
 #[inline(always)]
 pub(super) fn put(data: &mut [u8], at: u64, how: FixedRead, value: u64) -> bool {
     let index = (at >> 3) as usize;
@@ -39,7 +39,7 @@ pub(super) fn put(data: &mut [u8], at: u64, how: FixedRead, value: u64) -> bool 
     }
 }
 
-/// The same for any bits, byte by byte.
+/// Like `put`, for any position and bit order, byte by byte.
 #[cold]
 fn put_slow(data: &mut [u8], at: u64, how: FixedRead, value: u64) -> bool {
     let length = u32::from(how.length);
@@ -55,7 +55,7 @@ fn put_slow(data: &mut [u8], at: u64, how: FixedRead, value: u64) -> bool {
         .checked_add(bytes as usize)
         .and_then(|end| data.get_mut(index..end));
     let Some(field) = field else { return false };
-    // All of its bits, then the field, as one number that the bytes are the digits of.
+    // All bytes of the field combined into a number.
     let move_up = if how.big {
         bytes * 8 - shift - length
     } else {
@@ -71,14 +71,15 @@ fn put_slow(data: &mut [u8], at: u64, how: FixedRead, value: u64) -> bool {
     true
 }
 
-/// True if a field of that many bits can hold the value, of which the upper half is a sign.
+/// True if a field of this size can hold the value. The upper half of a signed field's range is
+/// negative.
 #[inline(always)]
 pub(super) fn fits_unsigned(how: FixedRead, value: u64) -> bool {
     let bits = u32::from(how.length) - u32::from(how.signed);
     bits >= 64 || value >> bits == 0
 }
 
-/// The same for a signed value.
+/// Like `fits_unsigned`, for a signed value.
 #[inline(always)]
 pub(super) fn fits_signed(how: FixedRead, value: i64) -> bool {
     if !how.signed {
@@ -88,7 +89,7 @@ pub(super) fn fits_signed(how: FixedRead, value: i64) -> bool {
     value << unused >> unused == value
 }
 
-/// The next multiple of `align`, a power of two. (To divide would take longer than all else.)
+/// The next multiple of `align`, a power of two. A division would take longer than all other steps.
 #[inline(always)]
 pub(super) fn align_up(at: u64, align: u32) -> u64 {
     let mask = u64::from(align.max(1)) - 1;

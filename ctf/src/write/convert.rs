@@ -1,4 +1,4 @@
-//! A schema of CTF 1.8 to one of CTF 2 that describes the same bits.
+//! Converts a schema of CTF 1.8 to a schema of CTF 2 that describes the same bits.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ fn refuse<T>(what: impl Into<String>) -> Result<T, WriteError> {
     Err(WriteError::inexpressible(CtfVersion::V2_0, what))
 }
 
-/// The same trace class in another version: what is of CTF 1.8 can be said in CTF 2, so that the
+/// The same trace class in another version. A schema of CTF 1.8 is expressed in CTF 2 such that the
 /// bits of the data streams stay the same.
 ///
 /// # Errors
-/// When it cannot.
+/// If the other version cannot express the class.
 pub fn to_version(class: &TraceClass, version: CtfVersion) -> Result<TraceClass, WriteError> {
     match (class.version, version) {
         (from, to) if from == to => Ok(class.clone()),
@@ -39,7 +39,7 @@ fn to_v2(class: &TraceClass) -> Result<TraceClass, WriteError> {
     })
 }
 
-/// The offset as CTF 2 wants it: less than a second of cycles.
+/// Converts the offset to the form of CTF 2: less than a second of cycles.
 fn clock(clock: &ClockClass) -> Result<ClockClass, WriteError> {
     let frequency = i128::from(clock.frequency.max(1));
     let cycles = i128::from(clock.offset_cycles);
@@ -69,7 +69,7 @@ fn stream(stream: &StreamClass) -> Result<StreamClass, WriteError> {
     })
 }
 
-/// The event class, in that version; it is of CTF 1.8 if the trace class was.
+/// The event class in version `to`; `from` is the version of its trace class.
 pub(super) fn event_to_version(
     class: &EventClass,
     from: CtfVersion,
@@ -172,7 +172,7 @@ impl<'c> Descent for Conversion<'c> {
     }
 }
 
-/// The class with those parts in the place of its own.
+/// The class with its parts replaced.
 fn with_parts(class: &FieldClass, made: Vec<FieldClass>) -> Result<FieldClass, WriteError> {
     let mut made = made.into_iter();
     Ok(match class {
@@ -189,7 +189,7 @@ fn with_parts(class: &FieldClass, made: Vec<FieldClass>) -> Result<FieldClass, W
         }
         FieldClass::Variant(class) => {
             if class.options.iter().any(|option| option.ranges.is_empty()) {
-                return refuse("an option of a variant that nothing selects");
+                return refuse("an option of a variant that no selector value selects");
             }
             let options = class.options.iter().zip(made);
             let option = |(option, class): (&VariantOption, _)| VariantOption {
@@ -237,7 +237,8 @@ fn with_element(class: &FieldClass, part: FieldClass) -> FieldClass {
     }
 }
 
-/// Roles say in CTF 2 what mapping to a clock says in CTF 1.8, and strings are no arrays.
+/// Replaces the clock mapping of CTF 1.8, for which CTF 2 uses roles, and the encoding, since
+/// strings of CTF 2 are not arrays.
 fn integer(class: &IntClass) -> Result<IntClass, WriteError> {
     if class.length > 64 {
         return refuse(format!("an integer of {} bits", class.length));
@@ -250,12 +251,12 @@ fn integer(class: &IntClass) -> Result<IntClass, WriteError> {
     })
 }
 
-/// Bytes as BLOBs have them.
+/// True if the element is a byte, as in BLOBs.
 fn is_bytes(element: &FieldClass) -> bool {
     matches!(element, FieldClass::Int(int) if int.length == 8 && int.align == 8)
 }
 
-/// Characters of text, as far as they are read as such.
+/// True if the element is a character that readers treat as text.
 fn is_text(element: &FieldClass) -> bool {
     is_bytes(element) && matches!(element, FieldClass::Int(int) if int.encoding.is_some())
 }

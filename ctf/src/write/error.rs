@@ -1,4 +1,4 @@
-//! Why something was not written.
+//! Errors of the writer.
 
 use std::fmt;
 use std::io;
@@ -6,109 +6,109 @@ use std::path::{Path, PathBuf};
 
 use crate::schema::{CtfVersion, Name};
 
-/// Why something was not written. What had been written before is still valid.
+/// The reason why an item was not written. All items that were written earlier are still valid.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The system refused to write or to make a file.
+    /// A file could not be created or written.
     #[error("{path}: {error}", path = path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// A version of the format cannot say what the schema says.
+    /// The version of the format cannot express the schema.
     #[error("{version} cannot express {what}")]
     Inexpressible {
-        /// The version.
+        /// Version of the format.
         version: Version,
-        /// What it cannot express, and where it is.
+        /// The construct that cannot be expressed, and its location.
         what: String,
     },
-    /// The schema is valid, but streams of it are not written by this writer.
+    /// The schema is valid, but this writer does not support streams of it.
     #[error("streams with {what} cannot be written")]
     Unsupported {
-        /// What it has, or lacks.
+        /// The unsupported or missing construct.
         what: String,
     },
-    /// Something was asked for that is not there, or is there already.
+    /// An argument refers to an item that does not exist, or that exists already.
     #[error("{0}")]
     Misuse(String),
-    /// The events of a stream must come in the order of time.
+    /// The events of a stream are not in the order of time.
     #[error("time goes backwards in a stream: {time} cycles come after {last}")]
     TimeBackwards {
         /// Time of the latest event or packet boundary, in cycles.
         last: u64,
-        /// The time that was given, in cycles.
+        /// Time of the rejected event, in cycles.
         time: u64,
     },
-    /// An event record that fits in no packet.
+    /// An event record that does not fit into any packet.
     #[error(
         "an event record `{event}` does not fit in an empty packet, which has room for {room} bytes"
     )]
     EventTooLarge {
-        /// Name of its class.
+        /// Name of the event class.
         event: Name,
-        /// Bytes behind the head of a packet of the largest size.
+        /// Number of bytes after the head of a packet of the largest size.
         room: u64,
     },
-    /// The fields that were given are not those of the event class.
+    /// The values are not those of the event class.
     #[error("event `{event}`: field `{field}`: {problem}")]
     Field {
         /// Name of the event class.
         event: Name,
-        /// Name of the field; empty for an element, or for what comes behind the last one.
+        /// Name of the field; empty for an element, or after the last field.
         field: Name,
-        /// What is wrong with it.
+        /// The fault of the value.
         problem: FieldProblem,
     },
 }
 
-/// What is wrong with a value that was given for a field.
+/// The fault of a value for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldProblem {
-    /// No value was given for it.
+    /// The field has no value.
     Missing,
-    /// A value was given behind the last field.
+    /// A value follows the last field.
     TooMany,
-    /// The value is of another kind than the field.
+    /// The value has a different kind from the field.
     Kind,
     /// The value does not fit the bits or bytes of the field.
     Range,
-    /// A null character is in a string that ends with one.
+    /// A null-terminated string contains a null character.
     Null,
     /// The bytes are not a whole number of the encoding's code units.
     Units,
     /// The selector's value selects no option.
     NoOption,
-    /// Its first bits would share a byte with a field of the other byte order.
+    /// The field would share a byte with a field of the other byte order.
     ByteOrder,
-    /// The bytes that were given as encoded already do not have the size of the fields.
+    /// The encoded bytes do not have the size of the fields.
     Encoded,
-    /// It is aligned to more than the place of bytes that are encoded already.
+    /// The field is aligned to more than a byte, so encoded bytes cannot be used.
     Alignment,
 }
 
 impl fmt::Display for FieldProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            FieldProblem::Missing => "no value was given for it",
-            FieldProblem::TooMany => "a value was given behind the last field",
-            FieldProblem::Kind => "the value is of another kind",
+            FieldProblem::Missing => "it has no value",
+            FieldProblem::TooMany => "there is a value after the last field",
+            FieldProblem::Kind => "the value has the wrong kind",
             FieldProblem::Range => "the value does not fit",
             FieldProblem::Null => "the string has a null character, which would end it",
-            FieldProblem::Units => "the bytes are no whole number of code units",
+            FieldProblem::Units => "the bytes are not a whole number of code units",
             FieldProblem::NoOption => "the selector's value selects no option",
             FieldProblem::ByteOrder => "it shares a byte with a field of the other byte order",
             FieldProblem::Encoded => "the encoded bytes are not those of the event's fields",
             FieldProblem::Alignment => {
-                "encoded bytes can only be given where all fields are aligned to bytes"
+                "encoded bytes are only accepted if all fields are aligned to bytes"
             }
         })
     }
 }
 
-/// A version of the format, as people call it.
+/// A version of the format, displayed by its usual name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(pub CtfVersion);
 

@@ -1,8 +1,8 @@
 //! Headers of event records: an id and a timestamp, and LTTng's two forms of them.
 //!
-//! LTTng's usual form has a short id and the low bits of the time. Where the id is too large for
-//! it, or more time has passed than those bits can tell, an escape value in the place of the short
-//! id says that both follow at full length.
+//! LTTng's usual form has a short id and the low bits of the time. If the id is too large for this
+//! form, or more time has passed than these bits can represent, the short id contains an escape
+//! value, and both fields follow at full length.
 
 use super::bits::{align_up, put};
 use super::error::WriteError;
@@ -11,7 +11,7 @@ use crate::layout::node::{Node, NodeKind};
 use crate::layout::tree::{Part, Tree};
 use crate::schema::Roles;
 
-/// What a field of a header tells.
+/// Content of a field of a header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum HeaderField {
     Id,
@@ -23,29 +23,29 @@ enum HeaderField {
 #[derive(Clone, Copy, Debug)]
 struct HeaderStep {
     what: HeaderField,
-    /// Alignment before it.
+    /// Alignment before the field.
     align: u32,
     how: FixedRead,
 }
 
-/// One form of a header.
+/// The layout of a header without alternatives.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
     steps: Vec<HeaderStep>,
-    /// Alignment behind the last field.
+    /// Alignment after the last field.
     end_align: u32,
-    /// Bits of its shortest timestamp, if it has one.
+    /// Size in bits of its shortest timestamp, if it has one.
     time_bits: Option<u32>,
     fast: Option<Fast>,
 }
 
-/// A form of whole bytes, little endian, that is put together as one number.
+/// A form of whole bytes, little endian, that is assembled as a single number.
 #[derive(Clone, Copy, Debug)]
 struct Fast {
     constant: u128,
-    /// Where the id is, and of how many bits.
+    /// Bit position of the id.
     id: Option<u32>,
-    /// Where the timestamp is, and its mask.
+    /// Bit position of the timestamp, and its mask.
     time: Option<(u32, u64)>,
     bytes: usize,
 }
@@ -58,17 +58,17 @@ pub(super) struct EventHeader {
     usual: Form,
     /// The form with an escape value.
     escaped: Option<Form>,
-    /// Ids that the usual form can have, where there are two.
+    /// Ranges of ids that the usual form can represent, if there are two forms.
     short_ids: Vec<(u64, u64)>,
 }
 
-/// How the id of an event class goes into headers.
+/// The encoding of an event class's id in headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lead {
     id: u64,
     is_short: bool,
     is_long: bool,
-    /// All of the two forms but their time, where they are fast.
+    /// Both forms without their time, if they are fast.
     fast: [u128; 2],
 }
 
@@ -95,7 +95,7 @@ impl EventHeader {
         Ok(header)
     }
 
-    /// The forms that the options of a variant make.
+    /// Compiles the forms that the options of a variant define.
     fn variant(&mut self, common: Form, variant: Part<'_>, align: u32) -> Result<(), WriteError> {
         let NodeKind::Variant(choice) = &variant.kind else {
             return Ok(());
@@ -144,7 +144,7 @@ impl EventHeader {
         Ok(())
     }
 
-    /// How an id goes into headers; `None` if it does not fit.
+    /// The encoding of an id; `None` if the id does not fit.
     pub(super) fn lead(&self, id: u64) -> Option<Lead> {
         let in_range = self
             .short_ids
@@ -163,7 +163,7 @@ impl EventHeader {
         })
     }
 
-    /// Whether the id takes the same field in all headers: then only one event class can be told.
+    /// Whether headers contain an id. Without an id, a stream can only have one event class.
     pub(super) fn has_id(&self) -> bool {
         let forms = std::iter::once(&self.usual).chain(&self.escaped);
         forms
@@ -171,8 +171,8 @@ impl EventHeader {
             .any(|step| step.what == HeaderField::Id)
     }
 
-    /// Writes a header at bit `at` for a time, in cycles, that is `passed` cycles behind what the
-    /// reader's clock says then. Gives where it ends.
+    /// Writes a header at bit `at` for a time, in cycles, that is `passed` cycles after the value
+    /// of the reader's clock. Returns its end.
     #[inline(always)]
     pub(super) fn write(
         &self,
@@ -199,13 +199,13 @@ impl EventHeader {
     }
 }
 
-/// What became of a header.
+/// Result of writing a header.
 pub(super) enum Written {
-    /// It ends there.
+    /// The header ends at this bit.
     To(u64),
-    /// There is no room.
+    /// The packet has no room for the header.
     Full,
-    /// Too much time has passed for its timestamp.
+    /// Too much time has passed for the timestamp.
     NotReached,
 }
 
@@ -229,7 +229,7 @@ impl Form {
         self.end_align = self.end_align.max(align);
     }
 
-    /// Adds the integers of a field; gives the variant at its end.
+    /// Adds the integers of a field; returns the variant at its end.
     fn add_all<'n>(&mut self, part: Part<'n>) -> Result<Option<Part<'n>>, WriteError> {
         let tree = std::iter::once((part.node(), part)).chain(inside(part));
         let mut variant = None;
@@ -240,7 +240,7 @@ impl Form {
                 continue;
             }
             match &node.kind {
-                _ if variant.is_some() => return Err(unsupported("fields behind a variant")),
+                _ if variant.is_some() => return Err(unsupported("fields after a variant")),
                 NodeKind::Struct(_) => self.pending(node.align),
                 NodeKind::Int(how, _) => self.add(node, *how)?,
                 NodeKind::Variant(_) => {
@@ -248,9 +248,7 @@ impl Form {
                     variant = Some(part);
                 }
                 _ => {
-                    return Err(unsupported(
-                        "something else than integers of a fixed length",
-                    ));
+                    return Err(unsupported("fields other than fixed-length integers"));
                 }
             }
         }
@@ -264,7 +262,7 @@ impl Form {
             HeaderField::Time
         } else {
             return Err(unsupported(&format!(
-                "field `{}`, which is no id and no time,",
+                "field `{}`, which is neither an id nor a timestamp,",
                 node.name
             )));
         };
@@ -278,7 +276,7 @@ impl Form {
         Ok(())
     }
 
-    /// The form, with all that can be known of it.
+    /// Completes the form: computes its end and its fast variant.
     fn finished(mut self, align: u32) -> Form {
         let times = self
             .steps
@@ -326,7 +324,7 @@ impl Form {
                 .map_or(0, |at| u128::from(id).checked_shl(at).unwrap_or(0))
     }
 
-    /// True if all of its id fields can hold the id.
+    /// True if all id fields of the form can hold the id.
     fn holds(&self, id: u64) -> bool {
         let mut ids = self
             .steps
@@ -335,7 +333,7 @@ impl Form {
         ids.all(|step| super::bits::fits_unsigned(step.how, id))
     }
 
-    /// True if its timestamp can tell that so many cycles have passed.
+    /// True if the timestamp can represent that this number of cycles has passed.
     #[inline(always)]
     fn reaches(&self, passed: u64) -> bool {
         self.time_bits
@@ -372,7 +370,7 @@ impl Fast {
         let Some(rest) = data.get_mut(start..) else {
             return Written::Full;
         };
-        // All that is not written yet is zero, and so are the bytes that are too many.
+        // All bytes that are not written yet are zero, and so are the excess bytes.
         if let Some(place) = rest.first_chunk_mut() {
             *place = bytes;
         } else if let (Some(place), Some(bytes)) =
@@ -386,7 +384,7 @@ impl Fast {
     }
 }
 
-/// All that is within a field, each before its parts.
+/// All fields within a field, each before its parts.
 fn inside(part: Part<'_>) -> Vec<(&Node, Part<'_>)> {
     let mut all = Vec::new();
     let mut left: Vec<Part<'_>> = part.parts().collect();

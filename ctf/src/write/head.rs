@@ -9,7 +9,7 @@ use crate::layout::tree::Tree;
 use crate::packet::MAGIC;
 use crate::schema::{Name, Roles, Uuid};
 
-/// What a field of the head tells.
+/// Content of a field of the head.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum HeadField {
     Magic,
@@ -21,11 +21,11 @@ pub(super) enum HeadField {
     Discarded,
     End,
     Begin,
-    /// What the caller says of a stream or packet, by name.
+    /// A value that the caller sets by name.
     Value(Name),
 }
 
-/// Roles, in the order in which one counts before the other.
+/// Roles in order of precedence.
 const ROLES: [(Roles, HeadField); 9] = [
     (Roles::PACKET_MAGIC, HeadField::Magic),
     (Roles::STREAM_CLASS_ID, HeadField::StreamClass),
@@ -38,14 +38,14 @@ const ROLES: [(Roles, HeadField); 9] = [
     (Roles::CLOCK_TIMESTAMP, HeadField::Begin),
 ];
 
-/// Larger heads are of no tracer.
+/// Largest size of a head in bits, larger than that of any tracer.
 const MOST_BITS: u64 = 1 << 19;
 
 /// An integer of the head.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub(super) what: HeadField,
-    /// Bits from the packet's start.
+    /// Position in bits from the packet's start.
     at: u64,
     pub(super) how: FixedRead,
 }
@@ -53,12 +53,12 @@ pub(super) struct Spot {
 /// The head of all packets of a stream class.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Head {
-    /// Its bytes, with all that is the same in all packets.
+    /// Bytes of the head, with all values that are the same in all packets.
     pub(super) bytes: Vec<u8>,
-    /// Its size.
+    /// Size of the head in bits.
     pub(super) bits: u64,
     pub(super) spots: Vec<Spot>,
-    /// Byte order of its last field.
+    /// Byte order of the last field.
     pub(super) big: bool,
 }
 
@@ -102,7 +102,7 @@ impl Head {
                 }
                 _ => {
                     let what = format!(
-                        "field `{}` of packets' heads, which is no integer of a fixed length",
+                        "field `{}` of packet heads, which is not a fixed-length integer",
                         node.name
                     );
                     return Err(WriteError::unsupported(what));
@@ -120,7 +120,7 @@ impl Head {
     fn integer(&mut self, node: &Node, how: FixedRead) -> Result<(), WriteError> {
         if self.bits & 7 != 0 && how.big != self.big {
             let what = format!(
-                "field `{}`, which shares a byte with one of the other byte order",
+                "field `{}`, which shares a byte with a field of the other byte order",
                 node.name
             );
             return Err(WriteError::unsupported(what));
@@ -147,7 +147,7 @@ impl Head {
         Ok(())
     }
 
-    /// What this writer needs to say of packets.
+    /// Checks that the head contains all fields that this writer needs.
     fn check(&self, has_clock: bool) -> Result<(), WriteError> {
         let spot = |what| self.spots.iter().find(|spot| spot.what == what);
         for (what, name) in [
@@ -156,13 +156,13 @@ impl Head {
         ] {
             if spot(what).is_none() {
                 return Err(WriteError::unsupported(format!(
-                    "packets that do not tell their {name}"
+                    "packets without a field for their {name}"
                 )));
             }
         }
         if has_clock && spot(HeadField::Begin).is_none() {
             return Err(WriteError::unsupported(
-                "a clock, and packets that do not tell when they begin",
+                "a clock, but packets without a begin timestamp",
             ));
         }
         let times = self
@@ -171,18 +171,18 @@ impl Head {
             .filter(|spot| matches!(spot.what, HeadField::Begin | HeadField::End));
         if times.clone().any(|spot| spot.how.length < 64) {
             return Err(WriteError::unsupported(
-                "times of packets in less than 64 bits",
+                "packet timestamps of less than 64 bits",
             ));
         }
         Ok(())
     }
 
-    /// Sets a value that is the same in all packets, wherever it is told.
+    /// Sets a value that is the same in all packets, in all fields that contain it.
     fn set_all(&mut self, what: &HeadField, value: u64) -> Result<(), WriteError> {
         for spot in self.spots.iter().filter(|spot| spot.what == *what) {
             if !super::bits::fits_unsigned(spot.how, value) {
                 let what = format!(
-                    "{value} in a field of packets' heads of {} bits",
+                    "{value} in a field of packet heads of {} bits",
                     spot.how.length
                 );
                 return Err(WriteError::unsupported(what));
@@ -212,7 +212,7 @@ impl Head {
         Ok(())
     }
 
-    /// Names of the values that the caller has to give.
+    /// Names of the values that the caller must set.
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
         self.spots.iter().filter_map(|spot| match &spot.what {
             HeadField::Value(name) => Some(name),
@@ -220,7 +220,7 @@ impl Head {
         })
     }
 
-    /// The largest packet, in bits, whose sizes its fields can tell.
+    /// Size in bits of the largest packet whose sizes fit the fields of the head.
     pub(super) fn most_bits(&self) -> u64 {
         let sizes = self
             .spots
@@ -230,7 +230,7 @@ impl Head {
         widths.min().unwrap_or(0)
     }
 
-    /// Sets the fields of a packet's head that differ from packet to packet.
+    /// Sets the fields that differ from packet to packet.
     pub(super) fn finish(&self, packet: &mut [u8], facts: &PacketFacts) {
         for spot in &self.spots {
             let value = match spot.what {
@@ -247,17 +247,17 @@ impl Head {
     }
 }
 
-/// What a packet's context tells of it.
+/// Values of a packet's context.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PacketFacts {
-    /// In bits.
+    /// Size of the packet in bits.
     pub(super) total: u64,
-    /// In bits.
+    /// Size of the content in bits.
     pub(super) content: u64,
     pub(super) sequence: u64,
     pub(super) discarded: u64,
-    /// In cycles.
+    /// Clock value at the beginning, in cycles.
     pub(super) begin: u64,
-    /// In cycles.
+    /// Clock value at the end, in cycles.
     pub(super) end: u64,
 }

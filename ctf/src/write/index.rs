@@ -2,9 +2,9 @@
 
 use crate::index::{IndexEntry, MAGIC};
 
-/// Bytes of a file's header.
+/// Size of a file's header in bytes.
 pub const HEADER_BYTES: usize = 16;
-/// Bytes of an entry.
+/// Size of an entry in bytes.
 pub const ENTRY_BYTES: usize = 72;
 
 /// The header of an index file.
@@ -17,7 +17,7 @@ pub fn header() -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// The bytes of an entry; a stream id or sequence number that is not known is written as 0.
+/// The bytes of an entry. An unknown stream id or sequence number is written as 0.
 pub fn entry(entry: &IndexEntry) -> [u8; ENTRY_BYTES] {
     let fields = [
         entry.offset,

@@ -1,4 +1,4 @@
-//! Schemas as LTTng's tracers have them: readers know these best, and read them fastest.
+//! Schemas with the structure of LTTng's traces, which all readers support and read fastest.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::schema::{
     Roles, Scope, StreamClass, TraceClass, Uuid, VariantClass, VariantOption,
 };
 
-/// The two kinds of event headers.
+/// LTTng's two kinds of event headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderKind {
-    /// Ids below 31 in 5 bits, 27 bits of the time: for streams of few event classes.
+    /// Ids below 31 in 5 bits, and 27 bits of the time. For streams with few event classes.
     Compact,
-    /// Ids below 65535 in 16 bits, 32 bits of the time.
+    /// Ids below 65535 in 16 bits, and 32 bits of the time.
     Large,
 }
 
-/// A trace class of CTF 1.8 with LTTng's packet header, and without anything else.
+/// A trace class of CTF 1.8 that contains only LTTng's packet header.
 pub fn trace_class(uuid: Uuid, order: ByteOrder) -> TraceClass {
     let fields = Fields::new(Scope::PacketHeader, order, Align::Bytes)
         .with_role("magic", 32, Roles::PACKET_MAGIC)
@@ -46,8 +46,8 @@ pub fn trace_class(uuid: Uuid, order: ByteOrder) -> TraceClass {
     }
 }
 
-/// A stream class: LTTng's packet context with `context` behind it (`cpu_id` and 32 for the
-/// kernel's streams: names and bits of unsigned integers), LTTng's event header.
+/// A stream class with LTTng's event header and LTTng's packet context, followed by `context`:
+/// names and sizes in bits of unsigned integers (`cpu_id` and 32 for the kernel's streams).
 pub fn stream_class(
     id: u64,
     order: ByteOrder,

@@ -1,20 +1,19 @@
-//! The writer: schemas to metadata, events to packets, packets to traces on disk as LTTng lays them
-//! out.
+//! The writer: converts schemas to metadata and events to packets, and writes traces to disk in
+//! LTTng's layout.
 //!
-//! In: a [`TraceClass`](crate::schema::TraceClass) (see [`crate::schema::build`] for short ways to
-//! one), and for each event its class, its time and its values. Out: directories that every reader
-//! of CTF 1.8, or of CTF 2, reads. Promise: whatever has been written is valid at any moment, an
-//! event record that is refused leaves no trace of itself, and no value that a caller gives makes
-//! it panic.
+//! In: a [`TraceClass`](crate::schema::TraceClass) (see [`crate::schema::build`] for shorthand),
+//! and for each event its class, its time and its values. Out: directories that every reader of CTF
+//! 1.8, or of CTF 2, can read. Promise: the data written so far is valid at any moment, a rejected
+//! event record leaves no bytes in the file, and no value makes the writer panic.
 //!
-//! From above: [`trace`] makes files and directories, [`stream`] packets of one data stream,
-//! [`fields`] an event's fields; [`metadata`] and [`index`] make the other files' bytes. `plan`
-//! compiles a stream class and each of its event classes once, with the reader's layouts, and
-//! [`fields`] walks those with values from outside.
+//! From top to bottom: [`trace`] creates files and directories, [`stream`] the packets of a data
+//! stream, [`fields`] the fields of an event; [`metadata`] and [`index`] create the bytes of the
+//! other files. `plan` compiles a stream class and each of its event classes once, with the
+//! reader's layouts, and [`fields`] walks over these layouts with the caller's values.
 //!
 //! A directory is named `NAME.part` until it is complete, unless it is live. Each piece is appended
-//! whole, and an index gets its name last. Metadata is given out only if the reader's front end
-//! makes the same schema of it.
+//! as a whole, and an index gets its final name last. Metadata is returned only if the reader's
+//! front end parses it to the same schema.
 
 mod bits;
 mod convert;

@@ -1,4 +1,4 @@
-//! What is known of streams and events before the first one is written.
+//! Stream and event classes, compiled before the first event is written.
 
 use std::sync::Arc;
 
@@ -11,43 +11,43 @@ use crate::layout::skip::SkipProgram;
 use crate::layout::tree::Part;
 use crate::schema::{EventClass, FieldClass, Name, Scope, StreamClass, TraceClass};
 
-/// A stream class, ready to be written.
+/// A compiled stream class.
 #[derive(Clone, Debug)]
 pub struct StreamPlan {
-    /// With this stream class alone, and without event classes.
+    /// The trace class with only this stream class, without event classes.
     class: TraceClass,
     pub(super) head: Head,
     pub(super) header: EventHeader,
     pub(super) id: u64,
 }
 
-/// An event class of a stream class, ready to be written. Threads may share it.
+/// A compiled event class of a stream class. Threads may share it.
 #[derive(Clone, Debug)]
 pub struct EventPlan {
     pub(super) stream: Arc<StreamPlan>,
     pub(super) name: Name,
     pub(super) lead: Lead,
-    /// With this event class alone.
+    /// Layout with only this event class.
     layout: TraceLayout,
-    /// Largest alignment in its body, in bits.
+    /// Largest alignment in the body, in bits.
     align: u32,
-    /// Bytes of its body, if they are the same in all event records.
+    /// Size of the body in bytes, if it is the same in all event records.
     pub(super) body_bytes: Option<usize>,
-    /// Registers for writing it.
+    /// Number of registers that writing needs.
     pub(super) slots: usize,
-    /// Its fields one after the other, if there are only plain ones and structures.
+    /// The fields in order, if there are only plain fields and structures.
     pub(super) flat: Option<Box<[Leaf]>>,
 }
 
 /// A field without parts.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
-    /// Alignment before it, with that of the structures that begin there.
+    /// Alignment before the field, including that of structures that begin there.
     pub(super) align: u32,
     pub(super) node: Node,
 }
 
-/// The fields of these scopes in a row, if they are the same in all event records.
+/// The fields of these scopes in order, if they are the same in all event records.
 fn flat(roots: [Option<Part<'_>>; 3]) -> Option<Box<[Leaf]>> {
     let mut leaves = Vec::new();
     let mut pending = 1;
@@ -64,17 +64,17 @@ fn flat(roots: [Option<Part<'_>>; 3]) -> Option<Box<[Leaf]>> {
             }
         }
     }
-    // Nothing may be aligned behind the last field.
+    // There must be no alignment after the last field.
     (pending == 1).then(|| leaves.into())
 }
 
 impl StreamPlan {
-    /// Plans the stream class at that index; its event classes do not matter.
+    /// Compiles the stream class with this index, without its event classes.
     ///
     /// # Errors
-    /// When there is none, or when packets of such a stream cannot be written: heads must consist of
-    /// integers of a fixed length, among them the packet's size and content size and, if there is a
-    /// clock, its times in 64 bits; event headers must be integers, or those of LTTng.
+    /// If the stream class does not exist, or if packets of such a stream cannot be written: heads
+    /// must consist of fixed-length integers, including the packet's size and content size and, if
+    /// there is a clock, its times in 64 bits; event headers must be integers, or those of LTTng.
     pub fn new(class: &TraceClass, index: usize) -> Result<Arc<StreamPlan>, WriteError> {
         let Some(stream) = class.streams.get(index) else {
             return Err(WriteError::Misuse(format!(
@@ -105,7 +105,7 @@ impl StreamPlan {
         }))
     }
 
-    /// Names of the fields of packets' heads whose values the caller has to give.
+    /// Names of the fields of packet heads whose values the caller must set.
     pub fn context_names(&self) -> impl Iterator<Item = &Name> {
         self.head.names()
     }
@@ -126,10 +126,10 @@ fn without_events(class: &StreamClass) -> StreamClass {
 }
 
 impl EventPlan {
-    /// Plans an event class of that stream class.
+    /// Compiles an event class of this stream class.
     ///
     /// # Errors
-    /// When its id does not fit the event header, or its fields take lengths or selectors from the
+    /// If its id does not fit the event header, or its fields take lengths or selectors from the
     /// heads of packets or event records.
     pub fn new(stream: &Arc<StreamPlan>, class: &EventClass) -> Result<EventPlan, WriteError> {
         let Some(of_stream) = stream.class.streams.first() else {
@@ -188,7 +188,7 @@ impl EventPlan {
         Ok(plan)
     }
 
-    /// The roots of what follows the header, in their order.
+    /// The roots of the scopes after the header, in order.
     #[inline(always)]
     pub(super) fn roots(&self) -> [Option<Part<'_>>; 3] {
         let stream = self.layout.streams.first();
@@ -200,7 +200,7 @@ impl EventPlan {
         ]
     }
 
-    /// Goes over all that follows the header.
+    /// Skips the scopes after the header.
     pub(super) fn body(&self) -> Option<&SkipProgram> {
         let stream = self.layout.streams.first();
         stream
@@ -208,7 +208,7 @@ impl EventPlan {
             .map(|event| &event.body)
     }
 
-    /// True if its fields may begin at any byte: their bytes are the same wherever they are.
+    /// True if the fields may begin at any byte, so that their bytes do not depend on the position.
     pub(super) fn is_packed(&self) -> bool {
         self.align <= 8
     }

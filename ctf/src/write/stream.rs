@@ -1,4 +1,4 @@
-//! Packets of one data stream.
+//! The packets of a data stream.
 
 use std::sync::Arc;
 
@@ -13,36 +13,36 @@ use crate::index::IndexEntry;
 use crate::schema::Name;
 use crate::write::FieldProblem;
 
-/// How large packets are.
+/// The size of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketSize {
-    /// Always so many bytes; what is behind the content is padding.
+    /// Always this number of bytes; the rest after the content is padding.
     Fixed(u32),
-    /// As large as their content, at most so many bytes.
+    /// The size of the content, at most this number of bytes.
     UpTo(u32),
 }
 
-/// Packets of at most so many bytes.
+/// Largest size of a packet in bytes.
 const MOST_BYTES: u32 = 1 << 30;
 
-/// Where packets go.
+/// Destination of packets.
 pub trait PacketSink {
-    /// What is left of it in the end.
+    /// The result of [`PacketSink::finish`].
     type Output;
-    /// Takes a packet, all of it, and what an index tells of it.
+    /// Stores a complete packet and its index entry.
     ///
     /// # Errors
-    /// When it cannot be kept; then nothing of it may be.
+    /// If the packet cannot be stored. No part of it may be stored then.
     fn packet(&mut self, bytes: &[u8], entry: &IndexEntry) -> Result<(), WriteError>;
 
-    /// There will be no more packets.
+    /// Called after the last packet.
     ///
     /// # Errors
-    /// When that cannot be made known.
+    /// If the sink cannot be completed.
     fn finish(self) -> Result<Self::Output, WriteError>;
 }
 
-/// Keeps packets in memory.
+/// Stores packets in memory.
 impl PacketSink for Vec<u8> {
     type Output = Vec<u8>;
 
@@ -56,9 +56,9 @@ impl PacketSink for Vec<u8> {
     }
 }
 
-/// Writes the packets of one data stream.
+/// Writes the packets of a data stream.
 ///
-/// Of a stream writer that is dropped the last packet is lost: [`StreamWriter::finish`] writes it.
+/// If a stream writer is dropped, its last packet is lost: [`StreamWriter::finish`] writes it.
 #[derive(Debug)]
 pub struct StreamWriter<S> {
     plan: Arc<StreamPlan>,
@@ -71,11 +71,11 @@ pub struct StreamWriter<S> {
     packet: Packet,
     /// Latest time, in cycles.
     last: u64,
-    /// Bytes of all packets before.
+    /// Size of all earlier packets in bytes.
     offset: u64,
     sequence: u64,
     discarded: u64,
-    /// As far as a packet told it.
+    /// Value of `discarded` in the last written packet.
     told_discarded: u64,
 }
 
@@ -83,27 +83,27 @@ pub struct StreamWriter<S> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Packet {
     is_open: bool,
-    /// Somebody asked for it: it is written even if it has no events.
+    /// The caller requested this packet, so it is written even if it has no events.
     is_wanted: bool,
     has_events: bool,
-    /// In cycles.
+    /// Clock value at the beginning, in cycles.
     begin: u64,
 }
 
-/// What became of an event record.
+/// Result of an attempt to write an event record.
 enum Outcome {
     Done,
-    /// It needs a packet of its own, or at least another one.
+    /// The event record needs another packet.
     NextPacket,
 }
 
 impl<S: PacketSink> StreamWriter<S> {
-    /// Begins a stream of that class. `stream_id` is its id within the class; `context` gives the
-    /// value of every integer of the packets' heads that has no role (like `cpu_id`), by name.
+    /// Begins a stream of this class. `stream_id` is its id within the class; `context` contains
+    /// the value of every integer of the packet heads that has no role (such as `cpu_id`), by name.
     ///
     /// # Errors
-    /// When a value is missing, does not fit, or is of no field; when a packet of that size cannot
-    /// hold its own head, or cannot tell its size.
+    /// If a value is missing, does not fit, or belongs to no field; if a packet of this size cannot
+    /// hold its own head, or its size does not fit its fields.
     pub fn new(
         plan: &Arc<StreamPlan>,
         sink: S,
@@ -155,13 +155,13 @@ impl<S: PacketSink> StreamWriter<S> {
         })
     }
 
-    /// Bytes of all packets that have been written.
+    /// Size in bytes of all packets that have been written.
     pub fn bytes(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes that the stream has when the packet that is being filled has been written as it is
-    /// now, and how many packets that makes.
+    /// Size of the stream in bytes if the current packet were written now, and the number of
+    /// packets.
     pub fn bytes_so_far(&self) -> (u64, u64) {
         let open = match self.size {
             _ if !self.packet.is_open => 0,
@@ -179,27 +179,26 @@ impl<S: PacketSink> StreamWriter<S> {
         self.packet.is_open.then_some(self.packet.begin)
     }
 
-    /// Bytes that are still free in the open packet.
+    /// Number of bytes that are still free in the open packet.
     pub fn packet_room(&self) -> u64 {
         let filled = self.out.pos.div_ceil(8);
         (self.out.data.len() as u64).saturating_sub(filled)
     }
 
-    /// The number of the packet that is being filled, or of the next one.
+    /// Sequence number of the current packet, or of the next packet if none is open.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The number that the next packet has among those of the stream, if its class has such
-    /// numbers.
+    /// Sets the sequence number of the next packet, if the stream class has sequence numbers.
     pub fn set_sequence(&mut self, sequence: u64) {
         self.sequence = sequence;
     }
 
-    /// Changes a value of the packet context; it counts from the packet on that is being filled.
+    /// Changes a value of the packet context, starting with the current packet.
     ///
     /// # Errors
-    /// When there is no such field, or the value does not fit.
+    /// If there is no such field, or the value does not fit.
     pub fn set_context(&mut self, name: &str, value: i64) -> Result<(), WriteError> {
         self.head.set_value(name, value)?;
         let bytes = self.head.bytes.len();
@@ -214,18 +213,18 @@ impl<S: PacketSink> StreamWriter<S> {
         Ok(())
     }
 
-    /// Counts event records that were discarded since the last call: the packet that is being
-    /// filled, or else the next, tells it.
+    /// Counts event records that were discarded since the last call. The count is contained in the
+    /// current packet, or in the next packet if none is open.
     pub fn discard(&mut self, events: u64) {
         self.discarded = self.discarded.wrapping_add(events);
     }
 
-    /// Writes an event record at that time, in cycles of the stream's clock. `fields` gives its
+    /// Writes an event record at this time, in cycles of the stream's clock. `fields` passes its
     /// values; it is called again if the packet has no room for them.
     ///
     /// # Errors
-    /// When the time lies before that of the event record before, the values are not those of the
-    /// event class, no packet has room for them, or the packet before cannot be written.
+    /// If the time is earlier than that of the previous event record, the values are not those of
+    /// the event class, no packet has room for them, or the previous packet cannot be written.
     #[inline]
     pub fn record(
         &mut self,
@@ -239,11 +238,11 @@ impl<S: PacketSink> StreamWriter<S> {
         })
     }
 
-    /// Writes an event record of which all that follows its header is encoded already.
+    /// Writes an event record whose part after the header is encoded already.
     ///
     /// # Errors
-    /// Those of [`StreamWriter::record`]; and when a field is aligned to more than a byte, since
-    /// where the bytes will stand is not known to whoever encoded them.
+    /// As for [`StreamWriter::record`]; also if a field is aligned to more than a byte, since the
+    /// final position of the bytes is unknown when they are encoded.
     pub fn record_encoded(
         &mut self,
         event: &EventPlan,
@@ -259,11 +258,11 @@ impl<S: PacketSink> StreamWriter<S> {
         })
     }
 
-    /// Ends the packet at that time, in cycles, and begins another one: what was recorded up to now
-    /// can be read, and it is known that nothing was recorded since.
+    /// Ends the packet at this time, in cycles, and begins another. All earlier event records can
+    /// then be read, and readers know that nothing was recorded since.
     ///
     /// # Errors
-    /// When the time lies before that of the last event record, or the packet cannot be written.
+    /// If the time is earlier than that of the last event record, or the packet cannot be written.
     pub fn flush(&mut self, time: u64) -> Result<(), WriteError> {
         self.check_time(time)?;
         self.last = time;
@@ -273,10 +272,10 @@ impl<S: PacketSink> StreamWriter<S> {
         Ok(())
     }
 
-    /// Begins the stream's first packet, before its first event record.
+    /// Begins the stream's first packet before its first event record.
     ///
     /// # Errors
-    /// When a packet has been begun already, or that time lies before its end.
+    /// If a packet has been begun already, or the time is earlier than its end.
     pub fn start(&mut self, time: u64) -> Result<(), WriteError> {
         self.check_time(time)?;
         if self.packet.is_open {
@@ -288,17 +287,17 @@ impl<S: PacketSink> StreamWriter<S> {
         Ok(())
     }
 
-    /// Writes the last packet, and finishes the sink. A stream that was neither started nor flushed
-    /// and has no event records has no packets: nobody knows when it was.
+    /// Writes the last packet and finishes the sink. A stream that was neither started nor flushed
+    /// and has no event records has no packets, since its time is unknown.
     ///
     /// # Errors
-    /// When the packet cannot be written.
+    /// If the packet cannot be written.
     pub fn finish(mut self) -> Result<S::Output, WriteError> {
         let has_news = self.discarded != self.told_discarded;
         if has_news && !self.packet.is_open {
             self.begin(self.last);
         }
-        // After a flush there may be nothing more to tell.
+        // After a flush, the packet may contain no new information.
         let is_empty = !self.packet.has_events && self.packet.begin == self.last && self.offset > 0;
         self.packet.is_wanted = has_news || self.packet.is_wanted && !is_empty;
         self.close(self.last)?;
@@ -320,7 +319,7 @@ impl<S: PacketSink> StreamWriter<S> {
     fn prepare(&mut self, event: &EventPlan, time: u64) -> Result<(), WriteError> {
         self.check_time(time)?;
         if !Arc::ptr_eq(&event.stream, &self.plan) {
-            let message = format!("event `{}` is of another stream class", event.name);
+            let message = format!("event `{}` belongs to another stream class", event.name);
             return Err(WriteError::Misuse(message));
         }
         if self.slots.len() < event.slots {
@@ -332,7 +331,7 @@ impl<S: PacketSink> StreamWriter<S> {
         Ok(())
     }
 
-    /// Tries to write it into this packet, then into a new one.
+    /// Tries to write the event record into this packet, then into a new packet.
     #[inline(always)]
     fn attempts(
         &mut self,
@@ -383,13 +382,13 @@ impl<S: PacketSink> StreamWriter<S> {
                 body(event, &mut self.out, &mut self.slots).err()
             }
             Written::Full => {
-                // Some of it may stand before the end.
+                // Part of it may be written before the end.
                 self.out.pos = self.out.data.len() as u64 * 8;
                 Some(Stop::Full)
             }
             Written::NotReached => Some(Stop::Full),
         };
-        // Fields may be aligned to behind the end, without a bit there.
+        // Fields of zero bits may be aligned to a position past the end.
         let is_over = self.out.pos > self.out.data.len() as u64 * 8;
         match stop.or(is_over.then_some(Stop::Full)) {
             None => {
@@ -407,7 +406,7 @@ impl<S: PacketSink> StreamWriter<S> {
         }
     }
 
-    /// Makes zero again what was written of an event record.
+    /// Resets to zero the bytes that were written for an event record.
     #[cold]
     fn take_back(&mut self, (pos, big, empty): (u64, bool, u64)) {
         let end = self.out.pos.max(pos);
@@ -420,7 +419,7 @@ impl<S: PacketSink> StreamWriter<S> {
         }
         self.out.pos = pos;
         if let (Some(byte), shift @ 1..) = (self.out.data.get_mut(last), (pos & 7) as u32) {
-            // Bits of the event record before.
+            // Bits of the previous event record.
             let mask = if big {
                 !(0xff >> shift)
             } else {
@@ -443,7 +442,7 @@ impl<S: PacketSink> StreamWriter<S> {
         };
     }
 
-    /// Ends the packet and writes it, if there is something to tell.
+    /// Ends the packet and writes it, if it contains any information.
     fn close(&mut self, end: u64) -> Result<(), WriteError> {
         let is_told = self.packet.has_events || self.packet.is_wanted;
         if !self.packet.is_open || !is_told {
@@ -497,7 +496,7 @@ fn field_error(event: &EventPlan, field: Name, problem: FieldProblem) -> WriteEr
     }
 }
 
-/// Copies the bytes of an event's body, if they are those of its fields.
+/// Copies the encoded body of an event after checking that it has the size of the event's fields.
 #[inline]
 fn encoded(plan: &EventPlan, out: &mut Buffer, slots: &mut [u64], body: &[u8]) -> Result<(), Stop> {
     let refuse = |problem| Err(Stop::Field(Name::default(), problem));

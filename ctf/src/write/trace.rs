@@ -1,11 +1,13 @@
-//! Traces on disk, as LTTng lays them out: a directory for each trace with the file `metadata`, the
-//! files of its streams, and `index/NAME.idx` for each of these.
+//! Traces on disk in LTTng's layout: a directory for each trace with the file `metadata`, the files
+//! of its streams, and `index/NAME.idx` for each stream file.
 //!
-//! A [`Session`] holds the directories of several traces (LTTng: `kernel`, `ust/uid/1000/64-bit`).
-//! It has another name until it is complete, or, for recordings that are read while they grow, its
-//! own from the start; then readers find whole metadata and whole packets at any moment.
+//! A [`Session`] contains the directories of several traces (LTTng: `kernel`,
+//! `ust/uid/1000/64-bit`). It has a temporary name until it is complete. For recordings that are
+//! read while they grow, it has its own name from the start; readers then find whole metadata and
+//! whole packets at any moment.
 //!
-//! Nothing is forced to the disk: what survives a crash of the machine is up to the file system.
+//! No file is synced to disk: the file system determines which data survives a crash of the
+//! machine.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -21,21 +23,21 @@ use super::stream::{PacketSink, PacketSize, StreamWriter};
 use crate::index::IndexEntry;
 use crate::schema::{CtfVersion, EventClass, TraceClass};
 
-/// How a trace is written.
+/// Format options of a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Version of the format; a schema of CTF 1.8 can be written as CTF 2.
     pub version: CtfVersion,
-    /// Metadata of CTF 1.8 in packets, as LTTng writes it, not as plain text.
+    /// Write metadata of CTF 1.8 in packets, like LTTng, instead of as plain text.
     pub metadata_packets: bool,
-    /// Of data streams.
+    /// Size of the packets of data streams.
     pub packet_size: PacketSize,
-    /// With index files.
+    /// Write index files.
     pub index: bool,
 }
 
 impl Default for Options {
-    /// CTF 1.8 as LTTng writes it, in packets as large as their content, of at most 256 KiB.
+    /// CTF 1.8 like LTTng, in packets as large as their content, of at most 256 KiB.
     fn default() -> Self {
         Options {
             version: CtfVersion::V1_8,
@@ -48,26 +50,26 @@ impl Default for Options {
 
 /// A directory with traces, while they are written.
 ///
-/// One that is not finished stays under its preliminary name, with all packets that were written.
+/// A session that is not finished keeps its temporary name, with all packets that were written.
 #[derive(Debug)]
 pub struct Session {
     path: PathBuf,
-    /// Its name when it is complete, if that is another one.
+    /// Final name, if it differs from `path`.
     rename: Option<PathBuf>,
-    /// Everything that still writes has a copy.
+    /// Cloned by all writers of the session, to count them.
     users: Arc<()>,
 }
 
-/// Writes one trace of a session.
+/// Writes a trace of a session.
 #[derive(Debug)]
 pub struct TraceWriter {
     directory: PathBuf,
     options: Options,
-    /// Version of the schemas that are given.
+    /// Version of the schemas that the caller passes.
     version: CtfVersion,
     metadata: Metadata,
     file: MetadataFile,
-    /// Contents of the metadata file, as long as no event class was added.
+    /// Contents of the metadata file, until an event class is added.
     contents: Option<Arc<[u8]>>,
     /// By stream class.
     plans: Vec<Arc<StreamPlan>>,
@@ -76,7 +78,7 @@ pub struct TraceWriter {
     users: Arc<()>,
 }
 
-/// A file that only ever gets whole pieces.
+/// A file to which only whole pieces are appended.
 #[derive(Debug)]
 struct Growing {
     path: PathBuf,
@@ -94,21 +96,21 @@ struct MetadataFile {
 #[derive(Debug)]
 pub struct StreamFiles {
     data: Growing,
-    /// With the name that it gets in the end.
+    /// With its final name.
     index: Option<(Growing, PathBuf)>,
     _user: Arc<()>,
 }
 
 impl Session {
-    /// Makes the directory `NAME.part` where `path` ends with NAME; [`Session::finish`] gives it
-    /// its name.
+    /// Creates the directory `NAME.part`, where `path` ends with NAME; [`Session::finish`] renames
+    /// it to NAME.
     ///
     /// # Errors
-    /// When one of the two is there already, or cannot be made.
+    /// If one of the two exists already, or the directory cannot be created.
     pub fn create(path: &Path) -> Result<Session, WriteError> {
         let Some(name) = path.file_name() else {
             return Err(WriteError::Misuse(format!(
-                "{}: this is no name for a directory",
+                "{}: this is not the name of a directory",
                 path.display()
             )));
         };
@@ -124,10 +126,10 @@ impl Session {
         })
     }
 
-    /// Makes the directory under its own name, to be read while it grows.
+    /// Creates the directory under its final name, so that it can be read while it grows.
     ///
     /// # Errors
-    /// When it is there already, or cannot be made.
+    /// If it exists already or cannot be created.
     pub fn create_live(path: &Path) -> Result<Session, WriteError> {
         make(path)?;
         Ok(Session {
@@ -137,17 +139,17 @@ impl Session {
         })
     }
 
-    /// Where it is now.
+    /// The current path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Begins a trace in the directory `below` that of the session (like `kernel`; may be empty),
-    /// with all event classes that are known by now.
+    /// Begins a trace in the directory `below` that of the session (such as `kernel`; may be
+    /// empty), with all event classes that are known so far.
     ///
     /// # Errors
-    /// When the format cannot express the class, its streams cannot be written, `below` leads
-    /// elsewhere, a trace is there already, or the system refuses.
+    /// If the format cannot express the class, its streams cannot be written, `below` leads out of
+    /// the session, the directory contains a trace already, or a file operation fails.
     pub fn trace(
         &self,
         below: &Path,
@@ -182,17 +184,17 @@ impl Session {
         })
     }
 
-    /// Begins a trace with the classes of another one in the same directory `below` that of this
-    /// session. Both have the same metadata, byte for byte, which takes a small part of the time of
-    /// [`Session::trace`]: nothing is compiled again.
+    /// Begins a trace with the classes of another trace, in the same directory `below` that of this
+    /// session. Both have the same metadata, byte for byte. This takes a small part of the time of
+    /// [`Session::trace`], since nothing is compiled again.
     ///
     /// # Errors
-    /// When an event class was added to the other one, `below` leads elsewhere, a trace is there already, or the system
-    /// refuses.
+    /// If an event class was added to the other trace, `below` leads out of the session, the
+    /// directory contains a trace already, or a file operation fails.
     pub fn trace_like(&self, below: &Path, other: &TraceWriter) -> Result<TraceWriter, WriteError> {
         check_below(below)?;
         let Some(contents) = other.contents.clone() else {
-            let message = "event classes were added to the trace that should be copied";
+            let message = "event classes were added to the trace whose classes are copied";
             return Err(WriteError::Misuse(message.into()));
         };
         Ok(TraceWriter {
@@ -209,7 +211,7 @@ impl Session {
         })
     }
 
-    /// Makes the directories of a trace, and its metadata file.
+    /// Creates the directories of a trace and its metadata file.
     fn metadata_file(
         &self,
         below: &Path,
@@ -226,10 +228,11 @@ impl Session {
         Ok(file)
     }
 
-    /// Gives the session its name. All writers of its traces and streams must have been finished.
+    /// Renames the session to its final name. All writers of its traces and streams must have been
+    /// finished.
     ///
     /// # Errors
-    /// When there still are writers, or something else has got that name meanwhile.
+    /// If writers are left, or if the final name has been taken meanwhile.
     pub fn finish(self) -> Result<PathBuf, WriteError> {
         let users = Arc::strong_count(&self.users) - 1;
         if users > 0 {
@@ -251,7 +254,10 @@ fn check_below(below: &Path) -> Result<(), WriteError> {
     if below.components().all(is_normal) {
         return Ok(());
     }
-    let message = format!("{}: this does not lead into the session", below.display());
+    let message = format!(
+        "{}: this path is not below the directory of the session",
+        below.display()
+    );
     Err(WriteError::Misuse(message))
 }
 
@@ -263,7 +269,7 @@ fn not_there(path: &Path) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Makes a directory that was not there before.
+/// Creates a directory that must not exist yet.
 fn make(path: &Path) -> Result<(), WriteError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(WriteError::io(parent))?;
@@ -272,16 +278,16 @@ fn make(path: &Path) -> Result<(), WriteError> {
 }
 
 impl TraceWriter {
-    /// The event classes of the stream class at that index, in the order in which they were given.
+    /// The event classes of the stream class with this index, in the order of addition.
     pub fn events(&self, stream: usize) -> &[Arc<EventPlan>] {
         self.events.get(stream).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds an event class to the stream class at that index: readers know it from now on.
+    /// Adds an event class to the stream class with this index. Readers see it from now on.
     ///
     /// # Errors
-    /// When there is no such stream class, or an event class of that id already; when the format
-    /// cannot express the class, or the system refuses.
+    /// If there is no such stream class, it has an event class with this id already, the format
+    /// cannot express the class, or a file operation fails.
     pub fn add_event(
         &mut self,
         stream: usize,
@@ -304,12 +310,12 @@ impl TraceWriter {
         Ok(event)
     }
 
-    /// Begins a stream of the stream class at that index, in a file of that name; see
-    /// [`StreamWriter::new`] for the others. Other threads may write it.
+    /// Begins a stream of the stream class with this index, in a file with this name; see
+    /// [`StreamWriter::new`] for the other arguments. Other threads may write it.
     ///
     /// # Errors
-    /// Those of [`StreamWriter::new`]; when the name is taken or not that of a stream file, or the
-    /// system refuses.
+    /// As for [`StreamWriter::new`]; also if the name is taken or is not a valid name of a stream
+    /// file, or a file operation fails.
     pub fn stream(
         &mut self,
         stream: usize,
@@ -327,11 +333,11 @@ impl TraceWriter {
         StreamWriter::new(&plan, files, self.options.packet_size, id, context)
     }
 
-    /// Makes the files of a stream, of that name, for packets that were made elsewhere: by a
-    /// [`StreamWriter`] for the same schema, say, and kept meanwhile.
+    /// Creates the files of a stream, with this name, for packets that were created elsewhere, such
+    /// as by a [`StreamWriter`] for the same schema that kept them in memory.
     ///
     /// # Errors
-    /// When the name is taken or not that of a stream file, or the system refuses.
+    /// If the name is taken or is not a valid name of a stream file, or a file operation fails.
     pub fn files(&mut self, name: &str) -> Result<StreamFiles, WriteError> {
         let is_name = Path::new(name).file_name().is_some_and(|last| last == name)
             && !name.starts_with('.')
@@ -350,7 +356,7 @@ impl TraceWriter {
 }
 
 impl MetadataFile {
-    /// Makes the file with its first contents in it.
+    /// Creates the file with its first contents.
     fn create(
         directory: &Path,
         options: Options,
@@ -369,7 +375,7 @@ impl MetadataFile {
         Ok(file)
     }
 
-    /// The first contents: that text, in a packet if wanted.
+    /// The first contents: the text, in a packet if requested.
     fn contents(class: &TraceClass, options: Options, text: &str) -> Result<Vec<u8>, WriteError> {
         match in_packets(options) {
             true => packet(class, text),
@@ -395,7 +401,7 @@ fn packet(class: &TraceClass, text: &str) -> Result<Vec<u8>, WriteError> {
 }
 
 impl Growing {
-    /// Makes a file that was not there before.
+    /// Creates a file that must not exist yet.
     fn create(path: PathBuf) -> Result<Growing, WriteError> {
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         Ok(Growing {
@@ -405,7 +411,7 @@ impl Growing {
         })
     }
 
-    /// Appends all of it or, as far as the system allows, nothing.
+    /// Appends all bytes or, as far as the system allows, none.
     fn append(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         if let Err(error) = self.file.write_all(bytes) {
             use std::io::{Seek, SeekFrom};
@@ -433,7 +439,7 @@ impl StreamFiles {
         };
         if index {
             let directory = directory.join("index");
-            // An index that tells less than the file has is none: it gets its name in the end.
+            // An incomplete index is worse than none, so the index gets its name at the end.
             let mut index = Growing::create(directory.join(format!(".{name}.idx.part")))?;
             index.append(&super::index::header())?;
             files.index = Some((index, directory.join(format!("{name}.idx"))));
@@ -448,7 +454,8 @@ impl PacketSink for StreamFiles {
     fn packet(&mut self, bytes: &[u8], entry: &IndexEntry) -> Result<(), WriteError> {
         let offset = self.data.bytes;
         self.data.append(bytes)?;
-        // Of a stream whose first packets were not kept, the others lie elsewhere.
+        // If the first packets of a stream were not kept, the offsets of the others differ from
+        // those of the writer.
         let entry = IndexEntry { offset, ..*entry };
         match &mut self.index {
             Some((index, _)) => index.append(&super::index::entry(&entry)),
@@ -464,7 +471,7 @@ impl PacketSink for StreamFiles {
     }
 }
 
-/// Nobody needs the index of a stream that was not finished.
+/// The index of a stream that was not finished is useless.
 impl Drop for StreamFiles {
     fn drop(&mut self) {
         if let Some((index, _)) = &self.index {

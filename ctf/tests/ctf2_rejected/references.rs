@@ -1,4 +1,4 @@
-//! Field locations, roles, and what aliases of aliases may not do.
+//! Field locations, roles, and limits for nested aliases.
 
 use super::{PREAMBLE, STREAM, rejected, rejected_class};
 
@@ -238,7 +238,7 @@ fn aliases_of_aliases_cannot_blow_up() {
     rejected(&fragments, "too many field classes");
 }
 
-/// Each way down into the variant and up again doubles the candidates.
+/// Each step down into the variant and up again doubles the number of candidates.
 #[test]
 fn a_location_cannot_take_forever() {
     let option = |index: usize| {

@@ -1,9 +1,9 @@
-//! Writes traces as LTTng lays them out on disk.
+//! Writes traces to disk in LTTng's layout.
 
 use std::fs;
 use std::path::Path;
 
-/// LTTng's kernel metadata in small: compact headers, packet contexts with all that there is.
+/// A small version of LTTng's kernel metadata: compact headers, complete packet contexts.
 pub const METADATA: &str = r#"/* CTF 1.8 */
 typealias integer { size = 5; align = 1; signed = false; } := uint5_t;
 typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
@@ -38,7 +38,7 @@ event { name = "number"; id = 0; stream_id = 0; fields := struct { uint32_t _num
 event { name = "text"; id = 1; stream_id = 0; fields := struct { string _text; }; };
 "#;
 
-/// An event class that a program brings with it later.
+/// An event class that a program adds later.
 pub const LATER_CLASS: &str =
     "event { name = \"late\"; id = 40; stream_id = 0; fields := struct { uint8_t _number; }; };\n";
 
@@ -46,7 +46,7 @@ pub const UUID: [u8; 16] = [
     0xa3, 0x8a, 0xef, 0x6e, 0x4b, 0xf1, 0x4b, 0x68, 0x8a, 0x36, 0xd4, 0xa9, 0x8f, 0xb3, 0xee, 0x38,
 ];
 
-/// Bytes of a packet's header and context.
+/// Size of a packet's header and context in bytes.
 pub const HEAD: usize = 84;
 
 /// A packet to write.
@@ -57,15 +57,15 @@ pub struct Packet {
     pub end: u64,
     pub sequence: u64,
     pub discarded: u64,
-    /// Event records: their bytes.
+    /// The bytes of the event records.
     pub events: Vec<u8>,
     pub padding: usize,
-    /// Content and packet size in bits, if not what they are.
+    /// Content and packet size in bits, if the packet contains wrong sizes.
     pub sizes: Option<(u64, u64)>,
 }
 
 impl Packet {
-    /// Number `sequence` of a stream, with an event record at each of the times.
+    /// Packet number `sequence` of a stream, with an event record at each time in `times`.
     pub fn new(instance: u64, sequence: u64, times: &[u64]) -> Self {
         let events = times
             .iter()
@@ -118,7 +118,7 @@ pub fn number(time: u64, value: u32) -> Vec<u8> {
     [header.to_le_bytes(), value.to_le_bytes()].concat()
 }
 
-/// The same in an extended header.
+/// An event record in an extended header.
 pub fn extended(id: u32, time: u64, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![31];
     bytes.extend(id.to_le_bytes());
@@ -132,7 +132,7 @@ pub fn file(packets: &[Packet]) -> Vec<u8> {
     packets.iter().flat_map(Packet::bytes).collect()
 }
 
-/// Its index: of version 1.0, or 1.1.
+/// The index of the file, of version 1.0 or 1.1.
 pub fn index(packets: &[Packet], minor: u32) -> Vec<u8> {
     let length = if minor == 0 { 56 } else { 72 };
     let mut bytes: Vec<u8> = [0xc1f1_dcc1, 1, minor, length]
@@ -161,7 +161,7 @@ pub fn index(packets: &[Packet], minor: u32) -> Vec<u8> {
     bytes
 }
 
-/// Writes a trace directory: its stream files by name.
+/// Writes a trace directory with its stream files by name.
 pub fn write(directory: &Path, metadata: &str, files: &[(&str, &[Packet])]) {
     fs::create_dir_all(directory).unwrap();
     fs::write(directory.join("metadata"), metadata).unwrap();

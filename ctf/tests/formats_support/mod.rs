@@ -1,5 +1,4 @@
-//! Renders what the reader returns and what the reference reader expects in one form, so that the
-//! two can be compared.
+//! Renders the results of the reader and of the reference reader in the same form, for comparison.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 pub mod lttng;
@@ -18,7 +17,7 @@ use tracebraid_ctf::trace::Trace;
 use tracebraid_ctf::walk::Visitor;
 use tracebraid_testkit::value::Value;
 
-/// Writes every field that it is told of.
+/// Writes every field that it receives.
 #[derive(Default)]
 pub struct Renderer {
     pub text: String,
@@ -95,7 +94,7 @@ fn float_text(value: f64) -> String {
     }
 }
 
-/// Text of bytes in an encoding; what is none becomes U+FFFD.
+/// Text of bytes in an encoding; invalid characters become U+FFFD.
 pub fn decode(bytes: &[u8], encoding: Encoding) -> String {
     let wide = |from: fn([u8; 2]) -> u16| {
         let units = bytes
@@ -177,7 +176,7 @@ pub fn expected(value: &Value, class: &FieldClass, out: &mut String) {
     }
 }
 
-/// Any IEEE 754 binary format to `f64`, towards zero, by its definition.
+/// Converts any IEEE 754 binary format to `f64`, rounding towards zero, by its definition.
 fn float(length: u32, bits: u128) -> f64 {
     let (exponent_bits, fraction_bits) = match length {
         16 => (5, 10),
@@ -204,7 +203,7 @@ fn float(length: u32, bits: u128) -> f64 {
         0 => (1 - bias, fraction),
         exponent => (exponent - bias, fraction | 1 << fraction_bits),
     };
-    // Cut to the 53 bits of an f64 (fewer for its subnormal numbers) before converting.
+    // Truncated to the 53 bits of an f64 (fewer for its subnormal numbers) before the conversion.
     let drop = if length == 128 {
         60 + (-1022 - power).clamp(0, 60)
     } else {
@@ -225,7 +224,7 @@ fn float(length: u32, bits: u128) -> f64 {
     }
 }
 
-/// An event record as rendered: class, clock and the four parts.
+/// A rendered event record: class, clock and the four parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
     pub class: usize,
@@ -233,7 +232,7 @@ pub struct Shown {
     pub text: String,
 }
 
-/// Every event record of a stream with all of its fields, and what was found damaged.
+/// Every event record of a stream with all its fields, and the damage that was found.
 pub fn read_stream(trace: &Trace, stream: &Stream, window: usize) -> (Vec<Shown>, Vec<String>) {
     let mut reader = StreamReader::new(trace, stream, 0..stream.packets.len(), window);
     let mut shown = Vec::new();
@@ -260,7 +259,8 @@ pub fn read_stream(trace: &Trace, stream: &Stream, window: usize) -> (Vec<Shown>
     (shown, damage)
 }
 
-/// Opens a trace and reads all fields of all of its event records; the damage found on the way.
+/// Opens a trace and reads all fields of all its event records; returns the damage that was found,
+/// too.
 pub fn read_trace(directory: &Path) -> Result<(usize, Vec<String>), String> {
     let trace = Trace::open(directory).map_err(|error| error.to_string())?;
     let mut damage: Vec<String> = trace.damage.iter().map(ToString::to_string).collect();
@@ -273,7 +273,7 @@ pub fn read_trace(directory: &Path) -> Result<(usize, Vec<String>), String> {
     Ok((events, damage))
 }
 
-/// What the scanner finds when it counts: event records by class.
+/// Event records by class, as the scanner counts them.
 pub fn scan_counts(trace: &Trace, stream: &Stream) -> (Vec<u64>, Vec<String>) {
     let layout = &trace.layout.streams[stream.class];
     let table = Arc::new(ScanTable::new(layout, |_| false));
@@ -292,7 +292,7 @@ pub fn scan_counts(trace: &Trace, stream: &Stream) -> (Vec<u64>, Vec<String>) {
     )
 }
 
-/// The hits of the scanner for the classes chosen: class, clock, and the body's fields, one by one.
+/// The scanner's hits for the chosen classes: class, clock, and each of the body's fields.
 pub fn scan_hits(
     trace: &Trace,
     stream: &Stream,
@@ -324,7 +324,7 @@ pub fn scan_hits(
     found
 }
 
-/// Value of one field by its reference.
+/// Value of a field, read by its reference.
 pub fn field_text(
     trace: &Trace,
     stream: usize,
@@ -382,7 +382,7 @@ pub fn fields(trace: &Trace, stream: usize, class: usize) -> Vec<(Scope, Vec<Str
     found
 }
 
-/// Elements of arrays that are looked at.
+/// Number of array elements that are compared.
 const MOST_ELEMENTS: u64 = 5;
 
 fn leaves(class: &FieldClass, path: &mut Vec<String>, found: &mut impl FnMut(&[String])) {

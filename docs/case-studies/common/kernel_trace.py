@@ -1,21 +1,22 @@
-"""The kernel's trace as `tracebraid record` writes it (CTF 1.8), as far as leaving out event records takes it: where the fields of
-each are. Python's own library is enough."""
+"""Reads kernel traces of `tracebraid record` (CTF 1.8), only as far as is needed to leave event
+records out: the offsets of their fields. Standard library only."""
 
 import re
 import struct
 
 WORD = re.compile(r'\s*("[^"]*"|:=|\.\.\.|[\w.]+|[{}\[\]<>()=;:,-])')
 METADATA_MAGIC = 0x75D11D57
-# Magic number, UUID, stream; instance, begin, end, bits of content and of the packet, number, lost records, CPU.
+# Magic number, UUID, stream; instance, begin, end, content and packet size in bits, sequence number,
+# lost records, CPU.
 PACKET = struct.Struct("<I16sIQQQQQQQI")
 
 
 def text_of(metadata):
-    """The text of a metadata file that is in packets."""
+    """The text of a packetized metadata file."""
     text, at = b"", 0
     while at < len(metadata):
         if struct.unpack_from("<I", metadata, at)[0] != METADATA_MAGIC:
-            raise SystemExit("metadata: no packet where one should be")
+            raise SystemExit("metadata: no packet at the expected offset")
         content, packet = struct.unpack_from("<II", metadata, at + 24)
         text += metadata[at + 37:at + content // 8]
         at += packet // 8
@@ -23,7 +24,7 @@ def text_of(metadata):
 
 
 class Integer:
-    """Some bits; what they are is asked only of those that others hang on, which are whole bytes."""
+    """An integer. It has a value only if it is a whole number of bytes, as all lengths and tags are."""
 
     def __init__(self, properties, labels=()):
         self.size, self.align = properties["size"], properties["align"]
@@ -37,7 +38,7 @@ class Integer:
 
 
 class Text:
-    """Tells where it begins and ends, without the zero behind it."""
+    """A string. Its value is its begin and end in bytes, without the final zero."""
 
     def pass_over(self, data, bit, _):
         begin = (bit + 7) // 8
@@ -46,7 +47,8 @@ class Text:
 
 
 class Array:
-    """Its length is a number, or the name of a field. What it holds are whole bytes; it tells where they begin and end."""
+    """An array of whole bytes. Its length is a number or the name of a field; its value is its begin
+    and end in bytes."""
 
     def __init__(self, of, length):
         self.of, self.length = of, length
@@ -62,7 +64,7 @@ class Array:
 
 
 class Struct:
-    """Of its fields it tells what they are, and where, by name."""
+    """A structure. Its value has the value, begin and end of each field by name."""
 
     align = 8
 
@@ -90,7 +92,7 @@ class Variant:
 
 
 class Parser:
-    """Of the types of fields."""
+    """Parses types of fields."""
 
     def __init__(self, text):
         self.words, self.at = WORD.findall(text), 0
@@ -99,7 +101,7 @@ class Parser:
         word = self.words[self.at]
         self.at += 1
         if wanted and word != wanted:
-            raise SystemExit(f"metadata: {word} where {wanted} should be")
+            raise SystemExit(f"metadata: found {word}, expected {wanted}")
         return word
 
     def is_next(self, word):
@@ -171,14 +173,14 @@ class Parser:
             tag = self.take()
             self.take(">")
             return Variant((tag, labels[tag]), self.fields())
-        raise SystemExit(f"metadata: the type {kind} is not known here")
+        raise SystemExit(f"metadata: unknown type {kind}")
 
 
 EVENT = re.compile(r'event \{\n\tname = "([^"]+)";\n\tid = (\d+);\n\tstream_id = 0;\n\tfields := struct (.*?)\n\t(\}[^\n]*;)\n\};\n', re.S)
 
 
 def classes_of(text):
-    """By number: the name of each event, and its fields."""
+    """Name and fields of each event class, by id."""
     found = {}
     for name, number, fields, end in EVENT.findall(text):
         found[int(number)] = (name, Struct(Parser(fields + "\n" + end).fields()))
@@ -186,12 +188,12 @@ def classes_of(text):
 
 
 def without_unused(text, used):
-    """The metadata without the events that never occur."""
+    """The metadata without event classes that are not in `used`."""
     return EVENT.sub(lambda match: match.group(0) if int(match.group(2)) in used else "", text)
 
 
 def rewritten(stream, classes, change):
-    """A stream of which `change` leaves each event record as it is, changes it (it returns its bytes) or leaves it out (None)."""
+    """A stream with the event records for which `change` returns a payload; None leaves one out."""
     out, at = bytearray(), 0
     while at < len(stream):
         magic, uuid, number, instance, begin, end, content, size, *rest = PACKET.unpack_from(stream, at)
@@ -213,7 +215,7 @@ def rewritten(stream, classes, change):
             bit = after
             if payload is None:
                 continue
-            # As a short one it would be taken for an earlier one where more than its 32 bits of time have passed.
+            # A short header has 32 bits of time: ambiguous after a longer gap.
             short = event < 0xFFFF and now - last < 1 << 32
             body += struct.pack("<HI", event, now & 0xFFFFFFFF) if short else struct.pack("<HIQ", 0xFFFF, event, now)
             body += payload

@@ -1,4 +1,5 @@
-/* As much of PostgreSQL's protocol (version 3) as asking questions takes, so that the case studies need no library of it. */
+/* The part of PostgreSQL's protocol (version 3) that queries need, so that the case studies need no
+ * library. */
 #ifndef CASE_STUDY_POSTGRES_H
 #define CASE_STUDY_POSTGRES_H
 
@@ -23,13 +24,13 @@ static void receive_all(int server, char *to, size_t size)
 	while (size) {
 		ssize_t got = recv(server, to, size, 0);
 		if (got <= 0)
-			postgres_failed("the server has gone");
+			postgres_failed("the server closed the connection");
 		to += got;
 		size -= got;
 	}
 }
 
-/* Passes over what the server says until it is ready for the next question. */
+/* Skips the messages of the server until it is ready for the next query. */
 __attribute__((noinline)) static void await_answer(int server)
 {
 	char message[8192], type[5];
@@ -52,23 +53,23 @@ __attribute__((noinline)) static void await_answer(int server)
 static void send_all(int server, const char *bytes, size_t size)
 {
 	if (send(server, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
-		postgres_failed("the server takes nothing");
+		postgres_failed("sending to the server failed");
 }
 
-/* Asks for something by SQL, and waits for the answer. */
+/* Sends a query, and waits for the answer. */
 __attribute__((noinline)) static void ask(int server, const char *sql)
 {
 	char message[1024] = "Q";
 	uint32_t size = 4 + strlen(sql) + 1, network = htonl(size);
 	if (size >= sizeof message)
-		postgres_failed("a question is too long");
+		postgres_failed("the query is too long");
 	memcpy(message + 1, &network, 4);
 	memcpy(message + 5, sql, size - 4);
 	send_all(server, message, size + 1);
 	await_answer(server);
 }
 
-/* A connection to a server of this machine that trusts everybody. */
+/* A connection to a server on this host that needs no password. */
 static int connect_to(int port)
 {
 	static const char user[] = "user\0study\0database\0postgres\0";
@@ -78,7 +79,7 @@ static int connect_to(int port)
 	int one = 1, server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (server < 0 || connect(server, (struct sockaddr *)&address, sizeof address))
-		postgres_failed("it does not listen");
+		postgres_failed("connecting failed");
 	setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	memcpy(message, head, 8);
 	memcpy(message + 8, user, sizeof user);

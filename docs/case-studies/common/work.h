@@ -1,4 +1,4 @@
-/* What the programs of the case studies share: work that takes a known time, and times. */
+/* Shared by the programs of the case studies: work that takes a known time, and clocks. */
 #ifndef CASE_STUDY_WORK_H
 #define CASE_STUDY_WORK_H
 
@@ -8,10 +8,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* Rounds of work that a millisecond takes. */
+/* Rounds of work in a millisecond. */
 static uint64_t rounds_of_ms = 1;
 
-/* Computes without calling anything, so that stacks end in who asked for it. */
+/* Computes without function calls, so that stacks end in the caller. */
 __attribute__((always_inline)) static inline void compute(uint64_t rounds)
 {
 	uint64_t number = 1;
@@ -21,7 +21,7 @@ __attribute__((always_inline)) static inline void compute(uint64_t rounds)
 	}
 }
 
-/* Uses the CPU for so many milliseconds. */
+/* Uses the CPU for a number of milliseconds. */
 #define burn(ms) compute((uint64_t)((ms) * (double)rounds_of_ms))
 
 static inline int64_t nanoseconds(clockid_t clock)
@@ -31,7 +31,7 @@ static inline int64_t nanoseconds(clockid_t clock)
 	return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-/* Finds how much work a millisecond takes: of some tries the fastest, which nobody disturbed. */
+/* Measures the rounds in a millisecond: the fastest of some tries, as others may have been disturbed. */
 __attribute__((noinline, unused)) static void calibrate(void)
 {
 	const uint64_t rounds = 1000000;
@@ -45,7 +45,7 @@ __attribute__((noinline, unused)) static void calibrate(void)
 	rounds_of_ms = rounds * 1000000 / (uint64_t)(best > 0 ? best : 1);
 }
 
-/* Sleeps until so many nanoseconds behind a time. */
+/* Sleeps until `after` nanoseconds after a time. */
 static inline void sleep_until(const struct timespec *start, int64_t after)
 {
 	int64_t time = start->tv_sec * 1000000000LL + start->tv_nsec + after;
@@ -54,7 +54,7 @@ static inline void sleep_until(const struct timespec *start, int64_t after)
 		;
 }
 
-/* Keeps the calling thread, and those that it begins, on the last of the CPUs that it may use. */
+/* Binds the calling thread, and the threads that it creates, to the last CPU that it may use. */
 static inline void stay_on_last_cpu(void)
 {
 	cpu_set_t all, one;
@@ -69,8 +69,8 @@ static inline void stay_on_last_cpu(void)
 	sched_setaffinity(0, sizeof one, &one);
 }
 
-/* Makes the calling thread a real-time thread, or, without the right to do so, at least one that goes before others: what
- * else the machine does is not what is studied. */
+/* Makes the calling thread a real-time thread; without that right, raises its priority: other programs
+ * of the machine are not the subject. */
 static inline void go_before(int priority)
 {
 	struct sched_param parameters = { .sched_priority = priority };

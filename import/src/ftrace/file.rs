@@ -1,4 +1,4 @@
-//! What both versions of the format tell.
+//! The contents that both versions of the format share.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::bytes::{Bytes, text};
 use crate::compression::Algorithm;
 use crate::tracepoint::Tables;
 
-/// All that is known of a file besides its events.
+/// All properties of a file besides its events.
 #[derive(Debug)]
 pub(super) struct TraceDat {
     pub(super) tables: Tables,
@@ -17,19 +17,19 @@ pub(super) struct TraceDat {
     pub(super) compression: Algorithm,
 }
 
-/// The events of one instance of ftrace.
+/// The events of an ftrace instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Buffer {
-    /// Empty for the main one.
+    /// Empty for the main instance.
     pub(super) name: String,
     pub(super) clock: String,
-    /// Bytes of a page.
+    /// Size of a page in bytes.
     pub(super) page: u32,
     pub(super) cpus: Vec<CpuData>,
     pub(super) is_compressed: bool,
 }
 
-/// Where a CPU's pages are.
+/// Position of a CPU's pages in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CpuData {
     pub(super) cpu: u32,
@@ -37,12 +37,12 @@ pub(super) struct CpuData {
     pub(super) size: u64,
 }
 
-/// Names of threads: those that the kernel remembered in the end.
+/// Names of threads that the kernel still knew at the end of the recording.
 #[derive(Debug, Default)]
 pub(super) struct Names(HashMap<i32, Vec<u8>>);
 
 impl Names {
-    /// Of lines with a thread's number and its name.
+    /// Parses lines of a thread's id and name.
     pub(super) fn parse(content: &[u8]) -> Names {
         let pair = |line: &[u8]| {
             let at = line.iter().position(|&byte| byte == b' ')?;
@@ -58,7 +58,7 @@ impl Names {
         )
     }
 
-    /// Its name; empty if nobody knows. The idle threads have one that trace-cmd gives them.
+    /// The name of a thread; empty if unknown. Idle threads have the name that trace-cmd uses.
     pub(super) fn of(&self, tid: i32) -> &[u8] {
         match tid {
             0 => b"<idle>",
@@ -67,18 +67,18 @@ impl Names {
     }
 }
 
-/// The clock in use, of a list in which it stands between brackets.
+/// The selected clock of a list, which is enclosed in brackets.
 pub(super) fn chosen_clock(list: &str) -> Option<String> {
     let (_, behind) = list.split_once('[')?;
     Some(behind.split_once(']')?.0.to_owned())
 }
 
-/// A string that reaches to the end or to a null character.
+/// A string that extends to the end or to a null character.
 pub(super) fn whole_text(at: &Bytes<'_>) -> String {
     text(at.rest()).trim().to_owned()
 }
 
-/// The name of a clock, which may stand in its list of clocks.
+/// The name of a clock, which may be enclosed in brackets within a list of clocks.
 pub(super) fn bare_clock(name: &str) -> &str {
     let inner = name
         .split_once('[')

@@ -1,7 +1,7 @@
-//! trace.dat: what trace-cmd writes, versions 6 and 7 of its format.
+//! trace.dat, the output of trace-cmd, in versions 6 and 7 of its format.
 //!
-//! Read here, after trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5): the libraries that there are bind
-//! trace-cmd's own, in C, which must be installed where this is built.
+//! Implemented here after trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5): the existing libraries are
+//! bindings to trace-cmd's own C library, which would have to be installed on the build machine.
 
 mod file;
 mod options;
@@ -20,18 +20,18 @@ use crate::input::Input;
 use crate::summary::Summary;
 use crate::tracepoint::read_preamble;
 
-/// What trace.dat begins with.
+/// The first bytes of trace.dat.
 const MAGIC: &[u8] = b"\x17\x08Dtracing";
 
-/// Bytes of the beginning in which version and sizes are.
+/// Number of bytes at the beginning that contain version and sizes.
 const HEAD: u64 = 4096;
 
-/// True if a file that begins so is trace.dat.
+/// True if a file with these first bytes is trace.dat.
 pub(crate) fn is_magic(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// Imports it into that session.
+/// Imports the file into the session.
 pub(crate) fn import(
     input: Input,
     session: &Session,
@@ -48,7 +48,7 @@ pub(crate) fn import(
         "6" => version6::read(&input, at.offset(), tables)?,
         "7" => version7::read(&input, &mut at, tables, &mut summary)?,
         _ => {
-            let what = format!("version {version} of trace.dat is not read (6 and 7 are)");
+            let what = format!("trace.dat version {version} is not supported (supported: 6 and 7)");
             return Err(ImportError::Unsupported(what));
         }
     };

@@ -4,7 +4,7 @@ use super::file::{Buffer, CpuData, chosen_clock, whole_text};
 use crate::bytes::{Bytes, Short, text};
 use crate::error::ImportError;
 
-/// What the options tell.
+/// Contents of the options.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub(super) clock: Option<String>,
@@ -13,14 +13,14 @@ pub(super) struct Options {
     pub(super) version: Option<String>,
     /// Nanoseconds to add to all times.
     pub(super) offset: i64,
-    /// They make times of day.
+    /// The offset converts times to the time of day.
     pub(super) has_date: bool,
-    /// Cycles of the processor's clock to nanoseconds.
+    /// Conversion of cycles of the processor's clock to nanoseconds.
     pub(super) cycles: Option<Cycles>,
-    /// The clock of a guest must be corrected by its host's.
+    /// The trace is of a guest, whose times must be corrected to its host's clock.
     pub(super) is_guest: bool,
     pub(super) buffers: Vec<BufferOption>,
-    /// Offsets of sections, by the option's number.
+    /// Offsets of sections, by number of the option.
     pub(super) sections: Vec<(u16, u64)>,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Cycles {
     pub(super) offset: u64,
 }
 
-/// An instance of ftrace.
+/// An ftrace instance.
 #[derive(Clone, Debug)]
 pub(super) struct BufferOption {
-    /// Where its section (version 7), or its list of CPUs (version 6) stands.
+    /// Offset of its section (version 7), or of its list of CPUs (version 6).
     pub(super) section: u64,
-    /// Version 7 tells all here.
+    /// Complete in version 7.
     pub(super) buffer: Buffer,
 }
 
@@ -59,7 +59,7 @@ pub(super) mod number {
 }
 
 impl Options {
-    /// Takes what an option tells; `is_7` if it is of version 7 of the format.
+    /// Reads an option; `is_7` if it is of version 7 of the format.
     pub(super) fn take(
         &mut self,
         option: u16,
@@ -104,7 +104,7 @@ impl Options {
                 self.sections.push((option, at.u64()?));
             }
             number::BUFFER_TEXT => {
-                let what = "a latency trace, which is text, is not read";
+                let what = "latency traces, which are text, are not supported";
                 return Err(ImportError::Unsupported(what.to_owned()));
             }
             _ => {}
@@ -112,7 +112,7 @@ impl Options {
         Ok(())
     }
 
-    /// A part of `uname`'s answer, by its place.
+    /// A part of the output of `uname`, selected by `place`.
     pub(super) fn machine(
         &self,
         place: fn(&mut std::str::SplitWhitespace<'_>) -> Option<String>,
@@ -144,7 +144,7 @@ fn buffer(at: &mut Bytes<'_>) -> Result<BufferOption, Short> {
     Ok(BufferOption { section, buffer })
 }
 
-/// A number as C writes it: decimal or hexadecimal, perhaps negative.
+/// A number in C syntax: decimal or hexadecimal, possibly negative.
 fn signed(text: &str) -> i64 {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -1,40 +1,41 @@
-//! Pages of the kernel's ring buffer: what a page tells, and the events in it.
+//! Pages of the kernel's ring buffer: the head of a page, and the events in it.
 //!
-//! An event begins with 32 bits: 5 of its type or length in words, 27 of the time since the one
-//! before.
+//! An event begins with 32 bits: 5 bits of its type or length in words, 27 bits of the time since
+//! the previous event.
 
 use crate::bytes::number;
 
-/// Types of what is no event, or of one whose length stands behind the head.
+/// Types of entries that are not events, and of events whose length follows the head.
 const LONG: u32 = 0;
 const MOST_WORDS: u32 = 28;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 
-/// Flags of a page's size.
+/// Flags in the size of a page.
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 const SIZE: u64 = (1 << 27) - 1;
 
-/// Bits of the time in an event's head.
+/// Number of time bits in an event's head.
 const TIME_BITS: u32 = 27;
 
-/// An absolute time has no more bits; the others are those of the page.
+/// Number of bits of an absolute time; the upper bits are those of the page's time.
 const ABSOLUTE_BITS: u32 = 59;
 
-/// One page.
+/// A page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page<'a> {
-    /// What is behind the head and filled.
+    /// The filled part after the head.
     data: &'a [u8],
-    /// Of its first event: cycles of the clock.
+    /// Time of its first event, in cycles of the clock.
     pub(super) time: u64,
     big: bool,
-    /// Events that were lost before it; 0 if it is unknown how many.
+    /// Number of events that were lost before the page; `Some(0)` if the number is unknown, `None`
+    /// if no event was lost.
     pub(super) missed: Option<u64>,
 }
 
-/// An event: its time, where it begins in the page's data, its bytes.
+/// An event: its time and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RawEvent<'a> {
     pub(super) time: u64,
@@ -42,8 +43,7 @@ pub(super) struct RawEvent<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Of the page's bytes; `long` is the size of the kernel's `long`. `None` if its head is not
-    /// one.
+    /// Parses a page; `long` is the size of the kernel's `long`. `None` if its head is invalid.
     pub(super) fn parse(bytes: &'a [u8], long: u32, big: bool) -> Option<Page<'a>> {
         let time = number(bytes.get(..8)?, big);
         let head = 8 + long as usize;
@@ -84,7 +84,7 @@ pub(super) struct Events<'a> {
     time: u64,
 }
 
-/// The rest of a page cannot be understood.
+/// The rest of a page cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
@@ -94,7 +94,7 @@ impl<'a> Events<'a> {
         Some(number(bytes, self.page.big) as u32)
     }
 
-    /// The type and the time of a head.
+    /// The type and the time in the head of an event.
     fn head(&self) -> Option<(u32, u64)> {
         let word = self.word(self.at)?;
         // Bit fields begin at the other end on machines of the other byte order.
@@ -113,7 +113,7 @@ impl<'a> Events<'a> {
                 return Some(None);
             }
             PADDING => {
-                // An event that was taken back.
+                // A discarded event.
                 self.time = self.time.wrapping_add(delta);
                 self.at = behind.checked_add(self.word(behind)? as usize)?;
                 return Some(None);
@@ -191,7 +191,7 @@ mod tests {
     fn times_add_up() {
         let words = [
             head(1, 0),
-            1, // an event of one word
+            1, // an event of a single word
             head(TIME_EXTEND, 3),
             1, // 2^27 + 3 later
             head(2, 5),
@@ -201,7 +201,7 @@ mod tests {
             8,
             9, // of 4 bytes
             head(PADDING, 7),
-            4, // taken back
+            4, // discarded
             head(31, 6),
             2, // at 2^28 + 6
             head(1, 1),

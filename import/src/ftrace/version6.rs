@@ -1,4 +1,4 @@
-//! Version 6: everything one after the other, then the CPUs' pages.
+//! Version 6: all tables in sequence, then the pages of the CPUs.
 
 use super::file::{Buffer, CpuData, Names, TraceDat, chosen_clock};
 use super::options::{Options, number};
@@ -8,10 +8,11 @@ use crate::error::ImportError;
 use crate::input::{Input, MOST_BYTES};
 use crate::tracepoint::{Tables, read_event_formats, read_ftrace_formats};
 
-/// Bytes before the pages: the tables have some megabytes, the kernel's symbols some more.
+/// Limit for the bytes before the pages: the tables take a few megabytes, the kernel's symbols a
+/// few more.
 const MOST_HEAD: u64 = MOST_BYTES / 4;
 
-/// Reads all that stands before the pages.
+/// Reads all tables before the pages.
 pub(super) fn read(
     input: &Input,
     offset: u64,
@@ -23,7 +24,7 @@ pub(super) fn read(
     tables.read_header_info(&mut at)?;
     read_ftrace_formats(&mut tables, &mut at)?;
     read_event_formats(&mut tables, &mut at)?;
-    // The kernel's symbols, and trace_printk's texts.
+    // The kernel's symbols, and the format strings of trace_printk.
     for _ in 0..2 {
         let size = at.u32()?;
         at.take(size.into())?;
@@ -38,7 +39,7 @@ pub(super) fn read(
         kind = at.take(10)?;
     }
     if !kind.starts_with(b"flyrecord") {
-        let what = "this is a latency trace, which is text and is not read";
+        let what = "this is a latency trace, which is text and is not supported";
         return Err(ImportError::Unsupported(what.to_owned()));
     }
     let mut buffers = Vec::new();
@@ -78,7 +79,7 @@ fn read_options(at: &mut Bytes<'_>, options: &mut Options) -> Result<(), ImportE
     }
 }
 
-/// The list of clocks, which stands behind the list of CPUs in newer files.
+/// The list of clocks, which follows the list of CPUs in newer files.
 fn clock_behind(mut at: Bytes<'_>, cpus: u32) -> Result<Option<String>, ImportError> {
     at.take(u64::from(cpus) * 16)?;
     let Ok(size) = at.u64() else { return Ok(None) };

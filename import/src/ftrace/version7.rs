@@ -1,4 +1,4 @@
-//! Version 7: sections, which options point to.
+//! Version 7: sections, to which options point.
 
 use std::collections::HashSet;
 
@@ -11,15 +11,15 @@ use crate::input::Input;
 use crate::summary::Summary;
 use crate::tracepoint::{Tables, read_event_formats, read_ftrace_formats};
 
-/// Bytes of a section's head.
+/// Size of a section's head in bytes.
 const HEAD: u64 = 16;
 
-/// A section that is more when it is decompressed is refused: 128 MiB.
+/// Limit for the decompressed size of a section: 128 MiB. Larger sections are rejected.
 const MOST_DECOMPRESSED: u64 = 1 << 27;
 
 const COMPRESSED: u16 = 1;
 
-/// Reads the sections; `at` is behind the preamble.
+/// Reads the sections; `at` is after the preamble.
 pub(super) fn read(
     input: &Input,
     at: &mut Bytes<'_>,
@@ -29,8 +29,9 @@ pub(super) fn read(
     let name = text(at.string()?);
     at.string()?;
     let Some(compression) = Algorithm::by_name(&name) else {
-        let what =
-            format!("the file is compressed by `{name}`, which is not read (zstd and zlib are)");
+        let what = format!(
+            "the file is compressed by `{name}`, which is not supported (supported: zstd and zlib)"
+        );
         return Err(ImportError::Unsupported(what));
     };
     let sections = Sections {
@@ -100,7 +101,7 @@ struct Sections<'a> {
 }
 
 impl Sections<'_> {
-    /// Id, flags and size of what follows.
+    /// Id, flags and size of a section.
     fn head(&self, offset: u64) -> Result<(u16, u16, u64), ImportError> {
         let head = self.input.part(offset, HEAD)?;
         let mut at = Bytes::new(&head, offset, self.big);
@@ -109,12 +110,11 @@ impl Sections<'_> {
         Ok((id, flags, at.u64()?))
     }
 
-    /// What is in a section of that id.
+    /// The content of the section, whose id must be `wanted`.
     fn content(&self, offset: u64, wanted: u16) -> Result<Vec<u8>, ImportError> {
         let (id, flags, size) = self.head(offset)?;
         if id != wanted {
-            let what =
-                format!("a section of kind {wanted} should be here, but this is one of kind {id}");
+            let what = format!("expected a section of kind {wanted}, found a section of kind {id}");
             return Err(ImportError::malformed(offset, what));
         }
         let bytes = self.input.part(offset.saturating_add(HEAD), size)?;
@@ -133,23 +133,24 @@ impl Sections<'_> {
         })
     }
 
-    /// All options, of sections that each tell where the next one is.
+    /// Reads all options. Each section of options contains the offset of the next.
     fn options(&self, first: u64, summary: &mut Summary) -> Result<Options, ImportError> {
         let mut options = Options::default();
         let mut seen = HashSet::new();
         let mut next = first;
         while next != 0 {
             if !seen.insert(next) {
-                let what = "the sections of options lead in a circle";
+                let what = "the sections of options form a cycle";
                 return Err(ImportError::malformed(next, what));
             }
-            // The last ones tell where the events are: of a file that is cut off these are missing.
+            // The last sections contain the positions of the events. In a truncated file they are
+            // missing.
             match self.content(next, number::DONE) {
                 Ok(content) => next = read_options(&content, next, self.big, &mut options)?,
                 Err(error) if next != first => {
                     summary
                         .damage
-                        .push(format!("{error}: nothing more is known of the file"));
+                        .push(format!("{error}: all later options are missing"));
                     break;
                 }
                 Err(error) => return Err(error),
@@ -159,7 +160,7 @@ impl Sections<'_> {
     }
 }
 
-/// Takes the options of a section; gives where the next section is, 0 if there is none.
+/// Reads the options of a section; returns the offset of the next section, 0 for the last section.
 fn read_options(
     content: &[u8],
     offset: u64,

@@ -1,4 +1,4 @@
-//! Pages to event records, one CPU after the other.
+//! Converts pages to event records, one CPU at a time.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use crate::output::{Clock, Facts, Kept, Output, payload};
 use crate::summary::{Summary, Tally};
 use crate::tracepoint::Format;
 
-/// A chunk of pages that is more when it is decompressed is refused: 64 MiB.
+/// Limit for the decompressed size of a chunk of pages: 64 MiB. Larger chunks are rejected.
 const MOST_CHUNK: u64 = 1 << 26;
 
 /// Clocks that do not count nanoseconds.
 const NO_NANOSECONDS: [&str; 3] = ["counter", "x86-tsc", "ppc-tb"];
 
-/// Writes all instances, each a trace of its own.
+/// Writes all instances, each as a separate trace.
 pub(super) fn write(
     mut input: Input,
     file: &TraceDat,
@@ -62,13 +62,12 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What of a name can be that of a directory.
+/// The characters of a name that are valid in the name of a directory.
 fn directory_name(name: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     name.chars().filter(is_plain).take(64).collect()
 }
 
-/// The clock of a buffer.
 fn clock_name<'a>(file: &'a TraceDat, buffer: &'a Buffer) -> &'a str {
     match buffer.clock.as_str() {
         "" => file.options.clock.as_deref().unwrap_or("local"),
@@ -76,14 +75,14 @@ fn clock_name<'a>(file: &'a TraceDat, buffer: &'a Buffer) -> &'a str {
     }
 }
 
-/// The clock of the main instance, of which the time of day is known if it is.
+/// The clock of the main instance. If the time of day is known, it is known for this clock.
 fn main_clock(file: &TraceDat) -> &str {
     let main = file.buffers.iter().find(|buffer| buffer.name.is_empty());
     let told = || file.options.clock.as_deref().unwrap_or("local");
     main.map_or_else(told, |main| clock_name(file, main))
 }
 
-/// What is told of an instance, whose trace has a UUID of its own besides the file's.
+/// Properties of an instance, whose trace has its own UUID besides that of the file.
 fn facts(file: &TraceDat, buffer: &Buffer, of_file: Uuid, uuid: Uuid) -> Facts {
     let clock = clock_name(file, buffer);
     let options = &file.options;
@@ -91,8 +90,8 @@ fn facts(file: &TraceDat, buffer: &Buffer, of_file: Uuid, uuid: Uuid) -> Facts {
         true => clock == main_clock(file),
         false => clock == "tai",
     };
-    // Instances with the same clock of the kernel have one clock; with one instance there is
-    // nothing to relate.
+    // Instances with the same kernel clock share a clock in CTF. A single instance has no other
+    // clock to be related to.
     let is_shared = !is_of_day && file.buffers.len() > 1;
     let more = [
         ("tracer_version", options.version.clone()),
@@ -118,7 +117,7 @@ fn facts(file: &TraceDat, buffer: &Buffer, of_file: Uuid, uuid: Uuid) -> Facts {
     }
 }
 
-/// A name of a clock that CTF can express.
+/// The name of a clock in a form that CTF can express.
 fn clock_identifier(name: &str) -> String {
     let plain = name
         .chars()
@@ -134,29 +133,29 @@ fn say_lacks(file: &TraceDat, summary: &mut Summary) {
         .any(|buffer| NO_NANOSECONDS.contains(&clock_name(file, buffer)))
         && file.options.cycles.is_none()
     {
-        summary
-            .lacks
-            .push("the clock does not count nanoseconds: times are its cycles".to_owned());
+        summary.lacks.push(
+            "the clock does not count nanoseconds: times are in cycles of the clock".to_owned(),
+        );
     }
     if !file.options.has_date {
         summary
             .lacks
-            .push("the time of day is unknown (trace-cmd record --date tells it)".to_owned());
+            .push("the time of day is unknown (use trace-cmd record --date)".to_owned());
     }
     if file.options.is_guest {
         summary
             .lacks
-            .push("times of a guest are not corrected by its host's".to_owned());
+            .push("times of the guest are not corrected to its host's clock".to_owned());
     }
     if file.tables.unknown > 0 {
         summary.lacks.push(format!(
-            "{} formats of events could not be understood",
+            "{} event formats could not be parsed",
             file.tables.unknown
         ));
     }
 }
 
-/// An event class: its format, its plan unless CTF cannot express it.
+/// An event class: its format, and its plan unless CTF cannot express it.
 type Class<'f> = (&'f Format, Option<Arc<EventPlan>>);
 
 struct Writer<'f, 's> {
@@ -214,12 +213,12 @@ impl Writer<'_, '_> {
         match buffer.page {
             size @ 64..=0x10_0000 => Ok(size as usize),
             size => Err(ImportError::Unsupported(format!(
-                "pages of {size} bytes are none of a ring buffer"
+                "{size} bytes is not a valid page size of a ring buffer"
             ))),
         }
     }
 
-    /// Pages that are compressed, some at once.
+    /// Compressed pages, several per chunk.
     fn chunks(
         &mut self,
         input: &mut Input,
@@ -274,14 +273,12 @@ impl Writer<'_, '_> {
         }
         let tables = &self.file.tables;
         let Some(page) = Page::parse(bytes, tables.long, tables.big) else {
-            self.tally.count(
-                "a page of events is not what it should be, and was left out",
-                offset,
-            );
+            self.tally
+                .count("a page of events is damaged and was skipped", offset);
             return self.output.discard(cpu, None, 1);
         };
         if let Some(missed) = page.missed {
-            // One at least.
+            // At least one event.
             let missed = missed.max(1);
             let until = self.time(page.time);
             self.output.discard(cpu, Some(until), missed)?;
@@ -292,7 +289,7 @@ impl Writer<'_, '_> {
                 Ok(event) => self.event(event, cpu, offset)?,
                 Err(_) => {
                     self.tally.count(
-                        "the rest of a page of events is not what it should be, and was left out",
+                        "the rest of a page of events is damaged and was skipped",
                         offset,
                     );
                     self.output.discard(cpu, None, 1)?;
@@ -308,20 +305,19 @@ impl Writer<'_, '_> {
             Some(kept) => kept,
             None => {
                 self.tally
-                    .count("an event has no format, and was left out", offset);
+                    .count("an event has no format and was skipped", offset);
                 return Ok(());
             }
         };
         match kept {
             Kept::Yes => {}
             Kept::Late => self.tally.count(
-                "an event is older than the one before it, and was left out",
+                "an event is older than the previous event and was skipped",
                 offset,
             ),
-            Kept::Broken => self.tally.count(
-                "an event is not what it should be, and was left out",
-                offset,
-            ),
+            Kept::Broken => self
+                .tally
+                .count("an event is damaged and was skipped", offset),
         }
         Ok(())
     }
@@ -363,7 +359,7 @@ impl Writer<'_, '_> {
         Ok(Some(kept))
     }
 
-    /// A time in nanoseconds, as trace-cmd would show it.
+    /// The time in nanoseconds that trace-cmd would display.
     fn time(&self, time: u64) -> u64 {
         let options = &self.file.options;
         let time = match options.cycles {

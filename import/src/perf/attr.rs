@@ -1,8 +1,9 @@
-//! What perf asked the kernel for: `struct perf_event_attr`, with names and ids of events.
+//! Event attributes that perf passed to the kernel: `struct perf_event_attr`, with names and ids of
+//! events.
 
 use crate::bytes::{Bytes, Short};
 
-/// Bits of `sample_type`: what samples hold.
+/// Bits of `sample_type`: the fields of samples.
 pub(crate) mod sample_type {
     pub(crate) const IP: u64 = 1 << 0;
     pub(crate) const TID: u64 = 1 << 1;
@@ -18,7 +19,7 @@ pub(crate) mod sample_type {
     pub(crate) const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// Bits of `sample_type` behind those that are read.
+/// Bits of `sample_type` for fields after those that are imported.
 const BEHIND: [(u64, &str); 9] = [
     (1 << 11, "branch stacks"),
     (1 << 12, "user-space registers"),
@@ -42,7 +43,7 @@ pub(crate) mod read_format {
 /// `type` of tracepoints.
 const TRACEPOINT: u32 = 2;
 
-/// Places of flags in their bit field.
+/// Bit positions of flags in the bit field.
 const FREQUENCY: u32 = 10;
 const SAMPLE_ID_ALL: u32 = 18;
 const USE_CLOCKID: u32 = 25;
@@ -56,26 +57,26 @@ pub(crate) enum Rate {
     Hertz(u64),
 }
 
-/// One event that was recorded, with all its counters.
+/// A recorded event, with all its counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Attr {
     pub(crate) kind: u32,
-    /// Of a tracepoint its `common_type`.
+    /// The `common_type` of a tracepoint.
     pub(crate) config: u64,
     pub(crate) rate: Rate,
     pub(crate) sample_type: u64,
     pub(crate) read_format: u64,
-    /// Other records tell their thread, time and CPU too.
+    /// Other records have a trailer with their thread, time and CPU, too.
     pub(crate) sample_id_all: bool,
-    /// Number of the POSIX clock, if one was asked for.
+    /// Number of the POSIX clock, if one was requested.
     pub(crate) clock: Option<i32>,
-    /// Of its counters.
+    /// Ids of its counters.
     pub(crate) ids: Vec<u64>,
     pub(crate) name: Option<String>,
 }
 
 impl Attr {
-    /// Of a structure of that many bytes, which may be shorter or longer than the one known here.
+    /// Parses a structure of this size, which may be shorter or longer than the version known here.
     pub(crate) fn parse(bytes: &[u8], offset: u64, big: bool) -> Result<Attr, Short> {
         let mut at = Bytes::new(bytes, offset, big);
         let kind = at.u32()?;
@@ -106,12 +107,12 @@ impl Attr {
         self.kind == TRACEPOINT
     }
 
-    /// True if its samples hold this.
+    /// True if samples contain this field.
     pub(crate) fn has(&self, bits: u64) -> bool {
         self.sample_type & bits != 0
     }
 
-    /// What its samples hold that is not read.
+    /// Fields of samples that are not imported.
     pub(crate) fn lacks(&self) -> impl Iterator<Item = &'static str> {
         let sample_type = self.sample_type;
         BEHIND
@@ -120,7 +121,7 @@ impl Attr {
             .map(|(_, what)| what)
     }
 
-    /// How many bytes behind the beginning of a sample its id stands.
+    /// Byte offset of the id in a sample.
     pub(crate) fn id_in_sample(&self) -> Option<u64> {
         use sample_type::{ADDR, ID, IDENTIFIER, IP, TID, TIME};
         match () {
@@ -130,7 +131,7 @@ impl Attr {
         }
     }
 
-    /// Bytes of what is behind each record that is no sample.
+    /// Size in bytes of the trailer of each record that is not a sample.
     pub(crate) fn trailer(&self) -> u64 {
         use sample_type::{CPU, ID, IDENTIFIER, STREAM_ID, TID, TIME};
         match self.sample_id_all {

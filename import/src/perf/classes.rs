@@ -11,8 +11,8 @@ use super::sample::Sample;
 use crate::bytes::number;
 use crate::tracepoint::Format;
 
-/// What the samples of one event look like: perf's own fields, under the names of perf's conversion
-/// to CTF, then those of the tracepoint.
+/// The event class of an event's samples: perf's own fields, with the names of perf's conversion to
+/// CTF, then those of the tracepoint.
 pub(crate) struct SampleClass<'a> {
     pub(crate) attr: &'a Attr,
     pub(crate) format: Option<&'a Format>,
@@ -31,7 +31,7 @@ impl SampleClass<'_> {
         }
     }
 
-    /// The fields.
+    /// Adds the fields to those of the event class.
     pub(crate) fn fields(&self, mut fields: Fields) -> Fields {
         let has = |bits| self.attr.has(bits);
         let mut count = 0;
@@ -64,7 +64,7 @@ impl SampleClass<'_> {
             .is_none_or(|format| format.fits(sample.raw, big))
     }
 
-    /// Gives the values of a sample that [fits](SampleClass::fits).
+    /// Passes the values of a sample that [fits](SampleClass::fits).
     pub(crate) fn give(&self, sample: &Sample<'_>, big: bool, to: &mut Values<'_>) {
         let has = |bits| self.attr.has(bits);
         for (bits, name, ..) in OWN {
@@ -97,7 +97,7 @@ impl SampleClass<'_> {
     }
 }
 
-/// Fields of a sample: what it must hold, name, bits, shown in hexadecimal.
+/// Fields of a sample: `sample_type` bits, name, size in bits, whether displayed in hexadecimal.
 const OWN: [(u64, &str, u32, bool); 7] = [
     (bit::IP, "perf_ip", 64, true),
     (bit::TID, "perf_tid", 32, false),
@@ -108,7 +108,7 @@ const OWN: [(u64, &str, u32, bool); 7] = [
     (bit::PERIOD, "perf_period", 64, false),
 ];
 
-/// Addresses, whose number is the member of that index.
+/// A sequence of addresses; `length` is the index of the member that contains their number.
 fn callchain(length: u32) -> FieldClass {
     let address = IntClass {
         base: DisplayBase::Hexadecimal,

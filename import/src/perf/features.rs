@@ -1,4 +1,4 @@
-//! The sections of perf.data that tell of the machine and of the recording.
+//! The feature sections of perf.data, which describe the machine and the recording.
 
 use super::attr::Attr;
 use super::header::Header;
@@ -16,7 +16,7 @@ const EVENT_DESC: u32 = 12;
 const DIRECTORY: u32 = 24;
 const CLOCK_DATA: u32 = 29;
 
-/// True if anything is read of a section.
+/// True if the section is imported.
 pub(crate) fn is_read(feature: u32) -> bool {
     matches!(
         feature,
@@ -24,7 +24,7 @@ pub(crate) fn is_read(feature: u32) -> bool {
     )
 }
 
-/// The clock of the events and the time of day, read at once.
+/// The clock of the events and the time of day, read at the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClockReference {
     wall: u64,
@@ -32,13 +32,13 @@ pub(crate) struct ClockReference {
 }
 
 impl ClockReference {
-    /// Nanoseconds from the Epoch to the clock's zero.
+    /// Nanoseconds from the Epoch to the zero of the clock.
     pub(crate) fn offset(self) -> i64 {
         self.wall.wrapping_sub(self.clock) as i64
     }
 }
 
-/// Which build a file is.
+/// The build id of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BuildId {
     pub(crate) pid: i32,
@@ -47,15 +47,15 @@ pub(crate) struct BuildId {
     pub(crate) filename: Vec<u8>,
 }
 
-/// Bytes of a build id with its padding, and of it alone where nothing tells.
+/// Size of a build id with its padding, and the default size without padding, in bytes.
 const BUILD_ID_ROOM: u64 = 24;
 const BUILD_ID_BYTES: usize = 20;
 
-/// The size of a build id is told.
+/// Flag: the record contains the size of the build id.
 const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
 
 impl BuildId {
-    /// Of the body of a record: process, id, name of the file.
+    /// Parses the body of a record: process, id, name of the file.
     pub(crate) fn parse(misc: u16, at: &mut Bytes<'_>) -> Result<BuildId, Short> {
         let pid = at.i32()?;
         let room = at.take(BUILD_ID_ROOM)?;
@@ -78,7 +78,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 impl Header {
-    /// Takes what a section tells.
+    /// Reads a feature section.
     pub(crate) fn read_feature(
         &mut self,
         feature: u32,
@@ -106,7 +106,7 @@ impl Header {
         Ok(())
     }
 
-    /// Names of events; each is found by its ids, or by its place.
+    /// Reads names of events. Each event is found by its ids, or by its index.
     fn read_event_desc(&mut self, at: &mut Bytes<'_>) -> Result<(), ImportError> {
         let (count, size) = (at.u32()?, u64::from(at.u32()?));
         for index in 0..count {
@@ -139,18 +139,18 @@ impl Header {
     }
 }
 
-/// A string behind its size.
+/// A string after its size.
 fn string(at: &mut Bytes<'_>) -> Result<String, Short> {
     let size = at.u32()?;
     Ok(text(at.take(size.into())?))
 }
 
-/// Strings behind their number.
+/// Strings after their number.
 fn strings(at: &mut Bytes<'_>) -> Result<Vec<String>, Short> {
     (0..at.u32()?).map(|_| string(at)).collect()
 }
 
-/// Records with build ids, to the end.
+/// Records with build ids, up to the end.
 fn build_ids(at: &mut Bytes<'_>) -> Result<Vec<BuildId>, Short> {
     let mut all = Vec::new();
     while !at.rest().is_empty() {

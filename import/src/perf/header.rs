@@ -1,4 +1,5 @@
-//! What perf.data tells before and behind its records: events, formats of tracepoints, the machine.
+//! The parts of perf.data before and after its records: events, formats of tracepoints, properties
+//! of the machine.
 
 use tracebraid_ctf::schema::Uuid;
 
@@ -12,11 +13,11 @@ use crate::output::{Clock, Facts};
 use crate::summary::Summary;
 use crate::tracepoint::{Tables, read_event_formats, read_ftrace_formats, read_preamble};
 
-/// Magic numbers of the format's second version; what perf wrote on a machine of the other byte
-/// order has the second.
+/// Magic numbers of the format's second version; the second is that of a machine of the other byte
+/// order.
 pub(crate) const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
 
-/// All that is known of a file besides its records.
+/// All properties of a file besides its records.
 #[derive(Debug, Default)]
 pub(crate) struct Header {
     pub(crate) big: bool,
@@ -30,28 +31,28 @@ pub(crate) struct Header {
     pub(crate) command: Option<String>,
     pub(crate) clock: Option<ClockReference>,
     pub(crate) build_ids: Vec<BuildId>,
-    /// Records lie in other files.
+    /// The records are in other files.
     pub(crate) is_directory: bool,
 }
 
-/// Where the records are.
+/// Position of the records in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Records {
     pub(crate) begin: u64,
     pub(crate) end: u64,
-    /// What else is known comes as records too.
+    /// The file was written to a pipe: features are records, too.
     pub(crate) is_pipe: bool,
 }
 
-/// Events of one recording: thousands at most.
+/// Largest number of events of a recording, larger than in practice.
 const MOST_ATTRS: u64 = 1 << 16;
 
-/// Bytes of the head of a file, and of a file that went through a pipe.
+/// Size of the head of a file, and of a file that was written to a pipe, in bytes.
 const HEAD: u64 = 104;
 const PIPE_HEAD: u64 = 16;
 
 impl Header {
-    /// Reads the head of the file and what is behind the records.
+    /// Reads the head of the file and the sections after the records.
     pub(crate) fn read(
         input: &Input,
         summary: &mut Summary,
@@ -83,7 +84,7 @@ impl Header {
         let records = records(input, data, summary)?;
         if let Err(error) = header.read_features(input, data, bits) {
             summary.damage.push(format!(
-                "{error}: what the file tells of the machine and the tracepoints is incomplete"
+                "{error}: the descriptions of the machine and of the tracepoints are incomplete"
             ));
         }
         Ok((header, records))
@@ -96,7 +97,8 @@ impl Header {
         (offset, bytes): (u64, u64),
     ) -> Result<(), ImportError> {
         if size < 64 + 16 || bytes < size || bytes / size > MOST_ATTRS {
-            let what = format!("{bytes} bytes of events of {size} bytes each are no such table");
+            let what =
+                format!("invalid table of events: {bytes} bytes of entries of {size} bytes each");
             return Err(ImportError::malformed(16, what));
         }
         let table = input.part(offset, bytes)?;
@@ -119,7 +121,7 @@ impl Header {
             .collect()
     }
 
-    /// Behind the records stands a table of sections, one for each feature that is set.
+    /// Reads the table of sections after the records, with an entry for each feature that is set.
     fn read_features(
         &mut self,
         input: &Input,
@@ -145,7 +147,7 @@ impl Header {
         first_error.map_or(Ok(()), Err)
     }
 
-    /// Takes the formats of tracepoints.
+    /// Reads the formats of tracepoints.
     pub(crate) fn read_tracing_data(
         &mut self,
         bytes: &[u8],
@@ -160,9 +162,9 @@ impl Header {
         read
     }
 
-    /// Sampling rates, which event names do not show: `cycles=4000Hz;cpu-clock=100000`, in Hertz or
-    /// in events per sample (clocks: nanoseconds). Tracepoints are left out: each event is a
-    /// sample.
+    /// Sampling rates, which event names do not contain: `cycles=4000Hz;cpu-clock=100000`, in Hertz
+    /// or in events per sample (clocks: nanoseconds). Tracepoints are omitted, since each event is
+    /// a sample.
     fn sampling(&self) -> Option<String> {
         let attrs = self.attrs.iter().filter(|attr| !attr.is_tracepoint());
         let rates = attrs.filter_map(|attr| {
@@ -177,7 +179,7 @@ impl Header {
         (!rates.is_empty()).then(|| rates.join(";"))
     }
 
-    /// What the trace says about itself.
+    /// Properties of the trace for its metadata.
     pub(crate) fn facts(&self, uuid: Uuid) -> Facts {
         let clock = self.attrs.iter().find_map(|attr| attr.clock);
         let name = match clock {
@@ -191,7 +193,7 @@ impl Header {
         };
         let offset = match clock {
             Some(0) => Some(0),
-            // The name of this clock alone tells nothing of the time of day.
+            // The name of this clock alone does not determine the time of day.
             _ => self.clock.map(|reference| reference.offset()),
         };
         let sampling = self.sampling();
@@ -223,7 +225,7 @@ impl Header {
     }
 }
 
-/// Where the records are, as far as they are there.
+/// Position of the records, as far as the file contains them.
 fn records(
     input: &Input,
     (begin, size): (u64, u64),
@@ -231,13 +233,13 @@ fn records(
 ) -> Result<Records, ImportError> {
     let told = begin.saturating_add(size);
     if begin > input.length() {
-        let what = "the records should begin here, but the file ends before";
+        let what = "the records should begin here, but the file is shorter";
         return Err(ImportError::malformed(begin, what));
     }
     let mut end = told;
     if size == 0 && begin < input.length() {
         // perf writes the size when it ends.
-        let message = "byte 48: perf did not end as it should: the file does not tell how many records it has; they are read up to its end";
+        let message = "byte 48: perf did not complete the file: the size of the records is missing; they are read up to the end of the file";
         summary.damage.push(message.to_owned());
         end = input.length();
     } else if told > input.length() {

@@ -1,9 +1,9 @@
 //! perf.data: the output of `perf record`.
 //!
-//! Read here and not by a library: those available (linux-perf-data 0.13, linux-perf-event-reader
-//! 0.10) allocate as much as a section claims to be, index with a size from the file, hold rounds
-//! and decompressed data without a bound, and take the values of single counters for those of
-//! groups.
+//! Implemented here instead of with a library: the available libraries (linux-perf-data 0.13,
+//! linux-perf-event-reader 0.10) allocate as much as a section claims to contain, index with a size
+//! from the file, buffer rounds and decompressed data without a bound, and confuse the values of
+//! single counters with those of groups.
 
 mod attr;
 mod classes;
@@ -27,12 +27,12 @@ use crate::summary::Summary;
 use header::Header;
 use reader::Reader;
 
-/// True if a file that begins so is perf.data.
+/// True if a file with these first bytes is perf.data.
 pub(crate) fn is_magic(head: &[u8]) -> bool {
     header::MAGIC.iter().any(|magic| head.starts_with(*magic))
 }
 
-/// Imports it into that session.
+/// Imports the file into the session.
 pub(crate) fn import(
     input: Input,
     session: &Session,
@@ -44,7 +44,7 @@ pub(crate) fn import(
     };
     let (header, records) = Header::read(&input, &mut summary)?;
     if header.is_directory {
-        let what = "this is one file of several that perf record --threads wrote; such recordings are not read";
+        let what = "this is one file of several that perf record --threads wrote; such recordings are not supported";
         return Err(ImportError::Unsupported(what.to_owned()));
     }
     let mut reader = Reader::new(input, header, session, summary);
@@ -60,23 +60,23 @@ fn say_lacks(header: &Header, summary: &mut Summary) {
     if tracepoints && header.tables.is_none() {
         summary
             .lacks
-            .push("no formats of tracepoints: their fields are raw bytes".to_owned());
+            .push("no formats of tracepoints, so their fields are raw bytes".to_owned());
     }
     let behind: BTreeSet<_> = header.attrs.iter().flat_map(|attr| attr.lacks()).collect();
     for what in behind {
-        summary.lacks.push(format!("{what} are not read"));
+        summary.lacks.push(format!("{what} are not imported"));
     }
     if header
         .attrs
         .iter()
         .any(|attr| !attr.has(attr::sample_type::TIME))
     {
-        summary.lacks.push("not all events have times".to_owned());
+        summary.lacks.push("some events have no time".to_owned());
     }
     let is_known = header.attrs.iter().any(|attr| attr.clock == Some(0)) || header.clock.is_some();
     if !is_known {
-        summary.lacks.push(
-            "the time of day is unknown (perf record -k CLOCK_MONOTONIC tells it)".to_owned(),
-        );
+        summary
+            .lacks
+            .push("the time of day is unknown (use perf record -k CLOCK_MONOTONIC)".to_owned());
     }
 }

@@ -1,16 +1,16 @@
-//! Records in the order of time.
+//! Sorts records by time.
 //!
-//! perf writes the buffers of all CPUs one after the other, round by round; when a round has been
-//! finished, nothing that is older than the latest of the round before can come any more.
+//! perf writes the buffers of all CPUs in sequence, in rounds. When a round is finished, no later
+//! record can be older than the latest record of the previous round.
 
-/// A record that waits.
+/// A buffered record.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    /// In nanoseconds; 0 for what perf made up for the time before the recording.
+    /// In nanoseconds; 0 for records that perf synthesized for the time before the recording.
     pub(crate) time: u64,
-    /// Its time was made up: it happens at that of another.
+    /// The time is synthetic: the record gets the time of another record.
     pub(crate) has_no_time: bool,
-    /// Where it stands in the file, in bytes.
+    /// Offset of the record in the file, in bytes.
     pub(crate) offset: u64,
     /// `type` of the record.
     pub(crate) kind: u32,
@@ -18,25 +18,25 @@ pub(crate) struct Record {
     pub(crate) cpu: u32,
     /// Index of its event.
     pub(crate) attr: usize,
-    /// What is behind the head.
+    /// The bytes after the head.
     pub(crate) body: Box<[u8]>,
 }
 
-/// What waits takes at most about so many bytes.
+/// Limit for the size of the buffered records, in bytes.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Records that wait for older ones.
+/// A buffer that sorts records by time.
 #[derive(Debug)]
 pub(crate) struct Order {
     /// In the order of the file, or sorted.
     waiting: Vec<Record>,
     bytes: usize,
     most_bytes: usize,
-    /// Latest time of all.
+    /// Latest time of all records.
     latest: u64,
-    /// Latest time of all when the last round was finished.
+    /// Latest time of all records at the end of the last round.
     latest_before: u64,
-    /// More waited than there is room for.
+    /// The buffer has exceeded its limit.
     pub(crate) was_full: bool,
 }
 
@@ -58,7 +58,7 @@ fn size(record: &Record) -> usize {
 }
 
 impl Order {
-    /// Takes a record. Gives others that wait no longer, in order, if there is no room.
+    /// Adds a record. If the buffer is full, returns the older half of the records in order.
     pub(crate) fn add(&mut self, record: Record) -> Vec<Record> {
         self.bytes += size(&record);
         self.latest = self.latest.max(record.time);
@@ -71,24 +71,24 @@ impl Order {
         self.first(self.waiting.len() / 2 + 1)
     }
 
-    /// A round is finished: gives what waits no longer, in order.
+    /// Ends a round. Returns the records that no later record can precede, in order.
     pub(crate) fn finish_round(&mut self) -> Vec<Record> {
         let limit = std::mem::replace(&mut self.latest_before, self.latest);
         self.sort();
-        // What has no time waits for the first that has one.
+        // Records without a time are kept until there is a record with a time.
         match self.waiting.partition_point(|record| record.time <= limit) {
             _ if limit == 0 => Vec::new(),
             count => self.first(count),
         }
     }
 
-    /// Gives all that is left, in order.
+    /// Returns all remaining records in order.
     pub(crate) fn finish(&mut self) -> Vec<Record> {
         self.sort();
         self.first(self.waiting.len())
     }
 
-    /// Records of one time stay in the order of the file.
+    /// The sort is stable: records of equal time stay in the order of the file.
     fn sort(&mut self) {
         self.waiting.sort_by_key(|record| record.time);
     }

@@ -1,5 +1,5 @@
-//! The records of perf.data in the order of the file, compressed or not, to those in the order of
-//! time.
+//! Reads the records of perf.data in the order of the file, compressed or not, and passes them on
+//! in the order of time.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,10 +20,10 @@ use crate::input::Input;
 use crate::output::Output;
 use crate::summary::{Summary, Tally};
 
-/// Bytes of a record's head.
+/// Size of a record's head in bytes.
 const HEAD: usize = 8;
 
-/// Goes through the records.
+/// Reads the records.
 pub(super) struct Reader<'s> {
     input: Input,
     header: Header,
@@ -31,16 +31,16 @@ pub(super) struct Reader<'s> {
     order: Order,
     /// Events by the ids of their counters.
     by_id: HashMap<u64, usize>,
-    /// From the first event on.
+    /// Created for the first event.
     writer: Option<Writer>,
     zstd: Option<ZstdStream>,
-    /// What came out of a compressed record and is no whole record yet.
+    /// Decompressed bytes that do not form a complete record yet.
     partial: Vec<u8>,
     tally: Tally,
     summary: Summary,
 }
 
-/// A record in the file.
+/// The head of a record in the file.
 struct Head {
     kind: u32,
     misc: u16,
@@ -87,7 +87,7 @@ impl<'s> Reader<'s> {
         self.by_id = ids.collect();
     }
 
-    /// Reads all records, up to the first whose size cannot be right.
+    /// Reads all records, up to the first record with an implausible size.
     pub(super) fn read(&mut self, records: Records, stop: &AtomicBool) -> Result<(), ImportError> {
         let mut at = records.begin;
         while at < records.end {
@@ -99,7 +99,7 @@ impl<'s> Reader<'s> {
             let head = Head::parse(self.input.at(at, HEAD)?, big);
             let Some(head) = head.filter(|head| head.size >= HEAD && head.size as u64 <= rest)
             else {
-                let what = "no whole record begins here; what follows is not read";
+                let what = "no complete record begins here; the rest of the file is skipped";
                 self.summary.damage.push(format!("byte {at}: {what}"));
                 break;
             };
@@ -116,7 +116,7 @@ impl<'s> Reader<'s> {
         self.write(left)
     }
 
-    /// Takes a record; gives how many bytes behind it belong to it.
+    /// Processes a record; returns the number of bytes after it that belong to it.
     fn take(
         &mut self,
         head: &Head,
@@ -158,14 +158,14 @@ impl<'s> Reader<'s> {
         Ok(0)
     }
 
-    /// Of a file that went through a pipe: an event.
+    /// Reads an event of a file that was written to a pipe.
     fn take_attr(&mut self, body: &[u8], offset: u64) {
         let big = self.header.big;
         let size = body.get(4..8).map_or(0, |size| number(size, big)) as usize;
         let (Some(attr), Some(ids)) = (body.get(..size), body.get(size..)) else {
             return self
                 .tally
-                .count("an event's description is not what it should be", offset);
+                .count("the description of an event is damaged", offset);
         };
         match Attr::parse(attr, offset + HEAD as u64, big) {
             Ok(mut attr) => {
@@ -175,11 +175,12 @@ impl<'s> Reader<'s> {
             }
             Err(_) => self
                 .tally
-                .count("an event's description is not what it should be", offset),
+                .count("the description of an event is damaged", offset),
         }
     }
 
-    /// Of a file that went through a pipe: formats of tracepoints, which stand behind their record.
+    /// Reads formats of tracepoints, which follow their record, of a file that was written to a
+    /// pipe.
     fn take_tracing_data(&mut self, body: &[u8], offset: u64) -> Result<u64, ImportError> {
         let size = body
             .get(..4)
@@ -192,7 +193,7 @@ impl<'s> Reader<'s> {
         Ok(size.next_multiple_of(8))
     }
 
-    /// Takes what is in a compressed record, which ends anywhere.
+    /// Decompresses a record. Its content may end anywhere within another record.
     fn decompress(&mut self, bytes: &[u8], offset: u64) -> Result<(), ImportError> {
         let mut zstd = self.zstd.take().unwrap_or_else(ZstdStream::new);
         let fed = zstd.feed(bytes, |piece| self.take_piece(piece, offset));
@@ -213,7 +214,9 @@ impl<'s> Reader<'s> {
         let mut rest = all.as_slice();
         while let Some(head) = Head::parse(rest, self.header.big) {
             if head.size < HEAD {
-                return Err(Stop::Damage("what comes out is no record".to_owned()));
+                return Err(Stop::Damage(
+                    "the decompressed data contains no valid record".to_owned(),
+                ));
             }
             let Some((record, behind)) = rest.split_at_checked(head.size) else {
                 break;
@@ -228,11 +231,11 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// Finds out when and where it was, and lets it wait for older ones.
+    /// Determines the event, time and CPU of a record, and adds it to the buffer.
     fn wait(&mut self, head: &Head, body: Vec<u8>, offset: u64) -> Result<(), ImportError> {
         let Some((attr, when)) = self.place(head, &body) else {
             self.tally
-                .count("a record is of no known event, and was left out", offset);
+                .count("a record belongs to no known event and was skipped", offset);
             return Ok(());
         };
         let is_told = self
@@ -315,7 +318,7 @@ impl<'s> Reader<'s> {
     /// Ends the trace.
     pub(super) fn finish(mut self) -> Result<(Header, Summary), ImportError> {
         if self.order.was_full {
-            let what = "more events wait for older ones than are kept: those that come too late are left out";
+            let what = "the buffer that sorts events by time was full: events that follow too late are skipped";
             self.summary.damage.push(what.to_owned());
         }
         match self.writer.take() {
@@ -331,7 +334,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Why no more comes out of a compressed record.
+/// The reason why decompression stopped.
 enum Stop {
     Damage(String),
     Error(ImportError),

@@ -1,9 +1,9 @@
-//! Samples, and what stands behind all other records.
+//! Samples, and the trailers of all other records.
 
 use super::attr::{Attr, read_format, sample_type as bit};
 use crate::bytes::{Bytes, Short};
 
-/// A sample: what its event asked for.
+/// A sample. Fields that its event did not request are 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample<'a> {
     pub(crate) ip: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// Reads up to the raw data; what is behind is not kept.
+    /// Parses a sample up to the raw data; later fields are ignored.
     pub(crate) fn parse(
         attr: &Attr,
         body: &'a [u8],
@@ -51,7 +51,7 @@ impl<'a> Sample<'a> {
         Ok(sample)
     }
 
-    /// Reads what tells where and when it was.
+    /// Parses only the fields that contain time, thread and CPU.
     pub(crate) fn parse_head(
         attr: &Attr,
         body: &[u8],
@@ -91,7 +91,7 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
-    /// Of the trailer of a record that is no sample; without one all is 0.
+    /// Parses the trailer of a record that is not a sample; without a trailer, all fields are 0.
     pub(crate) fn parse_trailer(
         attr: &Attr,
         body: &[u8],
@@ -125,7 +125,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Passes over the values of counters.
+/// Skips the values of counters.
 fn skip_read(format: u64, at: &mut Bytes<'_>) -> Result<(), Short> {
     let has = |bit: u64| u64::from(format & bit != 0);
     let times = read_format::TIMES.into_iter().map(has).sum::<u64>();

@@ -1,4 +1,4 @@
-//! Records that are no samples: what threads and mappings there are.
+//! Records that are not samples: threads, mappings and context switches.
 
 use tracebraid_ctf::schema::build::Fields;
 use tracebraid_ctf::write::fields::Fields as Values;
@@ -37,7 +37,7 @@ const COMM_EXEC: u16 = 1 << 13;
 const SWITCH_OUT: u16 = 1 << 13;
 const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 
-/// A record that is no sample.
+/// A record that is not a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Comm {
@@ -62,7 +62,8 @@ pub(crate) enum Side {
     },
     Mmap2(Box<Mmap2>),
     Switch {
-        /// The process and thread that leaves or comes, from the sample fields after the record.
+        /// The process and thread that is switched out or in, from the sample fields after the
+        /// record.
         ids: [i32; 2],
         out: bool,
         preempted: bool,
@@ -71,7 +72,7 @@ pub(crate) enum Side {
     BuildId(BuildId),
 }
 
-/// A mapping, with what file it is of.
+/// A mapping, with the identity of its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mmap2 {
     ids: [i32; 2],
@@ -85,11 +86,11 @@ pub(crate) struct Mmap2 {
     filename: Vec<u8>,
 }
 
-/// Kinds of [`Side`], which are event classes.
+/// Number of kinds of [`Side`], each of which is an event class.
 pub(crate) const KINDS: usize = 7;
 
 impl Side {
-    /// Of a record whose trailer takes so many bytes; `None` if it is of none of these kinds.
+    /// Parses a record with a trailer of `trailer` bytes; `None` if it is of another kind.
     pub(crate) fn parse(record: &Record, trailer: u64, big: bool) -> Result<Option<Side>, Short> {
         let mut at = Bytes::new(&record.body, record.offset + 8, big);
         let size = (record.body.len() as u64).saturating_sub(trailer);
@@ -130,7 +131,7 @@ impl Side {
         }))
     }
 
-    /// Which kind it is.
+    /// Index of the kind, below [`KINDS`].
     pub(crate) fn index(&self) -> usize {
         match self {
             Side::Comm { .. } => 0,
@@ -143,7 +144,7 @@ impl Side {
         }
     }
 
-    /// Name of the event class; perf's own conversion to CTF calls most so too.
+    /// Name of the event class. Most names are those of perf's own conversion to CTF.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Side::Comm { .. } => "perf_comm",
@@ -187,7 +188,7 @@ impl Side {
         }
     }
 
-    /// Gives the values of the fields.
+    /// Passes the values of the fields.
     pub(crate) fn give(&self, to: &mut Values<'_>) {
         match self {
             Side::Comm {

@@ -1,4 +1,4 @@
-//! Names of threads, as far as the records up to now tell them.
+//! Names of threads, according to the records read so far.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 pub(crate) struct Threads(HashMap<i32, Arc<[u8]>>);
 
 impl Threads {
-    /// A thread has got a name.
+    /// Sets the name of a thread.
     pub(crate) fn name(&mut self, tid: i32, name: &[u8]) {
         self.0.insert(tid, name.into());
     }
 
-    /// A thread begins, with the name of the one that made it.
+    /// Adds a thread, which inherits the name of its parent.
     pub(crate) fn fork(&mut self, tid: i32, parent: i32) {
         if let Some(name) = self.0.get(&parent).cloned()
             && tid != parent
@@ -22,7 +22,7 @@ impl Threads {
         }
     }
 
-    /// Its name; empty if nobody knows. The idle threads have one that perf gives them.
+    /// The name of a thread; empty if unknown. Idle threads have the name that perf uses.
     pub(crate) fn of(&self, tid: i32) -> Arc<[u8]> {
         match (self.0.get(&tid), tid) {
             (_, 0) => b"swapper"[..].into(),

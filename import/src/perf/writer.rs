@@ -1,4 +1,4 @@
-//! Records in the order of time to event records.
+//! Converts records in the order of time to event records.
 
 use std::sync::Arc;
 
@@ -22,25 +22,26 @@ type Class = (String, Option<Arc<EventPlan>>);
 /// Writes records.
 pub(crate) struct Writer {
     output: Output,
-    /// By event.
+    /// By index of the event.
     samples: Vec<Option<Class>>,
     sides: [Option<Class>; KINDS],
     threads: Threads,
     /// Time and CPU of the latest event.
     now: (u64, u32),
-    /// Those of the time before the recording, which happen at its first event.
+    /// Records for the time before the recording. They are written with the time of the first
+    /// event.
     early: Vec<Record>,
     early_bytes: usize,
-    /// Samples that were lost, as perf counted them in the end.
+    /// Number of lost samples, according to perf's totals at the end.
     lost_in_all: u64,
-    /// What the file tells behind its records.
+    /// Build ids from the sections after the records.
     build_ids: Vec<BuildId>,
 }
 
-/// Of a count of lost samples: a filter left them out.
+/// Flag of a count of lost samples: a filter rejected them.
 const LOST_TO_FILTER: u16 = 1 << 15;
 
-/// Records before the first that has a time may take so many bytes.
+/// Limit for the size of `early`, in bytes.
 const MOST_EARLY: usize = 64 << 20;
 
 impl Writer {
@@ -58,7 +59,7 @@ impl Writer {
         }
     }
 
-    /// Writes a record; `tally` counts what cannot be written.
+    /// Writes a record; `tally` counts records that cannot be written.
     pub(crate) fn write(
         &mut self,
         header: &Header,
@@ -83,7 +84,7 @@ impl Writer {
         self.one(header, &record, tally, summary)
     }
 
-    /// Writes what came before the first record that has a time.
+    /// Writes the records that precede the first record with a time.
     fn write_early(
         &mut self,
         header: &Header,
@@ -116,13 +117,10 @@ impl Writer {
         match kept {
             Kept::Yes => {}
             Kept::Late => tally.count(
-                "an event is older than what has been written already, and was left out",
+                "an event is older than an event that was already written and was skipped",
                 record.offset,
             ),
-            Kept::Broken => tally.count(
-                "a record is not what it should be, and was left out",
-                record.offset,
-            ),
+            Kept::Broken => tally.count("a record is damaged and was skipped", record.offset),
         }
         Ok(())
     }
@@ -171,8 +169,9 @@ impl Writer {
         Ok(kept)
     }
 
-    /// Records of losses stand where events were lost. In the end perf adds what each event lost in
-    /// all: what of that no record has told was lost behind the last one.
+    /// Records of losses are located where events were lost. At the end, perf adds the total of
+    /// each event. The part of the totals that is in no earlier record counts as lost after the
+    /// last event.
     fn lost(
         &mut self,
         header: &Header,
@@ -206,7 +205,7 @@ impl Writer {
         summary: &mut Summary,
     ) -> Result<Kept, ImportError> {
         let attr = header.attrs.get(record.attr);
-        // What perf itself adds has no trailer.
+        // Records that perf itself adds have no trailer.
         let is_own = record.kind < kind::FIRST_OF_PERF;
         let trailer = attr.filter(|_| is_own).map_or(0, |attr| attr.trailer());
         let Ok(Some(mut side)) = Side::parse(record, trailer, header.big) else {
@@ -238,7 +237,7 @@ impl Writer {
         self.put(&side, tid, (record.time, record.cpu), summary)
     }
 
-    /// Writes what is no sample, of that thread.
+    /// Writes a record that is not a sample, for this thread.
     fn put(
         &mut self,
         side: &Side,
@@ -265,7 +264,7 @@ impl Writer {
         Ok(kept)
     }
 
-    /// Writes what is left, and ends all streams.
+    /// Writes the remaining records and ends all streams.
     pub(crate) fn finish(
         mut self,
         header: &Header,

@@ -9,30 +9,30 @@ use crate::tracepoint::Format;
 /// Formats by `common_type`.
 pub(crate) type Formats = HashMap<u32, Format>;
 
-/// What the tables tell.
+/// Contents of the tables.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) formats: Formats,
-    /// Bytes of a page of the ring buffer.
+    /// Size of a page of the ring buffer in bytes.
     pub(crate) page: u32,
-    /// Bytes of the kernel's `long`.
+    /// Size of the kernel's `long` in bytes.
     pub(crate) long: u32,
     /// Numbers are big endian.
     pub(crate) big: bool,
-    /// Formats that cannot be understood.
+    /// Number of formats that cannot be parsed.
     pub(crate) unknown: u64,
 }
 
-/// What all such files begin with.
+/// First bytes of all tables.
 pub(crate) const MAGIC: &[u8] = b"\x17\x08Dtracing";
 
-/// Reads the beginning: version, byte order, sizes. No formats yet.
+/// Reads the beginning of the tables: version, byte order and sizes. The result has no formats yet.
 pub(crate) fn read_preamble(bytes: &mut Bytes<'_>) -> Result<(String, Tables), ImportError> {
     let at = bytes.offset();
     if bytes.take(MAGIC.len() as u64)? != MAGIC {
         return Err(ImportError::malformed(
             at,
-            "these are no tables of tracepoints",
+            "this is not a table of tracepoints",
         ));
     }
     let version = text(bytes.string()?);
@@ -43,7 +43,7 @@ pub(crate) fn read_preamble(bytes: &mut Bytes<'_>) -> Result<(String, Tables), I
     let page = bytes.u32()?;
     let is_page = (64..=1 << 20).contains(&page);
     if !is_page || !matches!(long, 4 | 8) {
-        let what = format!("no machine has pages of {page} bytes and a `long` of {long}");
+        let what = format!("implausible sizes: pages of {page} bytes and a `long` of {long} bytes");
         return Err(ImportError::malformed(at, what));
     }
     let tables = Tables {
@@ -57,13 +57,13 @@ pub(crate) fn read_preamble(bytes: &mut Bytes<'_>) -> Result<(String, Tables), I
 }
 
 impl Tables {
-    /// Reads the descriptions of the ring buffer's pages and events; the first tells the size of
+    /// Reads the descriptions of the ring buffer's pages and events; the first contains the size of
     /// `long`.
     pub(crate) fn read_header_info(&mut self, bytes: &mut Bytes<'_>) -> Result<(), ImportError> {
         for name in [&b"header_page"[..], b"header_event"] {
             let at = bytes.offset();
             if bytes.string()? != name {
-                let what = format!("`{}` should be here", String::from_utf8_lossy(name));
+                let what = format!("expected `{}`", String::from_utf8_lossy(name));
                 return Err(ImportError::malformed(at, what));
             }
             let size = bytes.u64()?;
@@ -110,7 +110,7 @@ pub(crate) fn read_event_formats(
     Ok(())
 }
 
-/// The size of `commit` in a page's head is that of the kernel's `long`.
+/// The field `commit` in a page's head has the size of the kernel's `long`.
 fn kernel_long(header_page: &str) -> Option<u32> {
     let line = header_page.lines().find(|line| line.contains(" commit;"))?;
     let size = line

@@ -1,48 +1,48 @@
-//! One line of a `format` file: `field:TYPE NAME[N]; offset:O; size:S; signed:B;`.
+//! A line of a `format` file: `field:TYPE NAME[N]; offset:O; size:S; signed:B;`.
 
 /// A field of a tracepoint's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// An identifier of the C language.
+    /// A C identifier.
     pub name: String,
-    /// In bytes from the record's beginning.
+    /// Offset in bytes from the beginning of the record.
     pub offset: u32,
-    /// In bytes; 0 for what reaches to the record's end.
+    /// Size in bytes; 0 if the field extends to the end of the record.
     pub size: u32,
-    /// How its bytes are read.
+    /// Interpretation of the bytes.
     pub kind: FieldContent,
 }
 
-/// What stands in a field.
+/// Content of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldContent {
     /// An integer of 1, 2, 4 or 8 bytes.
     Int(Number),
-    /// Characters, up to a null character or the field's end.
+    /// Characters, up to a null character or the end of the field.
     Text,
-    /// So many integers.
+    /// This number of integers.
     Array(Number, u32),
-    /// Bytes of which nothing is known.
+    /// Bytes of an unknown type.
     Opaque,
-    /// Offset and length of what stands elsewhere in the record.
+    /// Offset and length of data elsewhere in the record.
     Dynamic(OffsetBase, Element),
-    /// What is left of the record.
+    /// The rest of the record.
     Tail(Element),
 }
 
-/// From where the offset of a dynamic field counts.
+/// The position that the offset of a dynamic field is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffsetBase {
-    /// From the record's beginning (`__data_loc`).
+    /// The beginning of the record (`__data_loc`).
     Record,
-    /// From the end of the field itself (`__rel_loc`).
+    /// The end of the field itself (`__rel_loc`).
     Field,
 }
 
-/// What a dynamic field consists of.
+/// Content of a dynamic field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
-    /// One string.
+    /// A string.
     Text,
     /// Integers.
     Number(Number),
@@ -51,16 +51,17 @@ pub enum Element {
 /// An integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub bytes: u32,
-    /// In two's complement.
+    /// Two's complement.
     pub signed: bool,
-    /// It is an address, or may be one: the kernel keeps them in `unsigned long`.
+    /// The integer is or may be an address, which the kernel stores in `unsigned long`; displayed
+    /// in hexadecimal.
     pub hex: bool,
 }
 
 impl Field {
-    /// Of the text behind `field:`; `long` is the size of the kernel's `long` in bytes.
+    /// Parses the text after `field:`; `long` is the size of the kernel's `long` in bytes.
     pub(crate) fn parse(line: &str, long: u32) -> Option<Field> {
         let mut parts = line.split(';').map(str::trim);
         let declaration = parts.next()?;
@@ -83,20 +84,20 @@ impl Field {
         })
     }
 
-    /// Where it ends in the record, in bytes.
+    /// Offset of the end of the field in the record, in bytes.
     pub fn end(&self) -> u64 {
         u64::from(self.offset) + u64::from(self.size)
     }
 }
 
-/// `unsigned char saddr[4]`, taken apart.
+/// The parts of a declaration such as `unsigned char saddr[4]`.
 #[derive(Debug)]
 struct Declaration<'a> {
     place: Option<OffsetBase>,
     /// `unsigned char`
     type_name: &'a str,
     name: &'a str,
-    /// What stands between brackets, behind the name or the type.
+    /// The text between brackets, after the name or the type.
     count: Option<&'a str>,
 }
 
@@ -170,7 +171,7 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// Bytes of an element, by the name of its type.
+    /// Size in bytes of an element, by the name of its type.
     fn element_bytes(&self, plain: &str, long: u32) -> Option<u32> {
         if plain.contains('*') {
             return Some(long);
@@ -191,7 +192,7 @@ impl<'a> Declaration<'a> {
     }
 }
 
-/// The name, if it is one.
+/// The name, if it is a valid identifier.
 fn identifier(name: &str) -> Option<String> {
     let is_sound = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !name.is_empty()

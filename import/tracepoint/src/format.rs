@@ -4,22 +4,22 @@ use std::collections::HashSet;
 
 use super::field::Field;
 
-/// What a tracepoint's records look like.
+/// The format of a tracepoint's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// `common_type` of its records.
+    /// The `common_type` of the records.
     pub id: u32,
     /// `SYSTEM:NAME`
     pub name: String,
-    /// In the order of the file; names are distinct.
+    /// Fields in the order of the file; names are distinct.
     pub fields: Vec<Field>,
 }
 
-/// Tracepoints have some dozens of fields at most.
+/// Largest number of fields. Tracepoints have a few dozen fields at most.
 const MOST_FIELDS: usize = 512;
 
 impl Format {
-    /// Of the text of the file below `events/SYSTEM`; `long` is the size of the kernel's `long`.
+    /// Parses a file below `events/SYSTEM`; `long` is the size of the kernel's `long`.
     pub fn parse(system: &str, text: &str, long: u32) -> Option<Format> {
         let (mut name, mut id) = (None, None);
         let mut fields = Vec::new();
@@ -49,7 +49,7 @@ impl Format {
         })
     }
 
-    /// The place of a field of that name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }

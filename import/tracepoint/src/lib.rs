@@ -1,10 +1,10 @@
-//! Tracepoints as the kernel describes them: in `format` files below `/sys/kernel/tracing/events`,
+//! The kernel's descriptions of tracepoints: `format` files below `/sys/kernel/tracing/events`,
 //! which perf and trace-cmd copy into their own files.
 //!
 //! In: the text of such a file ([`Format::parse`]). Out: the fields of an event class
 //! ([`Format::add_to`]), and the values of records, for a writer ([`Format::give`]) or as the
-//! payload of an event ([`Format::encode`]). Promise: no text and no record makes it panic;
-//! everything that a record refers to lies within the record.
+//! payload of an event ([`Format::encode`]). Promise: no text and no record makes the crate panic;
+//! all data that a record refers to lies within the record.
 
 mod field;
 mod format;

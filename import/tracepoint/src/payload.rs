@@ -1,4 +1,4 @@
-//! A tracepoint's record to the fields of an event record.
+//! Converts a tracepoint's record to the fields of an event record.
 
 use tracebraid_ctf::schema::build::Fields;
 use tracebraid_ctf::write::fields::Fields as Values;
@@ -12,7 +12,7 @@ impl Format {
         self.fields.iter().fold(fields, add)
     }
 
-    /// True if everything that the fields tell of lies within the record.
+    /// True if all data that the fields refer to lies within the record.
     pub fn fits(&self, raw: &[u8], big: bool) -> bool {
         self.fields.iter().all(|field| match field.kind {
             _ if field.end() > raw.len() as u64 => false,
@@ -23,16 +23,16 @@ impl Format {
         })
     }
 
-    /// Writes the payload of an event with these fields, of a little-endian record. Dynamic fields
-    /// that are not within the record, because it was cut, are empty; `None` if a field of constant
-    /// size is not.
+    /// Writes the payload of an event with these fields from a little-endian record. Dynamic fields
+    /// that lie outside the record, because it was truncated, become empty. `None` if a field of
+    /// constant size lies outside the record.
     pub fn encode(&self, raw: &[u8], to: &mut Vec<u8>) -> Option<()> {
         self.fields
             .iter()
             .try_for_each(|field| encode(field, raw, to))
     }
 
-    /// Gives the values of a record that [fits](Format::fits).
+    /// Passes the values of a record that [fits](Format::fits).
     pub fn give(&self, raw: &[u8], big: bool, to: &mut Values<'_>) {
         for field in &self.fields {
             give(field, raw, big, to);
@@ -40,7 +40,7 @@ impl Format {
     }
 }
 
-/// The unsigned number of at most eight bytes.
+/// An unsigned number of at most eight bytes.
 fn number(bytes: &[u8], big: bool) -> u64 {
     let join = |value: u64, &byte: &u8| value << 8 | u64::from(byte);
     match big {
@@ -82,8 +82,8 @@ fn add(fields: Fields, field: &Field) -> Fields {
     }
 }
 
-/// The bytes at which a dynamic field points; `None` if they exceed the record, or are no whole
-/// number of elements.
+/// The bytes to which a dynamic field refers; `None` if they extend past the record, or are not a
+/// whole number of elements.
 fn dynamic<'a>(
     field: &Field,
     place: OffsetBase,
@@ -218,7 +218,7 @@ mod tests {
             .encode(&record(b"name\0", &[1, 2]), &mut to)
             .expect("a record");
         assert_eq!(to, b"\x07\0sh\0name\0\x02\0\0\0\x01\0\x02\0");
-        // What was cut off is empty.
+        // Truncated fields become empty.
         let raw = record(b"name\0", &[1, 2]);
         to.clear();
         format.encode(&raw[..26], &mut to).expect("a record");
@@ -240,7 +240,7 @@ mod tests {
                 if let Some(format) = Format::parse("b", &text, 8) {
                     let mut to = Vec::new();
                     let encoded = format.encode(&raw, &mut to);
-                    // What fits is encoded, whatever it is.
+                    // Every record that fits is encoded.
                     prop_assert!(encoded.is_some() || !format.fits(&raw, false));
                 }
             }

@@ -13,7 +13,7 @@ use crate::commands::{
 };
 use crate::settings::Settings;
 
-/// Record what a Linux machine does, read any CTF trace, and explain where the time went
+/// Record what a Linux machine does, and explain where the time went
 #[derive(Debug, Parser)]
 #[command(name = "tracebraid", version, max_term_width = 100)]
 #[command(after_help = "Examples:
@@ -24,9 +24,10 @@ use crate::settings::Settings;
 
 `tracebraid help COMMAND` describes a command, with examples.
 
-Exit codes: 0 done (warnings are on standard error); 1 --strict was given and something was damaged,
-or the output could not be written; 2 wrong usage; 3 no input could be read; 4 a gate of
-`compare --fail-if` failed; 130 interrupted by Ctrl-C.")]
+Exit codes: 0 done (warnings are on standard error); 1 --strict was given and
+something was damaged, or the output could not be written; 2 wrong usage; 3 no
+input could be read; 4 a gate of `compare --fail-if` failed; 130 interrupted by
+Ctrl-C.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -137,7 +138,7 @@ mod tests {
                 open = None;
             }
             let about = one.get_about().map(ToString::to_string).unwrap_or_default();
-            assert!(about.len() <= 66, "{name}: {about}");
+            assert!(about.len() <= 63, "{name}: {about}");
             assert!(!about.ends_with('.'), "{name}: {about}");
         }
         assert_eq!(open, None);

@@ -1,7 +1,8 @@
-//! Files of other tools where a trace is expected: they become traces in a temporary directory,
-//! which is removed when the program ends, also if it is interrupted.
+//! Archives, and files of other tools, in place of a trace: they become traces in a temporary
+//! directory, which is removed when the program ends, also if it is interrupted.
 
 use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -9,9 +10,10 @@ use std::sync::atomic::Ordering;
 
 use tracebraid_import::{ImportError, Summary, import, is_importable};
 
+use crate::archives;
 use crate::failure::Failure;
-use crate::output;
-use crate::units::grouped;
+use crate::output::{self, say};
+use crate::units::{bytes, grouped, number_of};
 
 /// Temporary directories that are there.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -43,11 +45,14 @@ pub(crate) fn resolve(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
-    if !is_importable(path) {
-        return Ok(path.to_owned());
-    }
     if let Some(trace) = imported_before(path) {
         return Ok(trace);
+    }
+    if archives::is_packed(path) {
+        return unpack(path);
+    }
+    if !is_importable(path) {
+        return Ok(path.to_owned());
     }
     output::end_cleanly();
     // Messages name the trace by the file's name.
@@ -59,13 +64,58 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
     if let Ok(mut origins) = ORIGINS.lock() {
         origins.push((to.clone(), path.to_owned()));
     }
-    eprintln!("{}", said(path, &summary));
+    say!("{}", said(path, &summary));
     if let Ok(mut damage) = DAMAGE.lock() {
         let damages = summary.damage.iter();
         let damages = damages.map(|damage| format!("{}: {damage}", path.display()));
         damage.found.extend(damages);
     }
     Ok(to)
+}
+
+/// Unpacks an archive of traces, or a compressed file of another tool, which is then imported.
+fn unpack(path: &Path) -> Result<PathBuf, Failure> {
+    let to =
+        temporary().map_err(|error| Failure::output(format!("no temporary directory: {error}")))?;
+    say!("{}: unpacking into {}", path.display(), to.display());
+    let stop = output::interruption();
+    let unpacked = archives::unpack(path, &to, &stop);
+    output::end_at_once();
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::interrupted());
+    }
+    let unpacked = unpacked.map_err(|error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Failure::output(format!(
+            "{}: no space left in {}: set TMPDIR to a directory with more space",
+            path.display(),
+            to.display()
+        )),
+        _ => Failure::nothing_readable(format!("{}: cannot be unpacked: {error}", path.display())),
+    })?;
+    if unpacked.skipped > 0 {
+        say!(
+            "warning: {}: {} skipped: links, special files or paths outside of the archive",
+            path.display(),
+            number_of(unpacked.skipped, "member was", "members were")
+        );
+    }
+    say!(
+        "{}: {} unpacked, {}; it is removed when the command ends",
+        path.display(),
+        number_of(unpacked.files, "file", "files"),
+        bytes(unpacked.bytes)
+    );
+    if let Ok(mut origins) = ORIGINS.lock() {
+        origins.push((to.clone(), path.to_owned()));
+    }
+    match &unpacked.single {
+        Some(single) if is_importable(single) => resolve_one(single),
+        Some(_) => Err(Failure::nothing_readable(format!(
+            "{}: contains one file, which is neither an archive nor of perf or trace-cmd",
+            path.display()
+        ))),
+        None => Ok(to),
+    }
 }
 
 /// The trace that a file was imported into.

@@ -1,5 +1,6 @@
 //! LAMI 1.0, the machine interface of lttng-analyses: by it Trace Compass runs an analysis, shows
-//! its tables and draws charts of them. `docs/lami.md` says how to register tracebraid there.
+//! its tables and draws charts of them. `docs/how-to/lami.md` says how to register tracebraid
+//! there.
 //!
 //! A program answers in four phases: `--mi-version`, `--metadata`, `--test-compatibility TRACE`,
 //! and the results. Trace Compass gives the first one to the program alone, without a command, and
@@ -134,10 +135,8 @@ pub(crate) fn empty<A: KernelAnalysis<Report: Default + Show, Options: From<View
     };
     let analysis = A::with(&set, Selection::default(), views.into());
     let outcome = fold(&set, &analysis, Options::default(), &Control::default());
-    outcome
-        .map(|outcome| outcome.report)
-        .unwrap_or_default()
-        .sections()
+    let mut report = outcome.map(|outcome| outcome.report).unwrap_or_default();
+    std::mem::take(report.sections())
 }
 
 fn version() -> Json {
@@ -237,6 +236,7 @@ fn cell(unit: Unit, value: &Value) -> Json {
         Value::List(values) | Value::Row(values) => json!(plain_list(values)),
         Value::Rows(rows) => json!(rows.len()),
         Value::Text(text) => json!(text),
+        Value::Named(values) => json!(Value::named_text(values)),
     };
     let key = match class {
         "cpu" => "id",

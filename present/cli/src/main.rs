@@ -10,6 +10,7 @@
 //! report's own command adds its options. Promise: nothing is analyzed here.
 #![forbid(unsafe_code)]
 
+mod archives;
 mod cli;
 mod commands;
 mod csv;

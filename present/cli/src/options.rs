@@ -20,8 +20,8 @@ use crate::time::{self, TimeSpec};
 /// The traces.
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
-    /// Trace directories, or directories that contain traces at any depth; perf.data and trace.dat
-    /// files
+    /// Trace directories, or directories that contain traces at any depth; archives of these (.tar,
+    /// .tar.gz, .tar.xz, .tar.zst, .zip); perf.data and trace.dat files
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Exit with code 1 if anything was damaged
@@ -325,10 +325,8 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
     ))
 }
 
-/// A warning for traces of several machines that nothing relates but that each of them knows the
-/// date, more or less.
+/// A warning for traces of several hosts whose only relation is that each knows the date.
 pub(crate) fn several_clocks(set: &TraceSet) -> Option<String> {
-    // Of worse it is told already.
     if set.traces.iter().any(|trace| trace.is_synchronized) || unrelated_clocks(set).is_some() {
         return None;
     }
@@ -340,8 +338,9 @@ pub(crate) fn several_clocks(set: &TraceSet) -> Option<String> {
         .position(|other| first.is_other(other))?;
     let (first, other) = (machines.name(0), machines.name(other));
     Some(format!(
-        "the traces are of several machines ({first}, {other}), whose clocks may differ by more than it takes from one to the \
-         other: give --sync auto, or --sync with a file of `tracebraid sync -o`, to let them have one time"
+        "the traces are of several hosts ({first}, {other}), whose clocks may differ by more than \
+         a packet takes between them: align them with --sync auto, or with --sync FILE, a file of \
+         `tracebraid sync -o`"
     ))
 }
 

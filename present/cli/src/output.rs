@@ -43,7 +43,7 @@ pub(crate) fn say_once(line: &str) {
         Some((label @ "error", _)) => (label, AnsiColor::Red.on_default().bold()),
         _ => ("", Style::new()),
     };
-    if label == "warning" && settings::is_quiet() {
+    if label != "error" && settings::is_quiet() {
         return;
     }
     let mut said = said();

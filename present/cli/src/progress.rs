@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use crate::settings;
+use crate::units::grouped;
 use indicatif::{FormattedDuration, HumanBytes, ProgressBar, ProgressStyle};
 
 /// Runs shorter than this show nothing.
@@ -11,22 +12,41 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Interval at which the text is updated.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// How far a command is.
+/// Unit of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Bytes,
+    /// A number; its name in the plural.
+    Number(&'static str),
+}
+
+/// Progress of a command.
 #[derive(Debug)]
 pub(crate) struct Progress {
     total: u64,
+    work: Work,
     begun: Instant,
     wanted: bool,
     bar: Option<(ProgressBar, Instant)>,
 }
 
 impl Progress {
-    /// For that many bytes of trace; nothing is shown where the results already are.
+    /// For a number of bytes of trace; nothing is shown where the results already are.
     pub(crate) fn new(total: u64, output_is_terminal: bool) -> Self {
+        Progress::of(total, Work::Bytes, output_is_terminal)
+    }
+
+    /// For a number of items.
+    pub(crate) fn of_items(total: u64, plural: &'static str) -> Self {
+        Progress::of(total, Work::Number(plural), false)
+    }
+
+    fn of(total: u64, work: Work, output_is_terminal: bool) -> Self {
         let wanted =
             !output_is_terminal && !settings::is_quiet() && std::io::stderr().is_terminal();
         Progress {
             total,
+            work,
             begun: Instant::now(),
             wanted,
             bar: None,
@@ -48,7 +68,7 @@ impl Progress {
         if now.duration_since(*shown) >= REFRESH {
             *shown = now;
             let position = position();
-            bar.set_message(text(position, self.total, elapsed));
+            bar.set_message(text(self.work, (position, self.total), elapsed));
             bar.set_position(position);
         }
     }
@@ -64,17 +84,25 @@ impl Progress {
 /// Bytes, bytes per second, and the remaining time. The rate is the average since the beginning:
 /// the bar's own would divide by the time since the bar was created, a second later, and so
 /// overstate the rate.
-fn text(position: u64, total: u64, elapsed: Duration) -> String {
+fn text(work: Work, (position, total): (u64, u64), elapsed: Duration) -> String {
     let rate = position as f64 / elapsed.as_secs_f64().max(1e-3);
     let left = total.saturating_sub(position) as f64 / rate.max(1.0);
     let left = Duration::try_from_secs_f64(left.ceil()).unwrap_or(Duration::MAX);
-    format!(
-        "{}/{} {}/s {}",
-        HumanBytes(position),
-        HumanBytes(total),
-        HumanBytes(rate as u64),
-        FormattedDuration(left)
-    )
+    let left = FormattedDuration(left);
+    match work {
+        Work::Bytes => format!(
+            "{}/{} {}/s, {left} left",
+            HumanBytes(position),
+            HumanBytes(total),
+            HumanBytes(rate as u64),
+        ),
+        Work::Number(plural) => format!(
+            "{}/{} {plural}, {}/s, {left} left",
+            grouped(position),
+            grouped(total),
+            grouped(rate as u64),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -85,16 +113,33 @@ mod tests {
     fn the_first_rate_counts_from_the_beginning() {
         let mib = 1 << 20;
         assert_eq!(
-            text(500 * mib, 4000 * mib, Duration::from_secs(1)),
-            "500.00 MiB/3.91 GiB 500.00 MiB/s 00:00:07"
+            text(Work::Bytes, (500 * mib, 4000 * mib), Duration::from_secs(1)),
+            "500.00 MiB/3.91 GiB 500.00 MiB/s, 00:00:07 left"
         );
         assert_eq!(
-            text(4000 * mib, 4000 * mib, Duration::from_secs(16)),
-            "3.91 GiB/3.91 GiB 250.00 MiB/s 00:00:00"
+            text(
+                Work::Bytes,
+                (4000 * mib, 4000 * mib),
+                Duration::from_secs(16)
+            ),
+            "3.91 GiB/3.91 GiB 250.00 MiB/s, 00:00:00 left"
         );
-        assert_eq!(text(0, 0, Duration::ZERO), "0 B/0 B 0 B/s 00:00:00");
+        assert_eq!(
+            text(Work::Bytes, (0, 0), Duration::ZERO),
+            "0 B/0 B 0 B/s, 00:00:00 left"
+        );
+        assert_eq!(
+            text(
+                Work::Number("executions"),
+                (1000, 5000),
+                Duration::from_secs(2)
+            ),
+            "1,000/5,000 executions, 500/s, 00:00:08 left"
+        );
         // Far more than the rest of any trace: avoids a panic.
-        assert!(text(0, u64::MAX, Duration::MAX).starts_with("0 B/16.00 EiB 0 B/s "));
+        assert!(
+            text(Work::Bytes, (0, u64::MAX), Duration::MAX).starts_with("0 B/16.00 EiB 0 B/s, ")
+        );
     }
 
     #[test]
@@ -104,6 +149,7 @@ mod tests {
             .expect("two seconds ago");
         let mut progress = Progress {
             total: 100,
+            work: Work::Bytes,
             begun,
             wanted: true,
             bar: None,

@@ -12,6 +12,9 @@ pub(crate) struct Settings {
     /// Print no warnings and no progress; errors are still printed
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Width of text tables in columns; default: that of the terminal
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(40..))]
+    width: Option<u16>,
     /// When to use colors
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     color: ColourChoice,
@@ -34,6 +37,11 @@ impl Settings {
     pub(crate) fn apply(self) {
         let _ = SETTINGS.set(self);
     }
+}
+
+/// Columns of `--width`.
+pub(crate) fn width() -> Option<usize> {
+    SETTINGS.get()?.width.map(usize::from)
 }
 
 /// True with `--quiet`.

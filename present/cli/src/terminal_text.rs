@@ -1,22 +1,33 @@
 //! Text for terminals: without control characters, shortened, and wrapped between words.
 
 use std::borrow::Cow;
+use std::os::unix::fs::FileTypeExt;
 
 use unicode_width::UnicodeWidthStr;
 
 use crate::glyphs::glyphs;
+use crate::settings;
 
 /// Columns of the shortest text that is shortened in the middle; cells are not made shorter while
 /// there are columns to leave out.
 pub(crate) const LEAST_TEXT: usize = 12;
 
-/// Columns of the terminal; `None` if results go elsewhere, where nothing limits them.
+/// Columns for text: of `--width`, of the environment (`TRACEBRAID_COLUMNS`), or of the terminal,
+/// also where a pipe leads there (`| less`, `| head`). `None` if output goes to a file, whose lines
+/// nothing limits.
 pub(crate) fn terminal_width() -> Option<usize> {
     let given = std::env::var("TRACEBRAID_COLUMNS").ok();
-    let given = given.and_then(|columns| columns.parse().ok());
-    let own =
-        || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into());
-    given.or_else(own).map(|width: usize| width.max(40))
+    let given = settings::width().or_else(|| given.and_then(|columns| columns.parse().ok()));
+    let columns = |(width, _): (terminal_size::Width, terminal_size::Height)| width.0.into();
+    let own = || terminal_size::terminal_size_of(std::io::stdout()).map(columns);
+    let after_pipe = || {
+        let is_pipe =
+            std::fs::metadata("/proc/self/fd/1").is_ok_and(|out| out.file_type().is_fifo());
+        let of_messages = || terminal_size::terminal_size_of(std::io::stderr()).map(columns);
+        is_pipe.then(of_messages).flatten()
+    };
+    let width = given.or_else(own).or_else(after_pipe);
+    width.map(|width: usize| width.max(40))
 }
 
 /// Text without control characters: names of threads and functions may contain escape sequences,

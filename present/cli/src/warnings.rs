@@ -50,8 +50,20 @@ impl Warnings {
         }
     }
 
-    /// Says what was found while the traces were opened.
+    /// Reports damage that was found while the traces were opened, and clocks without a relation.
     pub(crate) fn opening(&mut self, set: &TraceSet) {
+        self.opening_without_clocks(set);
+        if let Some(message) = crate::options::several_clocks(set) {
+            self.note(&message);
+        }
+        // The order of event records may be wrong: the result is not sound.
+        if let Some(message) = crate::options::unrelated_clocks(set) {
+            self.damage(&message);
+        }
+    }
+
+    /// As [`Warnings::opening`], for a command that finds the relation of the clocks.
+    pub(crate) fn opening_without_clocks(&mut self, set: &TraceSet) {
         for damage in imported::take_damage() {
             self.damage(&damage);
         }
@@ -80,10 +92,6 @@ impl Warnings {
         }
         for unfinished in crate::unfinished::all(set) {
             self.note(&unfinished.to_string());
-        }
-        // The order of event records may be wrong: that is no sound result.
-        if let Some(message) = crate::options::unrelated_clocks(set) {
-            self.damage(&message);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::path::path;
 use crate::sources::Shown;
 
 /// Contents of the exported page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Export<'d> {
     /// Source of the executions.
     pub database: &'d Database,
@@ -27,7 +27,12 @@ pub struct Export<'d> {
     pub paths: usize,
     /// Directory for a temporary file, about as large as these executions in the database.
     pub directory: &'d Path,
+    /// Receives the progress of reading the executions.
+    pub watch: &'d Watch,
 }
+
+/// Receives progress: the number of executions that were read, and of all.
+pub type Watch = dyn Fn(u64, u64) + Send + Sync;
 
 /// Reason for which a page was not written.
 #[derive(Debug)]
@@ -56,7 +61,7 @@ impl From<Refusal> for ExportError {
 /// If the program was built without the page, the database cannot be read, or the page cannot be
 /// written.
 pub fn export(export: &Export<'_>, out: &mut impl Write) -> Result<(), ExportError> {
-    let pack = Pack::new(export.database, export.kind, export.directory)?;
+    let pack = Pack::new(export.database, export.kind, export.directory, export.watch)?;
     exported(export, &pack, out)
 }
 

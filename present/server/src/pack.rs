@@ -1,7 +1,7 @@
 //! All executions of a kind as one binary document, the data of the page.
 //!
 //! The document consists of a magic number, the length of the header, the header in JSON, and
-//! sections of little-endian numbers, each at a multiple of 8 bytes. `docs/view-formats.md`
+//! sections of little-endian numbers, each at a multiple of 8 bytes. `docs/reference/view-formats.md`
 //! documents the format. The document is written piece by piece from a spool.
 
 use std::io::{self, Write};
@@ -12,6 +12,7 @@ use tracebraid_executions::database::{Database, ExecutionKind, Thread};
 use tracebraid_executions::{ContextId, FrameKind};
 
 use crate::Refusal;
+use crate::export::Watch;
 use crate::sources::Shown;
 use crate::spool::{NONE, PART, Pieces, Spool, has_short_contexts};
 
@@ -83,23 +84,24 @@ impl Section {
 
 impl Pack {
     /// Reads the executions of a kind. Data that exceeds memory goes to an unnamed file in
-    /// `directory`.
+    /// `directory`. `watch` receives the progress.
     pub(crate) fn new(
         database: &Database,
         kind: &ExecutionKind,
         directory: &Path,
+        watch: &Watch,
     ) -> Result<Pack, Refusal> {
-        Pack::of_parts(database, kind, directory, PART)
+        Pack::of_parts(database, kind, directory, (PART, watch))
     }
 
     fn of_parts(
         database: &Database,
         kind: &ExecutionKind,
         directory: &Path,
-        part: usize,
+        parts: (usize, &Watch),
     ) -> Result<Pack, Refusal> {
         let (names, codes) = named(&database.threads);
-        let spool = Spool::new(database, kind, &codes, directory, part)?;
+        let spool = Spool::new(database, kind, &codes, directory, parts)?;
         let sections = sections(&spool, database);
         let about =
             [Shown::Whole, Shown::Away].map(|shown| about(database, kind, &spool, &names, shown));
@@ -441,7 +443,8 @@ mod tests {
 
     fn pack_of(database: &Database, part: usize) -> Pack {
         let kind = database.kinds.first().expect("a kind");
-        Pack::of_parts(database, kind, &std::env::temp_dir(), part).expect("it can be made")
+        Pack::of_parts(database, kind, &std::env::temp_dir(), (part, &|_, _| {}))
+            .expect("it can be made")
     }
 
     #[test]

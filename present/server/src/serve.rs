@@ -16,7 +16,7 @@ use serde_json::json;
 use tracebraid_executions::database::Database;
 
 use crate::connections::{self, Limits};
-use crate::export::{Export, ExportError, exported};
+use crate::export::{Export, ExportError, Watch, exported};
 use crate::hosts::{Hosts, reached_at};
 use crate::pack::Pack;
 use crate::page::PAGE;
@@ -41,7 +41,7 @@ pub(crate) struct Served {
 }
 
 /// Options of the server.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Options {
     /// Token that every request must contain; `None` if access is open.
     pub token: Option<String>,
@@ -51,6 +51,20 @@ pub struct Options {
     pub paths: usize,
     /// Directory for temporary files, about as large as the database.
     pub directory: PathBuf,
+    /// Receives the progress of reading the executions, which the first request for a kind does.
+    pub watch: Option<Arc<Watch>>,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the token: it is a secret.
+        formatter
+            .debug_struct("Options")
+            .field("hosts", &self.hosts)
+            .field("paths", &self.paths)
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A response, or an error with its status.
@@ -285,6 +299,7 @@ async fn get_export(State(served): State<Arc<Served>>, Query(query): Asked) -> R
                 kind,
                 paths: served.options.paths,
                 directory: &served.options.directory,
+                watch: &|_, _| {},
             };
             exported(&wanted, &pack, out).map_err(|error| match error {
                 ExportError::Refused(why) => why,
@@ -315,7 +330,9 @@ impl Served {
                 Database::open(&served.file).map_err(|error| failed(error.to_string()))?;
             let kind = database.kinds.get(place);
             let kind = kind.ok_or((StatusCode::NOT_FOUND, "there is no such kind".to_owned()))?;
-            let pack = Pack::new(&database, kind, &served.options.directory).map_err(failed)?;
+            let watch = served.options.watch.as_deref().unwrap_or(&|_, _| {});
+            let pack = Pack::new(&database, kind, &served.options.directory, watch);
+            let pack = pack.map_err(failed)?;
             let pack = Arc::new(pack);
             packs.insert(place, pack.clone());
             Ok(pack)

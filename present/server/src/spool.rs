@@ -16,6 +16,7 @@ use std::path::Path;
 use tracebraid_executions::database::{Column, Database, DatabaseError, ExecutionKind, Table};
 
 use crate::Refusal;
+use crate::export::Watch;
 
 /// Number of executions in memory at a time.
 pub(crate) const PART: usize = 4096;
@@ -112,15 +113,15 @@ impl From<io::Error> for Failed {
 
 impl Spool {
     /// Reads all executions of a kind into an unnamed file in `directory`, `part` executions at a
-    /// time.
+    /// time; `watch` receives the progress.
     pub(crate) fn new(
         database: &Database,
         kind: &ExecutionKind,
         thread_codes: &[Option<u32>],
         directory: &Path,
-        part: usize,
+        (part, watch): (usize, &Watch),
     ) -> Result<Spool, Refusal> {
-        let made = Spool::made(database, kind, thread_codes, directory, part);
+        let made = Spool::made(database, kind, thread_codes, directory, (part, watch));
         made.map_err(|failed| match failed {
             Failed::Database(error) => error.to_string(),
             Failed::File(error) => {
@@ -140,7 +141,7 @@ impl Spool {
         kind: &ExecutionKind,
         thread_codes: &[Option<u32>],
         directory: &Path,
-        part: usize,
+        (part, watch): (usize, &Watch),
     ) -> Result<Spool, Failed> {
         let mut spooling = Spooling {
             file: BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(directory)?),
@@ -157,8 +158,11 @@ impl Spool {
             texts: database.columns.iter().map(|_| None).collect(),
             hashers: [RandomState::new(), RandomState::new()],
         };
+        let mut done = 0;
         database.parts(kind, part, |table| -> Result<(), Failed> {
             spooling.take(&table)?;
+            done += table.len() as u64;
+            watch(done, kind.executions);
             Ok(())
         })?;
         Ok(spooling.finish()?)

@@ -17,7 +17,7 @@
 #define REQUEST_PREFLUSH (1 << 18)
 #define REQUEST_AHEAD (1 << 19)
 
-/* Bits of `rwbs` as lttng-modules has them. */
+/* Bits of `rwbs`, as lttng-modules defines them. */
 #define RWBS_WRITE (1 << 0)
 #define RWBS_DISCARD (1 << 1)
 #define RWBS_READ (1 << 2)
@@ -115,7 +115,7 @@ struct completed {
 	u32 rwbs;
 } PACKED;
 
-/* By status of the block layer, the error that it stands for (block/blk-core.c); others are EIO. */
+/* By status of the block layer, the corresponding errno (block/blk-core.c); others are EIO. */
 const volatile u8 errors[16] = {
 	0, 95 /* EOPNOTSUPP */, 110 /* ETIMEDOUT */, 28 /* ENOSPC */, 67 /* ENOLINK */, 121 /* EREMOTEIO */,
 	52 /* EBADE */, 61 /* ENODATA */, 84 /* EILSEQ */, 12 /* ENOMEM */, 5 /* EIO */, 5, 11 /* EAGAIN */,
@@ -124,7 +124,7 @@ const volatile u8 errors[16] = {
 
 INLINE s32 error_of(u64 status)
 {
-	/* Without this the compiler compares in a way that tells the verifier nothing. */
+	/* Keeps the compiler from emitting a comparison from which the verifier cannot derive the bound. */
 	asm volatile("" : "+r"(status));
 	return status < sizeof(errors) ? -(s32)errors[status] : -5;
 }

@@ -1,4 +1,5 @@
-/* What BPF programs call, by the kernel's numbers (include/uapi/linux/bpf.h), and how maps are declared. */
+/* Helpers of BPF programs, by the kernel's numbers (include/uapi/linux/bpf.h), and declarations of
+ * maps. */
 #pragma once
 
 typedef unsigned char u8;
@@ -13,7 +14,8 @@ typedef _Bool bool;
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
-/* Laid out as the trace has it, and known to begin at a multiple of eight: else the compiler writes byte by byte. */
+/* Laid out as in the trace; aligned to eight, since the compiler would otherwise store byte by
+ * byte. */
 #define PACKED __attribute__((packed, aligned(8)))
 
 /* Map attributes are types, which the loader reads from BTF. */
@@ -59,15 +61,15 @@ static long (*const bpf_find_vma)(struct task_struct *task, u64 address, void *c
 static long (*const bpf_loop)(u32 count, void *callback, void *context, u64 flags) = (void *)181;
 
 #define BPF_ANY 0
-/* Maps whose elements are made when they are needed, which those of tasks must be. */
+/* Elements are allocated on demand, which task storage requires. */
 #define NO_PREALLOC 1
-/* Arrays that user space maps. */
+/* For arrays that user space maps. */
 #define MMAPABLE (1 << 10)
-/* Makes what a task does not have yet. */
+/* Creates the element if the task has none. */
 #define STORAGE_CREATE 1
-/* The stack of the program, not of the kernel. */
+/* The user-space stack instead of the kernel's. */
 #define USER_STACK (1 << 8)
-/* A function of the kernel that not all have. */
+/* A kernel function that not all kernels have. */
 #define KFUNC extern __attribute__((section(".ksyms"), weak))
 
 #define offset_of(type, field) __builtin_offsetof(type, field)

@@ -1,14 +1,15 @@
-/* Events that are chosen by name: tracepoints, functions of programs and of the kernel, USDT probes.
+/* Events that are chosen by name: tracepoints, functions of programs and of the kernel, USDT
+ * probes.
  *
- * One program for each kind of probe serves all of them, so that no code is generated: the cookie of an
- * attachment is an index in `chosen`, whose element describes what to copy. */
+ * One program for each type of probe serves all probes, so that no code is generated: the cookie of
+ * an attachment is an index in `chosen`, whose element describes the values to copy. */
 #pragma once
 
 #include "running.h"
 #include "targets.h"
 
 struct chosen_argument {
-	/* The constant, or the displacement from the register; of a dynamic field its offset. */
+	/* The constant, the displacement from the register, or the offset of a dynamic field. */
 	s64 value;
 	/* Displacements of the second and third load of a chain. */
 	s32 second;
@@ -28,11 +29,11 @@ _Static_assert(sizeof(struct chosen_argument) == CHOSEN_ARGUMENT_SIZE, "CHOSEN_A
 struct chosen {
 	/* Id of the event class. */
 	u16 kind;
-	/* The program runs, not the kernel. */
+	/* The probe is in user space, not in the kernel. */
 	u8 is_user;
-	/* Arguments; of a tracepoint, dynamic fields. */
+	/* Number of arguments; for a tracepoint, of dynamic fields. */
 	u8 count;
-	/* Of a tracepoint: bytes up to the end of the last field of constant size. */
+	/* For a tracepoint: bytes up to the end of the last field of constant size. */
 	u32 size;
 	/* Begin and end of each range of the function's code, relative to the probe. */
 	s32 parts[MOST_EXIT_PARTS][2];
@@ -45,7 +46,7 @@ _Static_assert(sizeof(struct chosen) == CHOSEN_SIZE, "CHOSEN_SIZE in shared.h");
 
 struct {
 	MAP_INT(type, MAP_ARRAY);
-	/* The loader sets it. */
+	/* Set by the loader. */
 	MAP_INT(max_entries, 1);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct chosen);
@@ -58,8 +59,8 @@ INLINE struct chosen *chosen_by_cookie(void *context)
 	return bpf_map_lookup_elem(&chosen, &index);
 }
 
-/* A tracepoint's record follows. Its first eight bytes are not the common fields, which the kernel has
- * overwritten with a pointer by the time that the program runs. */
+/* The tracepoint's record follows, except its first eight bytes: instead of the common fields they
+ * contain a pointer, with which the kernel has overwritten them before the program runs. */
 struct chosen_tracepoint {
 	struct head head;
 	s32 tid;
@@ -113,7 +114,7 @@ struct chosen_hit {
 	u64 values[MOST_CHOSEN_ARGUMENTS];
 } PACKED;
 
-/* Offset in struct pt_regs, which programs know (arch/.../include/uapi/asm/ptrace.h). */
+/* Offset in struct pt_regs, a stable interface (arch/.../include/uapi/asm/ptrace.h). */
 #if defined(__TARGET_ARCH_x86)
 #define INSTRUCTION_POINTER 128
 #define FLAGS 144
@@ -132,7 +133,7 @@ INLINE u64 register_at(struct pt_regs *registers, u16 offset)
 	return value;
 }
 
-/* Zero where the memory is not there. */
+/* Returns zero if the memory cannot be read. */
 INLINE u64 load(bool is_user, u64 address, u32 size)
 {
 	u64 value = 0;
@@ -146,7 +147,7 @@ INLINE u64 load(bool is_user, u64 address, u32 size)
 	return value;
 }
 
-/* Not inlined: it is checked once for all arguments. */
+/* Not inlined, so that the verifier checks it once for all arguments. */
 __attribute__((noinline)) static u64 chosen_value(struct pt_regs *registers, struct chosen_argument *argument,
 						  bool is_user)
 {
@@ -170,8 +171,8 @@ __attribute__((noinline)) static u64 chosen_value(struct pt_regs *registers, str
 	return load(is_user, value, argument->size);
 }
 
-/* Whether a conditional jump of x86 is taken, by its condition code ("Condition test field" of the instruction set):
- * odd codes negate even ones. */
+/* True if a conditional jump of x86 is taken, by its condition code ("Condition test field" of the
+ * instruction set): odd codes negate even ones. */
 INLINE bool is_taken(u64 flags, u8 number)
 {
 	bool carry = flags & (1 << 0);
@@ -193,7 +194,8 @@ INLINE bool is_taken(u64 flags, u8 number)
 	return is != (number & 1);
 }
 
-/* Calls whose return is lost: the kernel's return probes track at most MOST_NESTED calls per thread. */
+/* Calls whose return is lost: the kernel's return probes track at most MOST_NESTED nested calls per
+ * thread. */
 u64 omitted_returns SEC(".data.omitted") = 0;
 
 /* MAX_URETPROBE_DEPTH */
@@ -207,7 +209,7 @@ INLINE void count_omitted(void)
 		__sync_fetch_and_add(&omitted_returns, 1);
 }
 
-/* Whether the probed instruction ends the function this time. */
+/* True if this execution of the probed instruction ends the function. */
 INLINE bool leaves(struct pt_regs *registers, struct chosen *event)
 {
 	s64 to;
@@ -239,7 +241,7 @@ INLINE int hit(struct pt_regs *registers)
 	}
 	if (event->exit != EXIT_NONE && !leaves(registers, event))
 		return 0;
-	/* In a function of the kernel a switch may be under way. */
+	/* In a kernel function a switch may be in progress. */
 	if (event->is_user)
 		notice_switch(cpu, bpf_get_current_task_btf());
 	size = offset_of(struct chosen_hit, values) + event->count * sizeof(u64);
@@ -249,7 +251,7 @@ INLINE int hit(struct pt_regs *registers)
 	record->tid = numbers;
 	record->pid = numbers >> 32;
 	record->ip = register_at(registers, INSTRUCTION_POINTER);
-	/* At the end of a function the stack pointer points at the return address. */
+	/* At the end of a function the stack pointer points to the return address. */
 	if (event->exit != EXIT_NONE)
 		record->ip = load(1, register_at(registers, STACK_POINTER), sizeof(u64));
 	for (int i = 0; i < MOST_CHOSEN_ARGUMENTS; i++) {

@@ -1,19 +1,19 @@
-/*
- * Contexts: values of the thread in which an event occurs, with the names and types of lttng-modules.
+/* Contexts: values of the thread in which an event occurs, with the names and types of
+ * lttng-modules.
  *
- * They lie between the word and the head of each record, so that the records of all programs have them without knowing
- * of them. A trailer was the alternative: records of variable size would have it at an offset that the verifier has to
- * bound at each program. Which contexts are wanted is constant to the verifier, which removes the code of all others.
- */
+ * They lie between the word and the head of each record, so that all programs get them without
+ * being changed. The alternative was a trailer: in records of variable size its offset varies, and
+ * each program would have to prove the bound to the verifier. The set of contexts is constant to
+ * the verifier, which removes the code of all others. */
 #pragma once
 
 #include "cpu.h"
 
-/* Offsets in the context; NO_CONTEXT for a field that is not wanted. */
+/* Offsets in the context; NO_CONTEXT for fields that are not requested. */
 struct context_layout {
 	/* Bytes of all fields, padded to a multiple of eight; 0 if there are no contexts. */
 	u8 bytes;
-	/* Performance counters: how many, and the offset of the first one. */
+	/* Performance counters: their number, and the offset of the first. */
 	u8 counters;
 	u8 counters_at;
 	u8 pid;
@@ -29,14 +29,14 @@ struct context_layout {
 	u8 uid;
 	u8 gid;
 	u8 padding;
-	/* Elements of `counters` for each counter. */
+	/* Number of elements of `counters` for each counter. */
 	u32 cpus;
 };
 _Static_assert(sizeof(struct context_layout) == CONTEXT_LAYOUT_SIZE, "CONTEXT_LAYOUT_SIZE in shared.h");
 
 const volatile struct context_layout contexts SEC(".rodata.contexts") = {};
 
-/* Perf events: by counter, and then by CPU. */
+/* Perf events, ordered by counter, then by CPU. */
 struct {
 	MAP_INT(type, MAP_PERF_EVENT_ARRAY);
 	MAP_INT(max_entries, 1);
@@ -51,7 +51,7 @@ struct counter_value {
 	u64 running;
 };
 
-/* The number of a thread at a depth; 0 where it has none. */
+/* The thread's id in the PID namespace of a level; 0 if it has none. */
 INLINE s32 number_at(struct pid *pid, u32 level)
 {
 	s32 number = 0;
@@ -61,7 +61,7 @@ INLINE s32 number_at(struct pid *pid, u32 level)
 	return number;
 }
 
-/* The innermost namespace in which the task is numbered. */
+/* Level of the innermost PID namespace of the task. */
 INLINE u32 namespace_of(struct task_struct *task)
 {
 	struct pid *pid = task->thread_pid;
@@ -82,7 +82,8 @@ INLINE u32 namespace_of(struct task_struct *task)
 /* static_prio of a thread with nice value 0. */
 #define NICE_0_PRIO 120
 
-/* Numbers in the innermost namespace of the thread. In the initial one, which most threads are in, both are the same. */
+/* Ids in the innermost namespace of the thread. Most threads are in the initial namespace, where
+ * both ids are equal. */
 INLINE void copy_inner_numbers(u8 *to, struct task_struct *task)
 {
 	struct pid *pid = task->thread_pid;
@@ -95,7 +96,7 @@ INLINE void copy_inner_numbers(u8 *to, struct task_struct *task)
 	if (WANTS(vppid)) {
 		struct task_struct *parent = task->real_parent;
 
-		/* 0 for a parent outside the namespace, as getppid() has it. */
+		/* 0 for a parent outside the namespace, like getppid(). */
 		PUT(to, vppid, level ? number_at(parent->group_leader->thread_pid, level) : parent->tgid);
 	}
 }
@@ -110,7 +111,8 @@ INLINE void copy_counters(u8 *to)
 
 		if (counter >= contexts.counters)
 			break;
-		/* Where it fails (in an NMI, on a CPU that came later) the value is 0, as in lttng-modules. */
+		/* If reading fails (in an NMI, or on a CPU that was added later), the value is 0, as in
+		 * lttng-modules. */
 		bpf_perf_event_read_value(&counters, index, &value, sizeof(value));
 		*(u64 *)(to + contexts.counters_at + counter * sizeof(u64)) = value.counter;
 		index += contexts.cpus;

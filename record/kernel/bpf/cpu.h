@@ -1,18 +1,18 @@
-/* The state of each CPU, shared by all programs: its position in the ring, and the thread that
- * runs. */
+/* The state of each CPU, shared by all programs: its position in the ring, and its current
+ * thread. */
 #pragma once
 
 #include "kernel.h"
 #include "shared.h"
 
-/* The kernel counts real-time priorities below this one, and tracers show what is above. */
+/* The kernel's real-time priorities are below this value, and tracers subtract it. */
 #define MAX_RT_PRIO 100
 
 struct comm {
 	char text[16];
 };
 
-/* Two loads from the kernel's type: a helper that copies 16 bytes takes ten times as long. */
+/* Two loads by the kernel's type: a helper that copies 16 bytes takes ten times as long. */
 INLINE void copy_comm(struct comm *to, struct task_struct *task)
 {
 	((u64 *)to)[0] = ((u64 *)task->comm)[0];
@@ -26,18 +26,17 @@ struct runner {
 } PACKED;
 
 struct cpu {
-	/* Position in the ring, in bytes since the recording began: where the next record
-	 * begins. */
+	/* Position in the ring, in bytes since the recording began, at which the next record begins. */
 	u64 written;
-	/* The thread to which the trace has switched; unknown before the first switch. */
+	/* The thread that runs according to the trace; unknown before the first switch. */
 	struct runner runner;
 	u32 is_known;
-	/* Written by the consumer, hence on a cache line of its own: the ring is free up to this
+	/* Written by the consumer, hence on a separate cache line: the ring is free up to this
 	 * position. */
 	u64 consumed __attribute__((aligned(CACHE_LINE)));
 } __attribute__((aligned(CACHE_LINE)));
 _Static_assert(sizeof(struct cpu) == CPU_SIZE, "CPU_SIZE in shared.h");
 _Static_assert(offset_of(struct cpu, consumed) == CPU_CONSUMED, "CPU_CONSUMED in shared.h");
 
-/* The consumer maps them. */
+/* Mapped by the consumer. */
 struct cpu cpus[MOST_CPUS] SEC(".data.cpus") = {};

@@ -83,7 +83,7 @@ int on_hrtimer_start(u64 *args)
 {
 	struct hrtimer *timer = (void *)args[0];
 
-	/* Clocks start and stop while the kernel switches, too. */
+	/* Clocks are also started and stopped during a context switch. */
 	RESERVE(record, hrtimer_started, timer_hrtimer_start);
 	record->hrtimer = args[0];
 	record->function = (u64)timer->function;

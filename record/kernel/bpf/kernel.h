@@ -1,4 +1,5 @@
-/* The parts of the kernel's types that are read. The loader finds where they lie in the running kernel (CO-RE). */
+/* The fields of kernel types that are read. The loader relocates them to the running kernel
+ * (CO-RE). */
 #pragma once
 
 #include "bpf.h"
@@ -29,12 +30,12 @@ struct pid {
 };
 
 struct thread_struct {
-	/* Address of what the C library keeps for the thread (x86). */
+	/* Address of the thread control block of the C library (x86). */
 	u64 fsbase;
 };
 
 struct mm_struct {
-	/* The stack pointer with which the program began. */
+	/* The initial stack pointer of the program. */
 	u64 start_stack;
 };
 
@@ -62,10 +63,10 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	char comm[16];
-	/* None of threads of the kernel, and of those that have ended. */
+	/* Null for kernel threads, and for threads that have ended. */
 	struct mm_struct *mm;
 	struct uprobe_task *utask;
-	/* The alternate stack of signal handlers. */
+	/* Address and size of the alternate signal stack. */
 	u64 sas_ss_sp;
 	u64 sas_ss_size;
 	struct thread_struct thread;

@@ -4,7 +4,7 @@
 #include "running.h"
 #include "where.h"
 
-/* Elsewhere there are no such tracepoints. */
+/* Other architectures do not have these tracepoints. */
 #if defined(__TARGET_ARCH_x86)
 struct faulted {
 	struct head head;

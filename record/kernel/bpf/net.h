@@ -3,7 +3,7 @@
 
 #include "running.h"
 
-#define ETHERTYPE_IPV4 0x0008 /* As it stands in memory: big endian. */
+#define ETHERTYPE_IPV4 0x0008 /* In memory order, which is big endian. */
 #define ETHERTYPE_IPV6 0xdd86
 #define NO_HEADER 0xffff
 
@@ -27,7 +27,7 @@ struct name {
 	u64 words[NAME_SLOT / 8];
 } __attribute__((packed, aligned(4)));
 
-/* Headers follow each other as they came over the wire, each behind its selector. */
+/* The headers follow in the order of the wire, each after its selector. */
 struct packet {
 	struct head head;
 	u64 skbaddr;
@@ -39,7 +39,7 @@ struct packet {
 
 #define UP_TO_HEADERS offset_of(struct packet, headers)
 
-/* Puts the selector and the header behind the network header; gives their size. */
+/* Copies the selector and the header that follow the network header; returns their size. */
 INLINE u32 copy_transport(u8 *to, u8 protocol, const u8 *from)
 {
 	to[0] = TRANSPORT_UNKNOWN;
@@ -63,7 +63,7 @@ INLINE u32 copy_headers(struct packet *record, u16 type, const u8 *from)
 
 	if (type == ETHERTYPE_IPV4 && !bpf_probe_read_kernel(to, IPV4_SIZE, from)) {
 		record->network = NETWORK_IPV4;
-		/* Only the first fragment has the header of what is carried. */
+		/* Only the first fragment contains the transport header. */
 		if ((to[IPV4_FRAGMENT] & 0x1f) | to[IPV4_FRAGMENT + 1]) {
 			to[IPV4_SIZE] = TRANSPORT_UNKNOWN;
 			return IPV4_SIZE + 1;
@@ -79,12 +79,12 @@ INLINE u32 copy_headers(struct packet *record, u16 type, const u8 *from)
 
 INLINE void copy_device(struct name *to, struct net_device *device)
 {
-	/* All that is there, since a slot ends at its first null: copying up to that takes longer. */
+	/* All 16 bytes, since readers stop at the first null, and copying up to it would take longer. */
 	to->words[0] = device ? ((u64 *)device->name)[0] : 0;
 	to->words[1] = device ? ((u64 *)device->name)[1] : 0;
 }
 
-/* `network` is where the network header begins, from the buffer's head. */
+/* `network` is the offset of the network header from the buffer's head. */
 INLINE int send_packet(struct sk_buff *skb, u16 kind, u32 network)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -111,7 +111,8 @@ int on_net_dev_queue(u64 *args)
 	return send_packet(skb, KIND_net_dev_queue, skb->network_header);
 }
 
-/* The device's header has been taken off, and the network header is not told of before the next layer. */
+/* The link-layer header has been removed, and the network header's offset is not set before the
+ * next layer. */
 SEC("tp_btf/netif_receive_skb")
 int on_netif_receive_skb(u64 *args)
 {
@@ -140,7 +141,7 @@ int on_net_dev_xmit(u64 *args)
 	return 0;
 }
 
-/* A connection, or an attempt at one, in words of the kernel's `inet_sock_set_state`. */
+/* A connection, or an attempt to connect, with the types of the kernel's `inet_sock_set_state`. */
 struct addresses {
 	u8 saddr[4];
 	u8 daddr[4];
@@ -151,7 +152,7 @@ struct addresses {
 #define FAMILY_IPV4 2
 #define FAMILY_IPV6 10
 
-/* Zeros where the family has none. */
+/* Zeros if the address family has no such address. */
 INLINE void copy_addresses(struct addresses *to, struct sock *sock)
 {
 	__builtin_memset(to, 0, sizeof(*to));

@@ -1,6 +1,7 @@
-/* Frames of Python's functions. From 3.11 on the interpreter calls most of them without a frame of its own on the
- * stack, so they are read from its memory, frame by frame. The recorder finds the interpreter in a process (it is a
- * symbol of its file) and where the fields lie (`record/kernel/src/stacks/python.rs`). */
+/* Frames of Python functions. From 3.11 on the interpreter calls most functions without a frame on
+ * the C stack, so their frames are read from its memory. The recorder finds the interpreter of a
+ * process (a symbol of its file) and the offsets of the fields
+ * (`record/kernel/src/stacks/python.rs`). */
 #pragma once
 
 #include "ring.h"
@@ -9,28 +10,29 @@
 #define MOST_PYTHON_THREADS 256
 #define MOST_INTERPRETERS 8
 
-/* An interpreter in a process: the address of its list of interpreters, and offsets in its types. */
+/* An interpreter in a process: the address of the list of interpreters, and offsets in its
+ * types. */
 struct python {
 	u64 interpreters;
 	u16 interpreter_next;
 	u16 interpreter_threads;
 	u16 thread_next;
 	u16 thread_id;
-	/* To `cframe` or, where there is none, to `current_frame`. */
+	/* Offset of `cframe`; if the version has no `cframe`, of `current_frame`. */
 	u16 thread_frame;
-	/* In `cframe`; 0xffff where there is none. */
+	/* Offset in `cframe`; 0xffff if the version has no `cframe`. */
 	u16 cframe_frame;
 	u16 frame_previous;
 	u16 frame_code;
 	u16 frame_owner;
-	/* 0xffff where frames of the C stack say what this does. */
+	/* 0xffff if frames of the C stack contain this information. */
 	u16 frame_is_entry;
 	u16 code_file;
 	u16 code_name;
 	u16 code_line;
 	u16 text_length;
 	u16 text_state;
-	/* Of text in ASCII, and of other text. */
+	/* Offsets of the characters in ASCII strings, and in other strings. */
 	u16 text_ascii;
 	u16 text_other;
 	u16 padding[3];
@@ -39,7 +41,7 @@ _Static_assert(sizeof(struct python) == PYTHON_SIZE, "PYTHON_SIZE in shared.h");
 
 #define NO_FIELD 0xffff
 
-/* By process. */
+/* By process id. */
 struct {
 	MAP_INT(type, MAP_HASH);
 	MAP_INT(max_entries, 16384);
@@ -48,7 +50,7 @@ struct {
 	MAP_TYPE(value, struct python);
 } pythons SEC(".maps");
 
-/* By thread: where the interpreter keeps what it knows of it. */
+/* By thread: the address of the interpreter's state of the thread. */
 struct {
 	MAP_INT(type, MAP_TASK_STORAGE);
 	MAP_INT(map_flags, NO_PREALLOC);
@@ -62,7 +64,7 @@ struct python_code {
 	u64 code;
 };
 
-/* The name of a function that has been recorded last, by its code: another function may be where one was. */
+/* The most recently recorded function by address of its code object, since addresses are reused. */
 struct {
 	MAP_INT(type, MAP_LRU_HASH);
 	MAP_INT(max_entries, 65536);
@@ -70,7 +72,7 @@ struct {
 	MAP_TYPE(value, u64);
 } python_names SEC(".maps");
 
-/* A function: its name and file as text of the interpreter's, of which `width` are the bytes of a character. */
+/* A function: its name and file as strings of the interpreter with `width` bytes per character. */
 struct python_function {
 	struct head head;
 	s32 pid;
@@ -96,7 +98,7 @@ INLINE u64 read_word(u64 address)
 #define TEXT_IS_COMPACT (1 << 5)
 #define TEXT_IS_ASCII (1 << 6)
 
-/* Copies text of the interpreter's; gives its bytes. */
+/* Copies a string of the interpreter; returns its length in bytes. */
 INLINE u32 copy_text(u8 *to, u64 text, const struct python *python, u32 *width)
 {
 	u64 bytes = read_word(text + python->text_length);
@@ -112,7 +114,7 @@ INLINE u32 copy_text(u8 *to, u64 text, const struct python *python, u32 *width)
 	return bpf_probe_read_user(to, bytes, (void *)from) ? 0 : bytes;
 }
 
-/* Records the name of a function unless it has been recorded. */
+/* Records the name of a function unless that has been done. */
 __attribute__((noinline)) static int name_function(u64 code, const struct python *python)
 {
 	struct python_code key = { .process = bpf_get_current_pid_tgid() >> 32, .code = code };
@@ -138,11 +140,11 @@ __attribute__((noinline)) static int name_function(u64 code, const struct python
 	return 0;
 }
 
-/* A search for what the interpreter knows of a thread. */
+/* A search for the interpreter's state of a thread. */
 struct thread_search {
 	const struct python *python;
 	u64 number;
-	/* The one to look at; the one that was looked for in the end, or 0. */
+	/* The candidate to examine; at the end the result, or 0. */
 	u64 thread;
 };
 
@@ -156,8 +158,8 @@ static long look_at_thread(u32 index, struct thread_search *search)
 	return 0;
 }
 
-/* What the interpreter knows of the running thread: found by the address that threads of the C library have as their
- * number. 0 if it knows nothing. */
+/* The interpreter's state of the running thread, found by the thread's identifier in the C library.
+ * 0 if the interpreter does not know the thread. */
 INLINE u64 python_thread(struct task_struct *task, const struct python *python)
 {
 	u64 *known = bpf_task_storage_get(&python_threads, task, 0, STORAGE_CREATE);
@@ -179,13 +181,13 @@ INLINE u64 python_thread(struct task_struct *task, const struct python *python)
 	return 0;
 }
 
-/* Owner of frames that stand for a call of the interpreter by C (from 3.12 on). */
+/* Owner of entry frames, which represent a call of the interpreter by C (from 3.12 on). */
 #define OWNED_BY_C_STACK 3
 
 struct frames_walk {
 	const struct python *python;
 	u64 *to;
-	/* In a map: the verifier follows numbers on its own stack one by one. */
+	/* In a map, since the verifier would track each value of a counter on its own stack. */
 	u64 *count;
 	u64 frame;
 };
@@ -215,8 +217,8 @@ static long look_at_frame(u32 index, struct frames_walk *walk)
 	return 0;
 }
 
-/* Writes the code of each function of the running thread, innermost first, and counts them; the lowest bit is set where
- * the interpreter was called by C. */
+/* Writes the code object of each function of the running thread, innermost first, and counts them.
+ * The lowest bit is set on functions at which C called the interpreter. */
 INLINE void follow_python(u64 *to, u64 *count, struct task_struct *task, const struct python *python)
 {
 	struct frames_walk walk = { .python = python, .to = to, .count = count };

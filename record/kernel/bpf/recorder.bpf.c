@@ -1,5 +1,6 @@
-/* The recorder's part in the kernel: a small program at each tracepoint, which writes what it sees in the
- * way of the event classes in events.tsdl, text padded. See ring.h for how records leave the kernel. */
+/* The recorder's part in the kernel: a small program at each tracepoint, which writes its arguments
+ * in the layout of the event classes in events.tsdl, with padded text. ring.h describes how records
+ * leave the kernel. */
 #include "kinds.h"
 
 #include "sched.h"
@@ -14,5 +15,5 @@
 #include "waits.h"
 #include "chosen.h"
 
-/* Some helpers are open to programs under this licence only. */
+/* Some helpers are restricted to programs under this licence. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

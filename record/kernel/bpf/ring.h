@@ -1,19 +1,20 @@
-/* The way out: a ring of memory for each CPU, which the consumer maps, and a count of the
- * records that found no room.
+/* The transport to user space: a ring of memory for each CPU, which the consumer maps, and a count
+ * of the records for which there was no room.
  *
- * A BPF ring buffer takes a lock for each record. Here only the CPU itself writes to its ring,
- * so a record competes with none but those of the programs that interrupt it, and one
- * compare-and-swap of the position takes room.
+ * A BPF ring buffer takes a lock for each record. Here only the CPU itself writes to its ring, so a
+ * record competes only with records of programs that interrupt it, and one compare-and-swap of the
+ * position reserves room.
  *
- * A ring consists of chunks, each an element of one array: an element of more than 4 MiB is
- * refused by older kernels. A record begins below the size of a chunk, at a multiple of eight,
- * and may run on into the slack of its chunk: it always lies in one piece. The next record then
+ * A ring consists of chunks, each an element of one array, because older kernels reject elements
+ * larger than 4 MiB. A record begins at an offset below the size of a chunk, a multiple of eight,
+ * and may extend into the slack of its chunk, so that it is always contiguous. The next record then
  * begins in the next chunk.
  *
- * A record begins with a word: its bytes without the word (low half), and the bytes up to the
- * next record (high half). Contexts follow it, if any are wanted (contexts.h). The word is zero until the record is complete. The consumer stops at
- * a zero word, and fills all that it has consumed with zeros before it moves `consumed`: free
- * memory is zero, whatever records contained. */
+ * A record begins with a word: the size of the record in bytes without the word (low half), and the
+ * distance to the next record (high half). Contexts follow the word, if any are requested
+ * (contexts.h). The word is zero until the record is complete. The consumer stops at a zero word,
+ * and fills all consumed memory with zeros before it moves `consumed`: free memory is zero,
+ * whatever records contained. */
 #pragma once
 
 #include "contexts.h"
@@ -21,7 +22,7 @@
 struct {
 	MAP_INT(type, MAP_ARRAY);
 	MAP_INT(map_flags, MMAPABLE);
-	/* The loader sets both. */
+	/* Both are set by the loader. */
 	MAP_INT(max_entries, 1);
 	MAP_INT(value_size, RING_SLACK);
 	MAP_TYPE(key, u32);
@@ -32,9 +33,9 @@ struct {
 struct ring_shape {
 	/* Bytes of a ring, without the slack of its chunks. */
 	u64 bytes;
-	/* Bytes of a chunk, less one: a power of two. */
+	/* Size of a chunk in bytes, minus one; the size is a power of two. */
 	u64 mask;
-	/* The logarithm of a chunk's bytes. */
+	/* Binary logarithm of the size of a chunk. */
 	u32 shift;
 	/* Chunks of a ring: a power of two. */
 	u32 chunks;
@@ -44,33 +45,33 @@ struct ring_shape {
 
 const volatile struct ring_shape ring_shape SEC(".rodata.ring") = {};
 
-/* By CPU: events that found no room since the recording began. Behind them: processes that could
- * not be followed. */
+/* By CPU: events without room since the recording began. The last element counts processes that
+ * could not be followed. */
 u32 lost[MOST_CPUS + 1];
 #define UNFOLLOWED MOST_CPUS
 
-/* Nothing is recorded before all programs are there: an end without its beginning, or the other
- * way round, would be the rule. */
+/* Zero until all programs are attached, since otherwise many ends would be recorded without their
+ * beginnings, and vice versa. */
 volatile u32 is_on SEC(".data.switch") = 0;
 
 struct head {
 	/* Nanoseconds of CLOCK_MONOTONIC. */
 	u64 time;
-	/* What was lost on this CPU before it, in all; wraps. */
+	/* Cumulative count of lost events on this CPU up to this record; wraps. */
 	u32 lost;
 	/* Id of the event class; see events.tsdl. */
 	u16 kind;
-	/* A number that some kinds have use for. */
+	/* Additional value whose meaning depends on the kind. */
 	u16 more;
 } PACKED;
 _Static_assert(sizeof(struct head) == HEAD_SIZE, "HEAD_SIZE in shared.h");
 
-/* Bytes from the beginning of a record to that of the next one. */
+/* Bytes from the beginning of a record to the beginning of the next. */
 INLINE u64 room_of(u64 size)
 {
 	u64 room = (size + RING_WORD + 7) & ~7ULL;
 
-	/* Without contexts the verifier removes the branch. */
+	/* If there are no contexts, the verifier removes the branch. */
 	if (contexts.bytes)
 		room += contexts.bytes;
 	return room;
@@ -90,7 +91,8 @@ INLINE void count_loss(u32 cpu)
 		__sync_fetch_and_add(&lost[cpu], 1);
 }
 
-/* The position after a record of that room: the next chunk, if it reaches the end of this one. */
+/* The position after a record that takes `room` bytes: the next chunk if the record reaches the end
+ * of its chunk. */
 INLINE u64 position_after(u64 begin, u64 room)
 {
 	u64 mask = ring_shape.mask;
@@ -98,7 +100,8 @@ INLINE u64 position_after(u64 begin, u64 room)
 	return (begin & mask) + room > mask ? (begin | mask) + 1 : begin + room;
 }
 
-/* Takes room; gives the record, after its word, or null if there is no room, which is counted. */
+/* Reserves room. Returns the address after the record's word, or null if there is no room, which is
+ * counted. */
 INLINE void *take_room(u32 cpu, u64 bytes, struct room *room)
 {
 	struct cpu *state;
@@ -113,7 +116,7 @@ INLINE void *take_room(u32 cpu, u64 bytes, struct room *room)
 		u32 key = cpu * ring_shape.chunks + ((begin >> ring_shape.shift) & (ring_shape.chunks - 1));
 		void *chunk = bpf_map_lookup_elem(&rings, &key);
 
-		/* There is no chunk if the machine has grown since the recording began. */
+		/* The chunk is missing if CPUs were added since the recording began. */
 		if (!chunk || end - once(state->consumed) > ring_shape.bytes)
 			break;
 		if (__sync_val_compare_and_swap(&state->written, begin, end) != begin)
@@ -134,7 +137,7 @@ INLINE void set_head(struct head *head, u32 cpu, u16 kind, u16 more)
 	head->more = more;
 }
 
-/* Begins the record in the room that was taken: its context and its head. Gives the head. */
+/* Writes the context and the head of a record to reserved room. Returns the head. */
 INLINE void *begin_record(void *taken, u32 cpu, u16 kind, u16 more)
 {
 	struct head *head = taken;
@@ -157,7 +160,7 @@ INLINE void complete(void *record, u64 size, u64 room)
 		size += contexts.bytes;
 	}
 #if defined(__TARGET_ARCH_x86)
-	/* Stores of one CPU are seen in their order. */
+	/* x86 makes the stores of one CPU visible in their order. */
 	asm volatile("" ::: "memory");
 	once(*word) = size | room << 32;
 #else
@@ -165,7 +168,7 @@ INLINE void complete(void *record, u64 size, u64 room)
 #endif
 }
 
-/* Room for a record of that size, in bytes, which `complete` is then given too. */
+/* Reserves a record of `size` bytes, to be passed to `complete`, too. */
 INLINE void *reserve(u32 cpu, u16 kind, u16 more, u64 size)
 {
 	struct room room;
@@ -178,11 +181,10 @@ INLINE void *reserve(u32 cpu, u16 kind, u16 more, u64 size)
 #define end_after(record, size) complete(record, size, room_of(sizeof(*(record))))
 #define end(record) end_after(record, sizeof(*(record)))
 
-/* Room for a record whose size is decided while it is written: at most MOST_RECORD bytes, which
- * must all be free. Writes must go from the beginning to the end, and leave zeros after the
- * `size` that `end_large` is then given: the helpers that read memory do, since they fill what
- * they could not read with zeros. The record keeps the rest of the ring from the consumer until
- * it is completed. */
+/* Reserves a record whose size is not known yet: `most` bytes, at most MOST_RECORD, which must all
+ * be free. Writes must proceed from the beginning to the end and leave zeros after the `size`
+ * passed to `end_large`; the helpers that read memory do that, since they fill unreadable parts
+ * with zeros. Until the record is completed, the consumer cannot read the records after it. */
 INLINE void *reserve_large(u32 cpu, u16 kind, u16 more, u64 most, struct room *room)
 {
 	void *taken = is_on ? take_room(cpu, room_of(most), room) : 0;
@@ -190,8 +192,8 @@ INLINE void *reserve_large(u32 cpu, u16 kind, u16 more, u64 most, struct room *r
 	return taken ? begin_record(taken, cpu, kind, more) : 0;
 }
 
-/* Completes such a record, and gives the rest of its room back, unless records of interrupts
- * follow it already. */
+/* Completes such a record, and releases the rest of its room unless records of interrupts follow it
+ * already. */
 INLINE void end_large(u32 cpu, void *record, u64 most, u64 size, const struct room *room)
 {
 	u64 end = position_after(room->begin, room_of(size));
@@ -201,8 +203,8 @@ INLINE void end_large(u32 cpu, void *record, u64 most, u64 size, const struct ro
 	complete(record, size, room_of(is_given ? size : most));
 }
 
-/* Sends a record of variable size that was built outside the ring: at most `most_record` bytes with its
- * context. */
+/* Sends a record of variable size that was built outside the ring: at most `most_record` bytes
+ * including its context. */
 INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -227,7 +229,8 @@ INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 	complete(record, size, room_of(size));
 }
 
-/* Begins a record as a variable of that type, or leaves the program. */
+/* Reserves a record as a variable of the given type; returns from the program if there is no
+ * room. */
 #define RESERVE(record, type, kind) \
 	u32 this_cpu = bpf_get_smp_processor_id(); \
 	struct type *record = reserve(this_cpu, KIND_##kind, 0, sizeof(struct type)); \

@@ -1,5 +1,5 @@
-/* Who runs on each CPU, as far as the trace says, and the records of all events, which must fit
- * to it. */
+/* The thread that runs on each CPU according to the trace; records of all events must be consistent
+ * with it. */
 #pragma once
 
 #include "ring.h"
@@ -26,7 +26,7 @@ INLINE void now_runs(u32 cpu, struct task_struct *task)
 	cpus[cpu].is_known = 1;
 }
 
-/* The usual state of a thread that leaves its CPU: it sleeps (TASK_INTERRUPTIBLE). */
+/* The usual state of a thread that leaves its CPU: sleeping (TASK_INTERRUPTIBLE). */
 #define STATE_SLEEPING 1
 
 /* Records a switch to the running thread that the kernel did not report. */
@@ -45,17 +45,17 @@ __attribute__((noinline)) static int send_noticed_switch(void)
 	return 0;
 }
 
-/* Some kernels do not report all switches: what keeps a machine may hide those out of its own
- * threads. What the next thread did would be the hidden one's, so the trace has a switch as soon
- * as it is noticed. Not to be called where the kernel may be between reporting a switch and
- * switching, when it stops clocks of the thread that goes. */
+/* Some kernels do not report all switches: security software may hide switches from its own
+ * threads. Events of the next thread would be attributed to the hidden thread, so a switch is
+ * recorded as soon as it is noticed. Must not be called where the kernel may be between reporting a
+ * switch and switching, when it stops clocks of the previous thread. */
 INLINE void notice_switch(u32 cpu, struct task_struct *task)
 {
 	if (cpu < MOST_CPUS && cpus[cpu].is_known && cpus[cpu].runner.tid != task->pid)
 		send_noticed_switch();
 }
 
-/* Begins a record of what the running thread `task` does, or of what comes between. */
+/* Begins a record of an event of the running thread `task`, or of an interrupt. */
 #define BEGIN_OF(task, record, type, kind, more) \
 	u32 this_cpu = bpf_get_smp_processor_id(); \
 	struct type *record; \

@@ -1,9 +1,9 @@
-/* Scheduling: who runs, who is woken, who begins and ends. */
+/* Scheduling: context switches, wake-ups, creation and exit of threads. */
 #pragma once
 
 #include "targets.h"
 
-/* TASK_REPORT and the states behind it (include/linux/sched.h). */
+/* TASK_REPORT and the states after it (include/linux/sched.h). */
 #define STATE_REPORTED 0x7f
 #define STATE_IDLE 0x80
 #define STATE_PREEMPTED 0x100
@@ -12,7 +12,7 @@
 #define STATE_RTLOCK_WAIT 0x1000
 #define STATE_FROZEN 0x8000
 
-/* The highest bit of the state as `ps` would show it. */
+/* The highest bit of the state that `ps` would show. */
 INLINE s64 reported_state(u32 state, u32 exit_state)
 {
 	u32 shown = (state | exit_state) & STATE_REPORTED;
@@ -22,7 +22,7 @@ INLINE s64 reported_state(u32 state, u32 exit_state)
 		return STATE_IDLE;
 	if (state & (STATE_RTLOCK_WAIT | STATE_FROZEN))
 		return STATE_UNINTERRUPTIBLE;
-	/* Bits are few: each step takes away the lowest one while others are left. */
+	/* There are few bits: each iteration clears the lowest bit while others are set. */
 	for (int i = 0; i < 7 && (shown & (shown - 1)); i++)
 		shown &= shown - 1;
 	return shown;
@@ -109,8 +109,8 @@ struct forked {
 	u32 child_ns_inum;
 } PACKED;
 
-/* Copies the numbers of a task with their namespaces; gives how many there are. All at once: the verifier would follow a
- * branch for each depth. */
+/* Copies the ids of a task in all its namespaces; returns their number. In one read, since the
+ * verifier would follow a branch for each level. */
 INLINE u32 read_numbers(struct upid *to, struct pid *pid)
 {
 	u32 level = pid ? pid->level : 0;
@@ -130,7 +130,7 @@ INLINE u8 copy_numbers(s32 *to, struct task_struct *task)
 	return count;
 }
 
-/* Lets the number of a process in the recorder's PID namespace be found later. */
+/* Makes the id of a process in the recorder's PID namespace available later. */
 INLINE void keep_number(struct task_struct *task)
 {
 	u32 level = own_level;

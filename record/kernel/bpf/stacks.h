@@ -1,8 +1,9 @@
-/* Call stacks: whose are taken, how, and those of CPU time.
+/* Call stacks: selection and recording, and sampling of CPU time.
  *
- * The stack of a program is copied with its registers, and unwound by the recorder with the unwind tables of the
- * program's files (record/unwind). No program has to be prepared for that, and none gets a signal. Where frame
- * pointers are wanted instead (`copy_bytes` is 0), and on other machines than x86-64, the kernel follows these. */
+ * The stack of a program is copied with its registers, and unwound by the recorder with the unwind
+ * tables of the program's files (record/unwind). Programs need no preparation and receive no
+ * signal. If frame pointers are requested instead (`copy_bytes` is 0), and on other machines than
+ * x86-64, the kernel follows frame pointers. */
 #pragma once
 
 #include "python.h"
@@ -10,31 +11,31 @@
 #include "sched.h"
 #include "targets.h"
 
-/* What is set before loading. */
+/* Options, set before loading. */
 struct stack_options {
-	/* Waits that are shorter are passed over. */
+	/* Shorter waits are ignored. */
 	u64 threshold_ns;
-	/* Frames of the program that are taken, where the kernel follows frame pointers. */
+	/* Maximum number of frames of the program if the kernel follows frame pointers. */
 	u32 depth;
-	/* Bytes of the program's stack that are copied at most; 0 for frame pointers. */
+	/* Maximum number of bytes of the program's stack that are copied; 0 for frame pointers. */
 	u32 copy_bytes;
-	/* Size of the buffer for copies in bytes: `copy_bytes`, at least USUAL_COPY. */
+	/* Size of the buffer for copies in bytes: `copy_bytes`, but at least USUAL_COPY. */
 	u32 copy_room;
-	/* Largest number of bytes that are copied of a mapping that is larger than any stack. */
+	/* Maximum number of bytes that are copied of a mapping that is larger than any stack. */
 	u32 heap_bytes;
-	/* The kernel lets a thread do something when it goes back to its program. */
+	/* The kernel supports task work that runs when a thread returns to its program. */
 	u8 can_resume;
 };
 
 const volatile struct stack_options stack_options SEC(".rodata.stacks") = {};
 
-/* `status` of a stack that was followed by frame pointers. */
+/* `status` of a stack recorded by frame pointers. */
 enum stack_status { STACK_WHOLE, STACK_CUT, STACK_BROKEN };
 
-/* No system call. */
+/* Not in a system call. */
 #define NO_CALL (-1)
 
-/* The part of a stack that is known when a thread is switched to. */
+/* The part of a stack that is known when the kernel switches to a thread. */
 struct stack_top {
 	s32 tid;
 	s32 pid;
@@ -45,35 +46,36 @@ struct stack_top {
 	u64 kernel[MOST_KERNEL_FRAMES];
 } PACKED;
 
-/* Bytes after a copy: for Python functions, and for the last page that is copied. */
+/* Bytes after a copy: for Python functions, and for the last copied page. */
 #define COPY_MARGIN 4096
 _Static_assert(COPY_MARGIN >= MOST_PYTHON_FRAMES * sizeof(u64), "room for Python functions");
 
-/* A copy of a stack, or addresses. */
+/* A copy of a stack, or its return addresses. */
 struct stack {
 	struct head head;
 	struct stack_top top;
 	/* COPY_..., or a status. */
 	u32 state;
-	/* Bytes or addresses. */
+	/* Number of bytes or addresses. */
 	u32 count;
 	union {
 		u64 user[MOST_USER_FRAMES];
 		struct {
 			/* In the order of DWARF; see `copy_registers`. */
 			u64 registers[REGISTERS];
-			/* Where the stack lies that a signal handler on an alternate one has interrupted, and how many
-			 * bytes of the copy, the last ones, are of it. */
+			/* Address of the stack that a signal handler on an alternate stack has interrupted, and the
+			 * number of bytes of that stack, which are the last bytes of the copy. */
 			u64 interrupted;
 			u64 interrupted_count;
-			/* How many functions of Python's come after the copy. */
+			/* Number of Python functions after the copy. */
 			u64 python_count;
 			u8 copy[MOST_COPY + COPY_MARGIN];
 		};
 	};
 } PACKED;
 
-/* The system call that a thread is in: the instruction leaves its own end in a register. */
+/* The system call in which a thread is: the syscall instruction leaves its end address in a
+ * register. */
 INLINE s32 call_of(struct task_struct *task)
 {
 	struct pt_regs *regs = task->mm ? bpf_task_pt_regs(task) : 0;
@@ -87,7 +89,7 @@ INLINE s32 call_of(struct task_struct *task)
 #endif
 }
 
-/* Frames, of a number of bytes or an error. */
+/* Number of frames, from a size in bytes or an error. */
 INLINE u32 frames(s64 bytes, u32 most)
 {
 	u64 count = bytes > 0 ? (u64)bytes / sizeof(u64) : 0;
@@ -95,7 +97,7 @@ INLINE u32 frames(s64 bytes, u32 most)
 	return count > most ? most : count;
 }
 
-/* Addresses of the running thread's program by frame pointers. */
+/* Return addresses of the running thread's program by frame pointers. */
 INLINE void follow_frames(struct stack *stack, struct task_struct *task)
 {
 	u32 depth = stack_options.depth < MOST_USER_FRAMES ? stack_options.depth : MOST_USER_FRAMES;
@@ -132,7 +134,8 @@ struct range {
 	u64 end;
 };
 
-/* By thread: the mapping that its stack was found in last. Only a bound: it may have changed since. */
+/* By thread: the mapping in which its stack was last found. Only a bound, since it may have
+ * changed. */
 struct {
 	MAP_INT(type, MAP_TASK_STORAGE);
 	MAP_INT(map_flags, NO_PREALLOC);
@@ -147,15 +150,16 @@ static long take_range(struct task_struct *task, struct vm_area_struct *vma, str
 	return 0;
 }
 
-/* The main thread's stack is no larger on any usual machine. */
+/* Maximum size of the main thread's stack; no usual machine exceeds it. */
 #define MOST_MAIN_STACK (64ULL << 20)
-/* Bytes above the first stack pointer that the first function may look at. */
+/* Bytes above the initial stack pointer that the first function may access. */
 #define ABOVE_START 64
-/* Stacks of goroutines and of other threads that the kernel does not know lie in heaps. Their ends are unknown, and
- * they are small: no more than `heap_bytes` is copied of a mapping that is larger than any stack. */
+/* Stacks of goroutines and of other user-level threads lie in heaps. Their ends are unknown, and
+ * they are small: at most `heap_bytes` are copied of a mapping larger than this limit. */
 #define MOST_STACK (128ULL << 20)
 
-/* Bytes from the stack pointer to the end of the stack, or more. Sets `is_cut` if the result is less than that. */
+/* Upper bound of the bytes from the stack pointer to the end of the stack. Sets `is_cut` if the
+ * result is smaller. */
 INLINE u64 stack_size(struct task_struct *task, u64 sp, bool *is_cut)
 {
 	u64 start = task->mm->start_stack;
@@ -169,7 +173,7 @@ INLINE u64 stack_size(struct task_struct *task, u64 sp, bool *is_cut)
 	if (!range)
 		return stack_options.heap_bytes;
 	if (sp < range->begin || sp >= range->end) {
-		/* It fails where somebody else changes the mappings. */
+		/* Fails while another thread changes the mappings. */
 		if (bpf_find_vma(task, sp, take_range, &found, 0) || sp < found.begin || sp >= found.end)
 			return stack_options.heap_bytes;
 		*range = found;
@@ -182,7 +186,7 @@ INLINE u64 stack_size(struct task_struct *task, u64 sp, bool *is_cut)
 
 #define PAGE 4096
 
-/* A stack that is copied page by page. */
+/* A copy of a stack, page by page. */
 struct page_copy {
 	struct stack *stack;
 	u64 from;
@@ -191,7 +195,8 @@ struct page_copy {
 	u32 wanted;
 };
 
-/* Computes all values from `index` and keeps no count: the verifier would track each of its values. */
+/* Computes all values from `index` without a counter, each of whose values the verifier
+ * would track. */
 static long copy_page(u32 index, struct page_copy *copy)
 {
 	u32 skew = copy->from & (PAGE - 1);
@@ -203,13 +208,13 @@ static long copy_page(u32 index, struct page_copy *copy)
 	size = end - begin;
 	if (begin >= end || size > PAGE || at > stack_options.copy_room)
 		return 1;
-	/* A page that is not in memory becomes zeros: most such pages lie in large frames and were never touched, and the
-	 * frames beyond them can be unwound. */
+	/* A page that is not in memory becomes zeros: most such pages lie in large frames and were never
+	 * touched, and the frames beyond them can be unwound. */
 	bpf_probe_read_user(copy->stack->copy + at, size, (void *)(copy->from + begin));
 	return 0;
 }
 
-/* Copies a stack page by page if a page of it is not in memory. */
+/* Copies a stack page by page if some page is not in memory. */
 INLINE void copy_pages(struct stack *stack, u32 at, u64 from, u32 wanted)
 {
 	struct page_copy copy = { .stack = stack, .from = from, .at = at, .wanted = wanted };
@@ -218,19 +223,21 @@ INLINE void copy_pages(struct stack *stack, u32 at, u64 from, u32 wanted)
 	stack->state |= COPY_FAILED;
 }
 
-/* Words from the end of an alternate stack in which the kernel has put what the first handler has interrupted: less
- * than that, with all registers that processors have. */
+/* Upper bound of the size, in words, of the kernel's signal frame at the end of an alternate stack,
+ * with all registers that processors have. */
 #define SIGNAL_FRAME_WORDS 2048
-/* Words in `struct ucontext`: from the address of the alternate stack to its size, and to the stack pointer. */
+/* Words in `struct ucontext`: from the address of the alternate stack to its size, and to the stack
+ * pointer. */
 #define UCONTEXT_SIZE 2
 #define UCONTEXT_SP 18
-/* Bytes of an alternate stack that are copied at most if the stack that was interrupted is copied too. */
+/* Maximum number of bytes of an alternate stack that are copied if the interrupted stack is copied
+ * too. */
 #define MOST_ALTERNATE (USUAL_COPY / 2)
 
-/* A search for what a signal handler on an alternate stack has interrupted. */
+/* A search for the stack pointer that a signal handler on an alternate stack has interrupted. */
 struct interrupted_search {
 	struct stack *stack;
-	/* Bytes of the alternate stack that have been copied, where it begins, and its size. */
+	/* Copied bytes of the alternate stack, its first address, and its size. */
 	u32 bytes;
 	u64 begin;
 	u64 size;
@@ -252,8 +259,9 @@ static long look_at_word(u32 index, struct interrupted_search *search)
 	return 1;
 }
 
-/* The stack pointer that a signal handler on an alternate stack has interrupted: the kernel has put it, with the place
- * and the size of that stack, near the end of that stack, of which `bytes` have been copied. 0 if it is not found. */
+/* The stack pointer that a signal handler on an alternate stack has interrupted. The kernel has
+ * stored it, with address and size of the alternate stack, near the end of that stack, of which
+ * `bytes` have been copied. 0 if it is not found. */
 INLINE u64 find_interrupted(struct stack *stack, u32 bytes, struct task_struct *task)
 {
 	struct interrupted_search search = {
@@ -267,7 +275,7 @@ INLINE u64 find_interrupted(struct stack *stack, u32 bytes, struct task_struct *
 	return search.found;
 }
 
-/* Copies the stack that a signal handler on an alternate stack has interrupted, after what is there. */
+/* Appends the stack that a signal handler on an alternate stack has interrupted. */
 INLINE void copy_interrupted(struct stack *stack, struct task_struct *task)
 {
 	u32 bytes = stack->count, most = stack_options.copy_room - MOST_ALTERNATE;
@@ -293,7 +301,7 @@ INLINE void copy_interrupted(struct stack *stack, struct task_struct *task)
 	stack->count = bytes + size;
 }
 
-/* The running thread's registers and stack. */
+/* Copies the running thread's registers and stack. */
 INLINE void copy_stack(struct stack *stack, struct task_struct *task)
 {
 	struct pt_regs *regs = task->mm ? bpf_task_pt_regs(task) : 0;
@@ -306,7 +314,7 @@ INLINE void copy_stack(struct stack *stack, struct task_struct *task)
 	stack->count = 0;
 	stack->interrupted_count = 0;
 	stack->python_count = 0;
-	/* Threads that the kernel has begun for a program have no registers there. */
+	/* Threads that the kernel has started for a program have no registers there. */
 	if (!regs || !regs->sp || !regs->ip) {
 		stack->registers[16] = 0;
 		return;
@@ -326,7 +334,7 @@ INLINE void copy_stack(struct stack *stack, struct task_struct *task)
 		copy_interrupted(stack, task);
 }
 
-/* Adds the functions of Python's after the copy; gives how many bytes both have. */
+/* Appends Python functions to the copy; returns the total number of bytes. */
 INLINE u32 add_python(struct stack *stack, struct task_struct *task)
 {
 	u32 process = task->tgid, count = stack->count;
@@ -340,7 +348,7 @@ INLINE u32 add_python(struct stack *stack, struct task_struct *task)
 }
 #endif
 
-/* Sends the stack of the running thread, of which the top is known. */
+/* Sends the stack of the running thread, whose top is known. */
 INLINE void take_and_send(struct stack *stack, struct task_struct *task, u16 kind, u16 copied_kind)
 {
 	u32 count;
@@ -360,7 +368,7 @@ INLINE void take_and_send(struct stack *stack, struct task_struct *task, u16 kin
 		send(&stack->head, kind, 0, offset_of(struct stack, user) + count * sizeof(u64));
 }
 
-/* Sends a stack without the program's part. */
+/* Sends a stack without user-space frames. */
 INLINE void send_top(struct stack *stack, u16 kind)
 {
 	stack->count = 0;
@@ -368,8 +376,8 @@ INLINE void send_top(struct stack *stack, u16 kind)
 	send(&stack->head, kind, 0, offset_of(struct stack, user));
 }
 
-/* A buffer for each CPU in which a stack is built. Per-CPU maps do not allow elements of this size. The loader shortens
- * each element by the difference of MOST_COPY and `copy_room`. */
+/* A buffer for each CPU in which a stack is built. Per-CPU maps do not allow elements of this size.
+ * The loader shortens each element by the difference of MOST_COPY and `copy_room`. */
 #define SCRATCH(name) \
 	struct { \
 		MAP_INT(type, MAP_ARRAY); \
@@ -378,7 +386,7 @@ INLINE void send_top(struct stack *stack, u16 kind)
 		MAP_TYPE(value, struct stack); \
 	} name SEC(".maps")
 
-/* An interrupt comes after another one on its CPU. */
+/* Clock interrupts do not nest on a CPU. */
 SCRATCH(clock_scratch);
 
 SEC("perf_event")
@@ -390,7 +398,7 @@ int stacks_on_clock(void *context)
 	struct stack *stack;
 	struct stack_top *top;
 
-	/* The thread that a CPU has when it has nothing to do is number 0. */
+	/* The idle thread of a CPU has id 0. */
 	if (!is_on || !(u32)ids || !is_target(process))
 		return 0;
 	stack = bpf_map_lookup_elem(&clock_scratch, &cpu);

@@ -1,28 +1,28 @@
-/* System calls, with their arguments and what these point at. */
+/* System calls, with their arguments and the memory to which these point. */
 #pragma once
 
 #include "where.h"
 
-/* Bytes of a part at most, with the two that say how many. */
+/* Maximum size of a part, with its two-byte length. */
 #define PART_SIZE (2 + MOST_TEXT)
 
-/* Memory of the program that a call's argument points at. */
+/* Memory of the program to which a call's argument points. */
 struct part {
 	u8 kind;
-	/* Which argument points there. */
+	/* Index of the argument that points to it. */
 	u8 argument;
-	/* Which argument says how many elements; see below for more. */
+	/* Source of the number of elements: the index of an argument, or COUNT_... (shared.h). */
 	u8 count;
 	/* Bytes of an element. */
 	u8 unit;
 };
 
-/* What is wanted of a call. */
+/* How a call is recorded. */
 struct plan {
 	u8 is_wanted;
-	/* The exit tells of arguments too. */
+	/* The exit event contains arguments, too. */
 	u8 exit_has_arguments;
-	/* What the entry tells of is gone at the exit: the call itself changes it. */
+	/* The call overwrites memory that the entry event contains, so it must be read at the entry. */
 	u8 changes_arguments;
 	struct part entry[MOST_PARTS];
 	struct part exit[MOST_PARTS];
@@ -30,7 +30,7 @@ struct plan {
 _Static_assert(sizeof(struct part) == PART_DESCRIPTION, "PART_DESCRIPTION in shared.h");
 _Static_assert(sizeof(struct plan) == PLAN_SIZE, "PLAN_SIZE in shared.h");
 
-/* By number; those of 32-bit programs behind the others. */
+/* By number; calls of 32-bit programs follow the others. */
 struct {
 	MAP_INT(type, MAP_ARRAY);
 	MAP_INT(max_entries, 2 * MOST_CALLS);
@@ -38,10 +38,10 @@ struct {
 	MAP_TYPE(value, struct plan);
 } plans SEC(".maps");
 
-/* The plan of all calls whose numbers no call has. */
+/* The plan of all numbers that are not system calls. */
 #define OTHER_PLAN (MOST_CALLS - 2)
 #define STATUS_COMPAT 2
-/* Coming back from a signal handler, the number is gone. */
+/* On return from a signal handler, the number is lost. */
 #if defined(__TARGET_ARCH_arm64)
 #define CALL_SIGRETURN 139
 #else
@@ -65,7 +65,7 @@ struct call {
 	u8 parts[MOST_PARTS * PART_SIZE];
 } PACKED;
 
-/* As 32-bit programs pass them. */
+/* Arguments in the calling convention of 32-bit programs. */
 INLINE void copy_compat_arguments(u64 *to, struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -85,7 +85,7 @@ INLINE void copy_arguments(u64 *to, struct pt_regs *regs, u16 number)
 		return;
 	}
 #if defined(__TARGET_ARCH_arm64)
-	/* The first one makes room for the result. */
+	/* The first argument's register is overwritten by the result. */
 	to[0] = regs->orig_x0;
 	for (int i = 1; i < ARGUMENTS; i++)
 		to[i] = regs->regs[i];
@@ -108,7 +108,7 @@ INLINE u16 number_of(struct task_struct *task, u64 number)
 	return number < OTHER_PLAN ? number : CALL_OTHER;
 }
 
-/* The number of the call that is left. */
+/* The number of the call that returns. */
 INLINE u16 number_left(struct task_struct *task, struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_arm64)
@@ -119,7 +119,7 @@ INLINE u16 number_left(struct task_struct *task, struct pt_regs *regs)
 	return number == -1 ? CALL_SIGRETURN : number_of(task, number);
 }
 
-/* The number that an argument points at. */
+/* The number to which an argument points. */
 INLINE u32 pointed(const struct call *call, u32 argument)
 {
 	u32 number = 0;
@@ -133,7 +133,7 @@ INLINE u64 size_of_part(const struct part *part, const struct call *call)
 {
 	u64 count = 1;
 
-	/* What a call would have written it has not. */
+	/* A failed call has written no output. */
 	if (call->result < 0)
 		return 0;
 	if (part->count < ARGUMENTS)
@@ -141,14 +141,14 @@ INLINE u64 size_of_part(const struct part *part, const struct call *call)
 	else if (part->count == COUNT_RESULT)
 		count = call->result;
 	else if (part->count == COUNT_BITS)
-		/* The kernel looks at whole words. */
+		/* The kernel accesses whole words. */
 		count = (call->arguments[0] + 63) / 64 * 8;
 	else if (part->count == COUNT_POINTED)
 		count = pointed(call, part->argument + 1);
 	return count > MOST_BYTES ? MOST_BYTES : count * part->unit;
 }
 
-/* Copies what the argument points at, behind its size; gives the size of both. */
+/* Copies the memory to which the argument points, after its size; returns the size of both. */
 INLINE u32 copy_part(struct call *call, u32 at, const struct part *part)
 {
 	const void *from;
@@ -174,7 +174,8 @@ INLINE u32 copy_part(struct call *call, u32 at, const struct part *part)
 	return 2 + size;
 }
 
-/* Copies the parts of a call whose arguments are there, and completes its record. */
+/* Copies the parts of a call whose arguments are already in the record, and completes the
+ * record. */
 INLINE void end_with_parts(u32 cpu, struct call *call, const struct part *parts, const struct room *room)
 {
 	u32 at = copy_part(call, 0, &parts[0]);
@@ -226,7 +227,7 @@ INLINE int send_with_parts(struct task_struct *task, struct pt_regs *regs, s64 r
 	return 0;
 }
 
-/* Sends the entry of a watched call, which is of the running thread. */
+/* Sends the entry of a watched call of the running thread. */
 __attribute__((noinline)) static int send_watched(struct task_struct *task, struct watched *watched, bool is_decided)
 {
 	struct plan *plan = watched ? plan_of(watched->number) : 0;
@@ -270,7 +271,7 @@ INLINE void send_held(struct task_struct *task)
 		watched->state = IS_LOST;
 }
 
-/* Begins to watch a call; gives whether its entry is recorded now. */
+/* Starts to watch a call; returns whether its entry is recorded now. */
 INLINE bool watch_call(struct task_struct *task, u16 number, const struct plan *plan)
 {
 	bool is_wanted = is_on && thread_is_wanted(task);
@@ -302,7 +303,7 @@ INLINE bool watch_call(struct task_struct *task, u16 number, const struct plan *
 	return 0;
 }
 
-/* Decides about the call that is left; gives whether its exit is recorded. */
+/* Decides about the call that returns; returns whether its exit is recorded. */
 INLINE bool decide_call(struct task_struct *task, s64 result)
 {
 	struct watched *watched = bpf_task_storage_get(&watched_calls, task, 0, 0);
@@ -310,7 +311,7 @@ INLINE bool decide_call(struct task_struct *task, s64 result)
 	bool is_wanted;
 	u32 state;
 
-	/* The call began before the recording, or its thread is not wanted. */
+	/* The call began before the recording, or its thread is not selected. */
 	if (!watched)
 		return 0;
 	state = __sync_lock_test_and_set(&watched->state, NOT_WATCHED);
@@ -337,7 +338,7 @@ int where_on_sched_switch(u64 *args)
 	return 0;
 }
 
-/* For calls that compute for long. */
+/* Finds calls that compute for a long time. */
 SEC("perf_event")
 int where_on_clock(void *context)
 {

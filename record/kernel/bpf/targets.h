@@ -1,17 +1,19 @@
-/* Whose system calls and page faults are wanted. */
+/* Selection of processes for system calls and page faults. */
 #pragma once
 
 #include "running.h"
 
-/* What is set before loading. */
+/* Options, set before loading. */
 struct options {
-	/* Only those of the processes in `targets`, and of their descendants. */
+	/* Records only the processes in `targets`, and their descendants. */
 	u8 only_targets;
-	/* `targets` is kept: for `only_targets`, or to find the descendants of a command that still run. */
+	/* `targets` is maintained: for `only_targets`, or to find the descendants of a command that still
+	 * run. */
 	u8 follows;
-	/* Forks and ends are followed without being recorded. */
+	/* Forks and exits are followed without being recorded. */
 	u8 hides_forks;
-	/* The end of a request to io_uring is told by its entry in the ring (Linux 6.17), not by values. */
+	/* The end of an io_uring request is reported as an entry of the ring (Linux 6.17), not as separate
+	 * values. */
 	u8 completes_by_entry;
 };
 
@@ -24,10 +26,9 @@ struct {
 	MAP_TYPE(value, u8);
 } targets SEC(".maps");
 
-/*
- * Processes by their number in the recorder's PID namespace, with that of the initial one. The kernel's perf events and
- * files such as /tmp/perf-PID.map have the former, event records the latter, and the process may have ended when they are
- * read. Empty if both are the same.
+/* Ids of processes in the initial PID namespace, by their ids in the recorder's namespace. The
+ * kernel's perf events and files such as /tmp/perf-PID.map contain the latter, event records the
+ * former, and the process may have ended when they are read. Empty if both namespaces are the same.
  */
 struct {
 	MAP_INT(type, MAP_LRU_HASH);
@@ -36,7 +37,7 @@ struct {
 	MAP_TYPE(value, u32);
 } numbers SEC(".maps");
 
-/* Depth of the recorder's PID namespace, which `list_tasks` sets; 0 for the initial one. */
+/* Level of the recorder's PID namespace, set by `list_tasks`; 0 for the initial one. */
 volatile u32 own_level SEC(".data.level") = 0;
 
 INLINE bool is_target(u32 process)
@@ -49,7 +50,7 @@ INLINE bool current_is_target(void)
 	return !options.only_targets || is_target(bpf_get_current_pid_tgid() >> 32);
 }
 
-/* What a target forks is one too. */
+/* Children of a target are targets, too. */
 INLINE void follow_fork(u32 parent, u32 child)
 {
 	u8 yes = 1;
@@ -60,7 +61,7 @@ INLINE void follow_fork(u32 parent, u32 child)
 		__sync_fetch_and_add(&lost[UNFOLLOWED], 1);
 }
 
-/* Its number may become another process's. */
+/* The id may be reused by another process. */
 INLINE void follow_end(u32 process)
 {
 	if (options.follows)

@@ -1,12 +1,11 @@
-/*
- * Threads that are there, with their numbers in all PID namespaces.
+/* The existing threads, with their ids in all PID namespaces.
  *
- * The recorder may be in a PID namespace of its own (a container). /proc has the numbers of the namespace for which it was
- * mounted and of those below, so the numbers of event records, which are those of the initial namespace, cannot be read
- * there. An iterator over tasks (Linux 5.8) has them all. It visits the threads that the namespace of its reader has, and
- * needs no /proc. bpf_get_ns_current_pid_tgid() was the alternative: it knows the running thread only, and would cost a
- * look-up at each event.
- */
+ * The recorder may be in a PID namespace of its own (a container). /proc has the ids of the
+ * namespace for which it was mounted and of its descendants, so event records, which contain ids of
+ * the initial namespace, cannot be related to it. An iterator over tasks (Linux 5.8) has all ids.
+ * It visits the threads that are visible in the namespace of its reader, and needs no /proc. The
+ * alternative, bpf_get_ns_current_pid_tgid(), is limited to the running thread and would cost a
+ * look-up at each event. */
 #pragma once
 
 #include "sched.h"
@@ -16,20 +15,20 @@ struct seen {
 	s32 tid;
 	s32 pid;
 	s32 parent;
-	/* In the namespace of the reader, and its depth. */
+	/* Ids in the namespace of the reader, and the level of that namespace. */
 	s32 own_tid;
 	s32 own_pid;
 	u32 own_level;
-	/* Depth of the innermost namespace. */
+	/* Level of the innermost namespace. */
 	u32 level;
 	u32 flags;
 	u32 state;
 	u32 exit_state;
 	u32 cpu;
-	/* Among `targets`. */
+	/* The process is in `targets`. */
 	u32 is_target;
 	struct comm comm;
-	/* By depth. */
+	/* By level. */
 	s32 tids[MOST_LEVELS];
 	s32 pids[MOST_LEVELS];
 	s32 parents[MOST_LEVELS];
@@ -42,7 +41,7 @@ INLINE void copy_namespaces(u32 *to, struct pid *pid)
 	struct upid all[MOST_LEVELS] = {};
 
 	read_numbers(all, pid);
-	/* Where there is no namespace zeros are read. */
+	/* Zeros are read for missing namespaces. */
 	for (u32 level = 0; level < MOST_LEVELS; level++)
 		bpf_probe_read_kernel(&to[level], sizeof(u32), &all[level].ns->ns.inum);
 }
@@ -56,7 +55,7 @@ int list_tasks(u64 *args)
 	struct seen seen = {};
 	u32 process;
 
-	/* The last call has no task. */
+	/* The final call has no task. */
 	if (!task || !reader)
 		return 0;
 	seen.time = bpf_ktime_get_ns();

@@ -4,7 +4,7 @@
 #include "running.h"
 #include "targets.h"
 
-/* The kernel's own thread takes what programs hand in (include/uapi/linux/io_uring.h). */
+/* A kernel thread consumes submissions (include/uapi/linux/io_uring.h). */
 #define SETUP_SQPOLL (1 << 1)
 
 struct ring_submitted {
@@ -74,7 +74,8 @@ int on_io_uring_complete(u64 *args)
 	BEGIN(record, ring_completed, io_uring_complete);
 	record->ctx = args[0];
 	record->req = args[1];
-	/* What the verifier knows of the option decides which arguments it looks for. */
+	/* The option is constant to the verifier, which then checks only the arguments that this kernel
+	 * has. */
 	if (options.completes_by_entry) {
 		struct io_uring_cqe *entry = (void *)args[2];
 

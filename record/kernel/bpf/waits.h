@@ -1,13 +1,13 @@
-/* Long waits, found where a thread comes back to a CPU: a system call that does not wait costs nothing.
+/* Long waits, found when a thread gets a CPU again: a system call that does not wait costs nothing.
  *
- * The kernel's part of the stack is taken at the switch to the thread. The program's part can only be read when the
- * thread itself runs: when it goes back to its program, or, in kernels without that (before 6.18), when it leaves its
- * system call. */
+ * The kernel's part of the stack is taken at the switch to the thread. The user-space part can only
+ * be read while the thread itself runs: when it returns to its program or, on kernels without task
+ * work for BPF (before 6.18), when it leaves its system call. */
 #pragma once
 
 #include "stacks.h"
 
-/* The kernel's own types, which it knows by their names; that of maps must not be a mere name. */
+/* Kernel types that the verifier identifies by name; the type of maps must not be only declared. */
 struct bpf_map {
 	u32 id;
 };
@@ -19,7 +19,7 @@ struct bpf_task_work {
 KFUNC int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work, void *map,
 					     int (*callback)(struct bpf_map *map, void *key, void *value), void *program);
 
-/* By thread: when it began to wait; 0 while it does not. */
+/* By thread: the time at which it began to wait; 0 if it does not wait. */
 struct {
 	MAP_INT(type, MAP_TASK_STORAGE);
 	MAP_INT(map_flags, NO_PREALLOC);
@@ -27,10 +27,10 @@ struct {
 	MAP_TYPE(value, u64);
 } away_since SEC(".maps");
 
-/* A thread that has waited long. */
+/* A thread after a long wait. */
 struct waited {
 	struct bpf_task_work work;
-	/* It has not been back in its program since. */
+	/* The thread has not returned to its program since. */
 	u32 is_pending;
 	struct stack_top top;
 };
@@ -43,10 +43,10 @@ struct {
 	MAP_TYPE(value, struct waited);
 } waits SEC(".maps");
 
-/* Too large for the stack of a program. */
+/* Too large for the stack of a BPF program. */
 const struct waited no_wait SEC(".rodata.waits") = {};
 
-/* A thread may be preempted while it fills its CPU's: `is_used` is not 0 then. */
+/* Guards the buffer of each CPU, since a thread may be preempted while it fills the buffer. */
 SCRATCH(waits_scratch);
 u32 is_used[MOST_CPUS] SEC(".data.used") = {};
 
@@ -65,7 +65,7 @@ INLINE struct waited *waited_of(u32 tid)
 	return bpf_map_lookup_elem(&waits, &tid);
 }
 
-/* Sends what the thread that runs has waited for. */
+/* Sends the stack of the wait of the running thread. */
 INLINE void send_wait(struct waited *waited, struct task_struct *task)
 {
 	u32 cpu = bpf_get_smp_processor_id(), key = cpu;
@@ -86,14 +86,14 @@ INLINE void send_wait(struct waited *waited, struct task_struct *task)
 	is_used[cpu] = 0;
 }
 
-/* In the thread, on its way back to its program. */
+/* Runs in the thread, on its return to its program. */
 static int on_resume(struct bpf_map *map, void *key, void *value)
 {
 	send_wait(value, bpf_get_current_task_btf());
 	return 0;
 }
 
-/* This thread leaves its CPU to wait. */
+/* The running thread leaves its CPU to wait. */
 INLINE void leave(struct task_struct *task, u64 now)
 {
 	u64 *since = bpf_task_storage_get(&away_since, task, 0, 0);
@@ -104,8 +104,8 @@ INLINE void leave(struct task_struct *task, u64 now)
 		*since = now;
 }
 
-/* This thread ran, and wants to run on. Some kernels do not report all switches: if it came back unseen, the length of
- * its wait is unknown, and what it does now is not what it waited for. */
+/* The running thread stays runnable. Some kernels do not report all switches: if its return was not
+ * reported, the length of its wait is unknown, and its current stack does not explain the wait. */
 INLINE void stay(struct task_struct *task)
 {
 	u64 *since = bpf_task_storage_get(&away_since, task, 0, 0);
@@ -114,13 +114,13 @@ INLINE void stay(struct task_struct *task)
 		*since = 0;
 }
 
-/* That thread has waited long. */
+/* Notes a long wait of a thread. */
 INLINE void note_wait(struct task_struct *task, u64 ns)
 {
 	struct waited *waited;
 	struct stack_top *top;
 
-	/* One that ends has no program to go back to, and its entry would stay. */
+	/* A thread that exits does not return to its program, and its entry would stay. */
 	if (!is_wanted(task))
 		return;
 	waited = waited_of(task->pid);
@@ -130,7 +130,7 @@ INLINE void note_wait(struct task_struct *task, u64 ns)
 	}
 	top = &waited->top;
 	if (waited->is_pending) {
-		/* One system call waits several times: it has one stack. */
+		/* A system call may wait several times: the waits are added up to one stack. */
 		top->wait_ns += ns;
 		return;
 	}
@@ -175,8 +175,8 @@ int stacks_on_sched_switch(u64 *args)
 	return 0;
 }
 
-/* For kernels in which threads cannot be made to do something when they go back to their programs. A wait in a page
- * fault is sent by the next system call, when the program is elsewhere: it has the kernel's part only. */
+/* For kernels without task work for BPF. A wait in a page fault is sent by the next system call,
+ * when the program has moved on: it has the kernel's part only. */
 SEC("tp_btf/sys_exit")
 int stacks_on_sys_exit(u64 *args)
 {
@@ -203,7 +203,7 @@ int stacks_on_sched_process_exit(u64 *args)
 	return 0;
 }
 
-/* A child has its parent's interpreter. */
+/* A child inherits its parent's interpreter. */
 SEC("tp_btf/sched_process_fork")
 int stacks_on_sched_process_fork(u64 *args)
 {
@@ -217,7 +217,7 @@ int stacks_on_sched_process_fork(u64 *args)
 	return 0;
 }
 
-/* Another program has none, until one is found. */
+/* A new program has no interpreter until one is found. */
 SEC("tp_btf/sched_process_exec")
 int stacks_on_sched_process_exec(u64 *args)
 {

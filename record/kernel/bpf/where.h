@@ -1,18 +1,19 @@
-/*
- * Conditions on system calls and page faults (`--where`).
+/* Conditions on system calls and page faults (`--where`).
  *
- * The duration and the result of a call are known at its exit, and its entry belongs at an earlier time, so a call is
- * watched: its entry only notes the time. It becomes a record when the thread leaves its CPU in the call, at a tick of the
- * CPU's clock, or at the exit of a call that is recorded, whichever is first. All three happen on the CPU of the entry, and
- * soon after it, so that the recorder, which sorts the events of a CPU by time, can still put it at its place.
+ * Duration and result of a call are known only at its exit, but its entry has an earlier timestamp,
+ * so a call is watched: its entry only notes the time. The entry becomes a record when the thread
+ * leaves its CPU in the call, at a tick of the CPU's clock, or at the exit of a recorded call,
+ * whichever is first. All three happen on the CPU of the entry, and soon after it, so that the
+ * recorder, which sorts the events of a CPU by time, can still insert it.
  *
- * An entry that was sent before the exit is undecided: the exit sends a decision, and the recorder waits `hold_ns` for it.
- * A call that takes longer is recorded, or is not (`hold_keeps`), whatever its result. So a call of any length has its
- * entry at the right time, and the recorder keeps no more than `hold_ns` in memory.
+ * An entry that was sent before the exit is undecided: the exit sends a decision, and the recorder
+ * waits `hold_ns` for it. A call that takes longer is recorded, or not (`hold_keeps`), whatever its
+ * result. So a call of any length has its entry at the right time, and the recorder keeps events of
+ * at most `hold_ns` in memory.
  *
- * Alternatives: to write the entry at once and strike it out at the exit costs room in the ring for each call that is
- * left out; to write it at the exit with the time of the entry in a field is read wrong by all other readers.
- */
+ * Rejected alternatives: writing the entry at once and deleting it at the exit takes room in the
+ * ring for each call that is left out; writing it at the exit with the time of the entry in a field
+ * would be misread by all other readers. */
 #pragma once
 
 #include "targets.h"
@@ -21,13 +22,13 @@ struct bounds {
 	s64 least;
 	s64 most;
 	u32 is_used;
-	/* Values outside are wanted. */
+	/* Selects values outside the bounds. */
 	u32 is_inverted;
 };
 
 struct where {
 	u64 hold_ns;
-	/* The thread's name, as far as the mask goes. */
+	/* The thread's name, compared under the mask. */
 	u64 name[2];
 	u64 name_mask[2];
 	struct bounds duration;
@@ -59,12 +60,12 @@ INLINE void count_left_out(void)
 		__sync_fetch_and_add(&left_out[cpu], 1);
 }
 
-/* A macro, since bounds are constants to the verifier only where they are read directly. */
+/* A macro, since the bounds are constants to the verifier only where they are read directly. */
 #define HOLDS(field, value) \
 	(!where.field.is_used || \
 	 (((s64)(value) >= where.field.least && (s64)(value) <= where.field.most) != where.field.is_inverted))
 
-/* What the condition says of the running thread. */
+/* True if the conditions on threads hold for the running thread. */
 INLINE bool thread_is_wanted(struct task_struct *task)
 {
 	if (!HOLDS(tid, task->pid) || !HOLDS(pid, task->tgid) || !HOLDS(prio, task->prio - MAX_RT_PRIO))
@@ -81,7 +82,7 @@ INLINE bool thread_is_wanted(struct task_struct *task)
 	return 1;
 }
 
-/* Of a page fault, which has neither duration nor result. */
+/* For a page fault, which has neither duration nor result. */
 INLINE bool fault_is_wanted(void)
 {
 	if (!where.is_used || thread_is_wanted(bpf_get_current_task_btf()))
@@ -95,15 +96,15 @@ enum watch_state {
 	NOT_WATCHED,
 	/* Its entry has not been sent. */
 	IS_HELD,
-	/* It has, and is undecided. */
+	/* Its entry has been sent, and is undecided. */
 	IS_SENT,
-	/* There was no room for it. */
+	/* There was no room for its entry. */
 	IS_LOST,
-	/* The call is recorded whatever comes of it. */
+	/* The call is recorded in any case. */
 	IS_WANTED,
 };
 
-/* By thread: the call that it is in. */
+/* By thread: the current call. */
 struct watched {
 	u64 entered;
 	u32 state;
@@ -121,7 +122,7 @@ struct {
 	MAP_TYPE(value, struct watched);
 } watched_calls SEC(".maps");
 
-/* Whether the entry of that time on that CPU stays. */
+/* States whether the entry at that time on that CPU is recorded. */
 struct decision {
 	struct head head;
 	u64 entered;
@@ -139,7 +140,7 @@ INLINE int send_decision(const struct watched *watched, bool is_wanted)
 	return 0;
 }
 
-/* Gives a record the time and the context of the entry. */
+/* Sets the time and the context of a record to those of the entry. */
 INLINE void set_entered(struct head *head, const struct watched *watched)
 {
 	head->time = watched->entered;
@@ -147,7 +148,7 @@ INLINE void set_entered(struct head *head, const struct watched *watched)
 		bpf_probe_read_kernel((void *)head - contexts.bytes, contexts.bytes, watched->context);
 }
 
-/* This thread ends in a call. */
+/* The running thread exits in a call. */
 INLINE void end_watched(struct task_struct *task)
 {
 	struct watched *watched = bpf_task_storage_get(&watched_calls, task, 0, 0);

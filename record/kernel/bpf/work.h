@@ -1,4 +1,4 @@
-/* Queues of the kernel's work. */
+/* Work queues of the kernel. */
 #pragma once
 
 #include "sched.h"
@@ -45,7 +45,7 @@ int on_workqueue_execute_start(u64 *args)
 	return 0;
 }
 
-/* The work may be gone. */
+/* Contains only the address, since the work item may have been freed. */
 struct work_ended {
 	struct head head;
 	u64 work;

@@ -34,7 +34,7 @@ use crate::uring::Completion;
 
 use prepare::{choose, set_contexts, set_options, size_chosen, size_rings, size_scratch};
 
-/// Programs that run in the kernel as long as this lives.
+/// The loaded BPF programs; they run as long as this value lives.
 pub(crate) struct Programs {
     object: Object,
     cpus: usize,
@@ -42,21 +42,21 @@ pub(crate) struct Programs {
     links: Vec<Link>,
     /// See [`readiness`].
     readiness: Option<Counter>,
-    /// Counters of contexts, which count as long as these live.
+    /// Performance counters of contexts, which count as long as these live.
     _counters: Vec<Counter>,
-    /// Tracepoints that this kernel does not have.
+    /// Requested tracepoints that this kernel does not have.
     missing: Vec<String>,
-    /// Chosen events that the kernel refuses.
+    /// Chosen events that the kernel rejected.
     refused: Vec<RefusedEvent>,
     tasks: TaskIterator,
-    /// This process in the initial PID namespace.
+    /// Id of this process in the initial PID namespace.
     own_process: u32,
-    /// Processes that were to be followed and had ended.
+    /// Processes to follow that had ended.
     ended: Vec<u32>,
 }
 
-/// Environment variable with which the loader prints what it does, and why the kernel refuses a
-/// program.
+/// Environment variable that makes the loader print its steps, and the kernel's reason for
+/// rejecting a program.
 const LOG: &str = "TRACEBRAID_BPF_LOG";
 
 fn print(_: PrintLevel, text: String) {
@@ -65,12 +65,12 @@ fn print(_: PrintLevel, text: String) {
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
 
-/// The kernel's types.
+/// Type information of the running kernel.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 impl Programs {
-    /// Loads what is wanted for a machine of so many CPUs. Nothing is recorded before
-    /// [`Programs::attach`].
+    /// Loads the requested programs for a machine with `cpus` CPUs. Events are recorded from
+    /// [`Programs::attach`] on.
     pub(crate) fn load(
         options: &Options,
         calls: &Calls,
@@ -121,12 +121,12 @@ impl Programs {
         Ok(programs)
     }
 
-    /// CPUs that have a ring.
+    /// Number of CPUs that have a ring.
     pub(crate) fn cpus(&self) -> usize {
         self.cpus
     }
 
-    /// The rings, by CPU. They must be made once: each has one consumer.
+    /// The rings, by CPU. Must be called only once: each ring has one consumer.
     pub(crate) fn rings(&self) -> Result<Vec<Ring>, RecordError> {
         let chunks = self.ring_shape.element_bytes() * self.ring_shape.elements(self.cpus);
         let chunks = self.region("rings", chunks)?;
@@ -135,11 +135,11 @@ impl Programs {
         Ok(rings(chunks, states, self.ring_shape, self.cpus))
     }
 
-    /// Maps the memory of a map; `bytes` is its size.
+    /// Maps the memory of a map of `bytes` bytes.
     fn region(&self, name: &str, bytes: u64) -> Result<Region, RecordError> {
         let map = self.map(name)?;
         Region::of_map(&map.as_fd().as_raw_fd(), bytes)
-            .map_err(|error| RecordError::Load(format!("the rings cannot be mapped: {error}")))
+            .map_err(|error| RecordError::Load(format!("cannot map the rings: {error}")))
     }
 
     fn map(&self, name: &str) -> Result<MapImpl<'_>, RecordError> {
@@ -162,39 +162,38 @@ impl Programs {
         &self.tasks
     }
 
-    /// The number of this process in the initial PID namespace.
+    /// Id of this process in the initial PID namespace.
     pub(crate) fn own_process(&self) -> u32 {
         self.own_process
     }
 
-    /// Processes that were to be followed and had ended by then, by their numbers in the namespace
-    /// of this process.
+    /// Processes to follow that had ended, by their ids in the namespace of this process.
     pub(crate) fn ended(&self) -> &[u32] {
         &self.ended
     }
 
-    /// The map from numbers of processes in the namespace of this process to those in the initial
-    /// one; empty if both are the same.
+    /// The map from process ids in the namespace of this process to ids in the initial namespace;
+    /// empty if both are the same.
     pub(crate) fn numbers(&self) -> Result<MapHandle, RecordError> {
         MapHandle::try_from(&self.map("numbers")?).map_err(failed)
     }
 
-    /// The map of interpreters of Python (`bpf/python.h`).
+    /// The map of Python interpreters (`bpf/python.h`).
     pub(crate) fn pythons(&self) -> Option<MapHandle> {
         MapHandle::try_from(&self.map("pythons").ok()?).ok()
     }
 
-    /// Tracepoints that were wanted and that this kernel does not have.
+    /// Requested tracepoints that this kernel does not have.
     pub(crate) fn missing(&self) -> &[String] {
         &self.missing
     }
 
-    /// Events that patterns match, and that the kernel refuses.
+    /// Events that patterns match and the kernel rejected.
     pub(crate) fn refused(&self) -> &[RefusedEvent] {
         &self.refused
     }
 
-    /// Makes the programs know the calls that are wanted, and the processes.
+    /// Fills the maps with the selected system calls and processes.
     fn fill(&mut self, options: &Options, calls: &Calls) -> Result<(), RecordError> {
         if options.syscalls != Syscalls::None {
             for (number, plan) in (0u32..).zip(options.syscalls.plans(calls)) {
@@ -228,7 +227,7 @@ impl Programs {
             .map_err(failed)
     }
 
-    /// Begins to record.
+    /// Starts recording.
     pub(crate) fn attach(&mut self, options: &Options) -> Result<(), RecordError> {
         let stacks = options.stacks.as_ref();
         let programs = self.object.progs_mut().filter(|program| program.autoload());
@@ -257,7 +256,7 @@ impl Programs {
             }
         }
         self.attach_chosen(&options.events)?;
-        // Without it things only take longer.
+        // Optional: without it, only some operations take longer.
         self.readiness = stacks.and_then(|_| readiness().ok());
         if options.descendants {
             self.follow_descendants()?;
@@ -302,7 +301,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Lets all programs record, or none.
+    /// Enables or disables recording in all programs.
     fn switch(&self, on: bool) -> Result<(), RecordError> {
         self.put(
             ".data.switch",
@@ -311,16 +310,16 @@ impl Programs {
         )
     }
 
-    /// Ends recording: nothing more is put in the rings.
+    /// Ends recording: no more records are written to the rings.
     pub(crate) fn detach(&mut self) {
-        // Without the switch the programs go one after the other, which is as good.
+        // If the switch fails, the programs are detached one after another, which suffices.
         let _ = self.switch(false);
         self.links.clear();
         self.readiness = None;
     }
 
-    /// Chosen events that the kernel left out, since they interrupted others on their CPU; those of
-    /// processes that are not recorded count as well.
+    /// Chosen events that the kernel left out because they interrupted others on their CPU,
+    /// including those of processes that are not recorded.
     pub(crate) fn missed(&self) -> u64 {
         let programs = self.object.progs();
         let chosen = programs.filter(|program| {
@@ -340,7 +339,7 @@ impl Programs {
         chosen.filter_map(missed).sum()
     }
 
-    /// System calls and page faults that conditions left out.
+    /// System calls and page faults that conditions excluded.
     pub(crate) fn left_out(&self) -> u64 {
         let bytes = self.section(".data.left");
         let counts = bytes.as_chunks().0.iter();
@@ -356,7 +355,7 @@ impl Programs {
             .map_or(0, |count| u64::from_ne_bytes(*count))
     }
 
-    /// By CPU, what was lost in all; and how many processes could not be followed.
+    /// Lost events by CPU, and the number of processes that could not be followed.
     pub(crate) fn lost(&self) -> (Vec<u32>, u32) {
         let bytes = self.section(".bss");
         let counts = bytes
@@ -369,7 +368,7 @@ impl Programs {
     }
 }
 
-/// Whether a map has a name. The names of maps of sections (`.bss`) may follow a prefix.
+/// True if a map has a name. The names of section maps (`.bss`) may have a prefix.
 fn is_named(map: &OsStr, name: &str) -> bool {
     map == name || name.starts_with('.') && map.as_bytes().ends_with(name.as_bytes())
 }
@@ -378,9 +377,9 @@ fn no_map(name: &str) -> RecordError {
     RecordError::Load(format!("no map {name}"))
 }
 
-/// Section of the program that is at no tracepoint.
+/// Section of the program that is attached to no tracepoint.
 const CLOCK: &str = "perf_event";
-/// Prefix of the programs that watch calls for the conditions of `--where`.
+/// Prefix of the programs that watch calls for `--where`.
 const WATCHES: &str = "where_";
 const TASKS: &str = "iter/task";
 /// Sections of the programs of `bpf/chosen.h`.
@@ -388,8 +387,8 @@ const CHOSEN_TRACEPOINT: &str = "tracepoint";
 const CHOSEN_PROBE: &str = "uprobe";
 const ALL_PROCESSES: i32 = -1;
 
-/// Attaches the program for a point. The outer error: no program has that section; the inner one:
-/// the kernel refuses.
+/// Attaches the program for a point. Outer error: no program has that section. Inner error: the
+/// kernel rejects the attachment.
 fn attach_to_point(
     programs: &[ProgramMut<'_>],
     point: &Point,
@@ -415,7 +414,7 @@ fn attach_to_point(
             };
             let program = find(CHOSEN_PROBE)?;
             let _trial = Trial::new(path, *offset);
-            // Of all processes: those that are not recorded are left out by the program.
+            // For all processes: the program filters out those that are not recorded.
             program.attach_uprobe_with_opts(ALL_PROCESSES, path, *offset as usize, options)
         }
         Point::Function { name, at_return } => {
@@ -428,23 +427,23 @@ fn attach_to_point(
     })
 }
 
-/// Whether this process or the machine may open no more files.
+/// True if this process or the machine has reached its limit of open files.
 fn lacks_descriptors(error: &libbpf_rs::Error) -> bool {
     let reason = format!("{error:#}");
-    // EMFILE and ENFILE, which the library does not tell apart from others.
+    // EMFILE and ENFILE, for which the library has no error kinds.
     ["os error 24)", "os error 23)"]
         .iter()
         .any(|code| reason.contains(code))
 }
 
-/// The reason why the kernel refuses a probe, with its causes.
+/// The kernel's reason for rejecting a probe, with its causes.
 fn refusal(error: &libbpf_rs::Error) -> String {
     if lacks_descriptors(error) {
         return format!(
             "{error:#}: each chosen event takes two descriptors; raise the limit (`ulimit -n`), or use narrower patterns"
         );
     }
-    // The kernel's internal ENOTSUPP, which user space has no name for.
+    // The kernel's internal ENOTSUPP, which has no name in user space.
     const UNSUPPORTED: &str = "os error 524";
     let reason = format!("{error:#}");
     match reason.contains(UNSUPPORTED) {
@@ -453,7 +452,7 @@ fn refusal(error: &libbpf_rs::Error) -> String {
     }
 }
 
-/// Whether a tracepoint has a program of its own, whose events the recorder lays out.
+/// True if a tracepoint has a dedicated program, whose events the recorder lays out.
 pub(crate) fn has_program(tracepoint: &str) -> bool {
     Group::of_tracepoint(tracepoint).is_some() && {
         let sections = object::File::parse(OBJECT).ok();
@@ -465,8 +464,8 @@ pub(crate) fn has_program(tracepoint: &str) -> bool {
     }
 }
 
-/// By the number of the tracepoint: libbpf would look for it in a mounted tracefs. One CPU is
-/// enough: programs run at the tracepoint on all.
+/// Attaches by the id of the tracepoint, since libbpf would search for it in a mounted tracefs. One
+/// CPU suffices: the program then runs on all CPUs.
 fn attach_to_tracepoint(program: &ProgramMut<'_>, id: u32, cookie: u64) -> libbpf_rs::Result<Link> {
     let mut builder = Builder::new(Tracepoint::with_id(id.into()));
     let event = builder.any_pid().one_cpu(0).include_kernel().build()?;
@@ -490,17 +489,17 @@ fn attach_to_clocks(
     period_ns: u64,
 ) -> libbpf_rs::Result<Vec<Link>> {
     let clocks = cpu_clocks(cpus, period_ns)?;
-    // A link closes its event.
+    // The link takes ownership of the descriptor and closes it.
     let attach = |clock: Counter| program.attach_perf_event(clock.into_raw_fd());
     clocks.into_iter().map(attach).collect()
 }
 
-/// The tracepoint of a program, of the name of its section.
+/// The tracepoint of a program, from the name of its section.
 fn tracepoint(section: &str) -> &str {
     section.strip_prefix("tp_btf/").unwrap_or(section)
 }
 
-/// Lets programs read those counters.
+/// Makes the counters readable for programs.
 fn put_counters(
     object: &Object,
     counters: Vec<(u32, Counter)>,
@@ -516,12 +515,12 @@ fn put_counters(
     counters.into_iter().map(put).collect()
 }
 
-/// That the kernel, or the library, refuses something.
+/// An error of the kernel or of libbpf.
 pub(crate) fn failed(error: libbpf_rs::Error) -> RecordError {
     RecordError::Load(error.to_string())
 }
 
-/// Says which capability is missing where that is why.
+/// Names the missing capability if that is the cause.
 fn load_error(error: libbpf_rs::Error) -> RecordError {
     if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
         if crate::privilege::is_in_user_namespace() {

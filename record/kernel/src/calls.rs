@@ -1,4 +1,4 @@
-//! What is recorded of each system call: the tables `calls.txt` and, of 32-bit programs,
+//! The fields recorded for each system call: the tables `calls.txt` and, for 32-bit programs,
 //! `compat.txt`.
 
 use crate::shapes::Shape;
@@ -6,46 +6,45 @@ use crate::shapes::Shape;
 /// A system call.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// On this machine.
+    /// The number on this machine.
     pub(crate) number: u16,
     pub(crate) name: &'static str,
     pub(crate) entry: Vec<Field>,
-    /// Behind the result.
+    /// Fields after the result.
     pub(crate) exit: Vec<Field>,
 }
 
 /// A field of a call's event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
-    /// An argument as it is, of so many bytes.
+    /// The value of an argument, with its size in bytes.
     Value {
         name: &'static str,
         argument: u8,
         class: &'static str,
         bytes: u8,
     },
-    /// Text that an argument points at.
+    /// Text to which an argument points.
     Text { name: &'static str, argument: u8 },
-    /// Something made of what an argument points at.
+    /// A structure decoded from memory to which an argument points.
     Shape { shape: Shape, argument: u8 },
 }
 
-/// The number in the table that is this machine's.
+/// The column of the table with this machine's numbers.
 #[cfg(target_arch = "x86_64")]
 const COLUMN: usize = 0;
 #[cfg(not(target_arch = "x86_64"))]
 const COLUMN: usize = 1;
 
-/// All calls that this machine has, by the program.
+/// All system calls of this machine.
 #[derive(Debug)]
 pub(crate) struct Calls {
-    /// Of programs as wide as the machine.
+    /// Calls of programs with the machine's word size.
     pub(crate) own: Vec<Call>,
-    /// Of 32-bit programs.
+    /// Calls of 32-bit programs.
     pub(crate) compat: Vec<Call>,
 }
 
-/// All calls that this machine has.
 pub(crate) fn calls() -> Calls {
     let has_compat = cfg!(target_arch = "x86_64");
     let compat = include_str!("compat.txt");
@@ -55,7 +54,7 @@ pub(crate) fn calls() -> Calls {
     }
 }
 
-/// The calls of a table in which the number and the name stand in those columns.
+/// The calls of a table with number and name in the given columns.
 fn table(text: &'static str, columns: [usize; 2]) -> Vec<Call> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| call(line, columns)).collect()
@@ -103,7 +102,7 @@ fn field(text: &'static str) -> Option<Field> {
     })
 }
 
-/// Bytes of a class whose name ends with its bits.
+/// Size in bytes of a class whose name ends with its bits.
 fn bytes_of(class: &str) -> Option<u8> {
     let bits: u8 = class
         .trim_start_matches(|letter: char| letter.is_ascii_alphabetic())

@@ -1,18 +1,18 @@
-//! A recording as chunks: each is a complete trace, and the oldest ones may be removed while the
-//! recording goes on.
+//! A recording as chunks: each is a complete trace, and the oldest may be removed during the
+//! recording.
 //!
-//! When a chunk is due, all lanes are released up to one time, at which all streams end and those
-//! of the next chunk begin. It is the time of the first event that has no room, or a time up to
-//! which all rings have been emptied. All chunks have the same metadata, so that readers join them
-//! to one trace. Numbers of packets and counts of lost events go on from chunk to chunk, as in
+//! When a chunk is due, all lanes are released up to one time, at which all its streams end and
+//! those of the next chunk begin. It is the time of the first event that has no room, or a time up
+//! to which all rings have been emptied. All chunks have the same metadata, so that readers join
+//! them to one trace. Packet numbers and counts of lost events continue from chunk to chunk, as in
 //! LTTng's archives: a joined trace shows no gap between two chunks.
 //!
 //! A chunk has its final name from the beginning. LTTng renames an archive when it is complete,
-//! which takes its files away from readers that have found them and not opened them yet.
+//! which breaks readers that have found its files and not opened them yet.
 //!
 //! The thread that dumps the state at the beginning of the recording also dumps it for each chunk;
 //! no other chunk begins meanwhile. A separate thread removes old chunks, since unlinking large
-//! files takes as long as rings take to overflow.
+//! files takes long enough for rings to overflow.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -25,32 +25,33 @@ use tracebraid_ctf::write::WriteError;
 
 use crate::recorder::Progress;
 
-/// When a recording begins a new chunk, and how many chunks stay.
+/// Limits at which a new chunk begins, and the number of chunks that are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotation {
-    /// Bytes of the files of a chunk at most. One whose state dump takes longer than its filling is
-    /// larger.
+    /// Maximum size of the files of a chunk in bytes. A chunk that fills faster than its state dump
+    /// completes becomes larger.
     pub bytes: Option<u64>,
-    /// Length of a chunk.
+    /// Maximum duration of a chunk.
     pub period: Option<Duration>,
-    /// Number of newest chunks that are kept, including the one that is written; all if `None`.
+    /// Number of chunks that are kept, including the current one; `None` keeps all.
     pub keep: Option<usize>,
-    /// Date and time for the name of a chunk that begins now. The caller chooses the time zone.
+    /// Returns date and time for the name of a chunk that begins now. The caller chooses the time
+    /// zone.
     pub stamp: fn() -> String,
 }
 
-/// What the names of chunks begin with.
+/// Prefix of the names of chunks.
 pub const CHUNK: &str = "chunk-";
 
-/// The chunks of a recording beside the one that is written.
+/// The finished chunks of a recording.
 pub(crate) struct Chunks {
     directory: PathBuf,
     rotation: Rotation,
-    /// Chunks that have begun.
+    /// Number of chunks begun.
     begun: u64,
     /// Oldest first.
     finished: VecDeque<Finished>,
-    /// What all finished chunks have, removed ones included.
+    /// Totals of all finished chunks, including removed ones.
     written: Progress,
     remover: Remover,
 }
@@ -72,7 +73,8 @@ impl Chunks {
         }
     }
 
-    /// The directory of the next chunk's trace. It counts when [`Chunks::has_begun`] is called.
+    /// The directory of the next chunk's trace, which counts from the call of [`Chunks::has_begun`]
+    /// on.
     pub(crate) fn next(&self) -> PathBuf {
         let name = format!("{CHUNK}{:06}-{}", self.begun + 1, (self.rotation.stamp)());
         self.directory.join(name).join("kernel")
@@ -82,8 +84,8 @@ impl Chunks {
         self.begun += 1;
     }
 
-    /// Counts a finished chunk, whose trace is there and has files of that many bytes; removes the
-    /// oldest ones if there are too many with the one that is written.
+    /// Counts a finished chunk with its trace directory and the size of its files. Removes the
+    /// oldest chunks if there are too many, including the current one.
     pub(crate) fn has_finished(&mut self, trace: &Path, written: Progress, bytes: u64) {
         self.written = self.total(written);
         let path = trace.parent().unwrap_or(trace).to_owned();
@@ -98,7 +100,7 @@ impl Chunks {
         }
     }
 
-    /// All chunks, with one of which that has been written.
+    /// Totals of all chunks, given the counts of the current chunk.
     pub(crate) fn total(&self, current: Progress) -> Progress {
         Progress {
             events: self.written.events + current.events,
@@ -108,23 +110,23 @@ impl Chunks {
         }
     }
 
-    /// Bytes of the files of finished chunks that are still there.
+    /// Size in bytes of the files of finished chunks that still exist.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.finished.iter().map(|chunk| chunk.bytes).sum()
     }
 }
 
-/// Removes the directory of a chunk that could not be begun.
+/// Removes the directory of a chunk that could not be started.
 pub(crate) fn forget(trace: &Path) {
     let _ = fs::remove_dir_all(trace);
-    // Nothing else is in it.
+    // The directory contains nothing else.
     let _ = trace.parent().map(fs::remove_dir);
 }
 
-/// Removes chunks in a thread of its own: that of a file of a gigabyte takes as long as rings take
+/// Removes chunks in a separate thread: unlinking a file of a gigabyte takes long enough for rings
 /// to overflow.
 ///
-/// A chunk gets a hidden name first, at once with all of its files: readers pass over hidden
+/// A chunk is first renamed to a hidden name, at once with all of its files: readers ignore hidden
 /// directories.
 #[derive(Default)]
 struct Remover {
@@ -137,7 +139,7 @@ impl Remover {
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(chunk.file_name().unwrap_or_default());
         let hidden = chunk.with_file_name(hidden);
-        // The user may have moved it away.
+        // The user may have moved the chunk away.
         if fs::rename(chunk, &hidden).is_err() {
             return;
         }
@@ -166,7 +168,7 @@ impl Remover {
     }
 }
 
-/// Nothing hidden is left when a recording has ended.
+/// Waits until all hidden directories have been removed.
 impl Drop for Remover {
     fn drop(&mut self) {
         drop(self.to.take());
@@ -180,11 +182,11 @@ impl Drop for Remover {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rotated {
     Done,
-    /// The disk is full. The chunk before may go on, if the new one could not be begun.
+    /// The disk is full. The previous chunk continues if the new chunk could not be started.
     DiskFull,
 }
 
-/// Whether a failure can be overcome since room was given back.
+/// Decides whether to retry after an error, because the reserved disk space was released.
 pub(crate) type Gives<'g> = dyn FnMut(&WriteError) -> bool + 'g;
 
 #[cfg(test)]

@@ -1,70 +1,71 @@
-//! Conditions on system calls and page faults, as BPF programs evaluate them: see `bpf/where.h`.
+//! Conditions on system calls and page faults, as evaluated by BPF programs: see `bpf/where.h`.
 
 use crate::shared::WHERE_SIZE;
 
 /// Values from `least` to `most`, or, if inverted, all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The least one.
+    /// Inclusive lower bound.
     pub least: i64,
-    /// The greatest one.
+    /// Inclusive upper bound.
     pub most: i64,
-    /// Holds for the values outside of the bounds instead.
+    /// Selects the values outside the bounds instead.
     pub is_inverted: bool,
 }
 
 /// Name of a thread, or a prefix of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadName {
-    /// At most 15 bytes, which is what the kernel keeps.
+    /// At most 15 bytes, the maximum that the kernel stores.
     pub text: String,
-    /// Holds for every name that begins with the text.
+    /// Selects all names that begin with the text.
     pub is_prefix: bool,
-    /// All other names are wanted.
+    /// Selects all other names instead.
     pub is_inverted: bool,
 }
 
-/// Conditions that must all hold. Other system calls are left out, entry and exit; page faults have
-/// neither duration nor result.
+/// Conditions that must all hold. Other system calls are left out, both entry and exit; page faults
+/// have neither duration nor result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// Nanoseconds from the entry of a call to its exit.
     pub duration: Option<Bounds>,
-    /// Result of a call.
+    /// Return value of a call.
     pub result: Option<Bounds>,
-    /// Thread in the initial PID namespace.
+    /// Thread id in the initial PID namespace.
     pub tid: Option<Bounds>,
-    /// Process in the initial PID namespace.
+    /// Process id in the initial PID namespace.
     pub pid: Option<Bounds>,
-    /// Priority: as in contexts.
+    /// Priority, with the numbers of the context `prio`.
     pub prio: Option<Bounds>,
     /// Name of the thread.
     pub procname: Option<ThreadName>,
 }
 
-/// Until when a call may be undecided if its result is compared: it is recorded whatever its result
-/// if it takes longer.
+/// Maximum time for which a call is undecided if its result is compared: a longer call is recorded
+/// whatever its result.
 const LONGEST_UNDECIDED_NS: u64 = 1_000_000_000;
 
-/// Entries come late by no more than that: the period of the clock that finds calls which compute.
+/// Upper bound for the delay of entries, in nanoseconds: the period of the clock that finds calls
+/// which compute.
 pub(crate) const TICK_NS: u64 = 10_000_000;
-/// With what else can delay them.
+/// The same with other causes of delay.
 const MOST_LATE_NS: u64 = 5 * TICK_NS;
 
 impl Conditions {
-    /// Durations up to which calls can be compared: events of that time are kept in memory.
+    /// Maximum duration with which calls can be compared: events of that time are kept in memory.
     pub const LONGEST_NS: i64 = 10_000_000_000;
 
     pub(crate) fn is_used(&self) -> bool {
         *self != Conditions::default()
     }
 
-    /// Whether the duration or the result is compared, which only the exit of a call shows.
+    /// True if the duration or the result is compared, which only the exit of a call shows.
     pub(crate) fn has_outcome(&self) -> bool {
         self.duration.is_some() || self.result.is_some()
     }
 
-    /// Until when a call may be undecided, and whether it is recorded if it takes longer.
+    /// Maximum time for which a call is undecided, and whether a longer call is recorded.
     fn hold(&self) -> (u64, bool) {
         let duration = self.duration.unwrap_or(ANY);
         let least = duration.least.max(0) as u64;
@@ -88,7 +89,7 @@ impl Conditions {
         }
     }
 
-    /// `struct where`.
+    /// Encodes as `struct where`.
     pub(crate) fn encode(&self) -> [u8; WHERE_SIZE] {
         let (hold_ns, hold_keeps) = self.hold();
         let mut bytes = hold_ns.to_ne_bytes().to_vec();
@@ -131,7 +132,8 @@ const ANY: Bounds = Bounds {
 };
 
 impl ThreadName {
-    /// The name and the mask of the bytes that are compared: of a whole name, its null too.
+    /// The name and the mask of the compared bytes, which include the terminating null of a whole
+    /// name.
     fn encode(&self) -> ([u8; 16], [u8; 16]) {
         let (mut name, mut mask) = ([0; 16], [0; 16]);
         let text = self.text.as_bytes();
@@ -146,13 +148,13 @@ impl ThreadName {
     }
 }
 
-/// How entries of calls are treated whose exit decides whether they are recorded.
+/// Treatment of entries of calls whose exits decide whether they are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Undecided {
-    /// A call that takes that long is recorded, or is not, whatever its result.
+    /// A call that takes longer is recorded, or not, whatever its result.
     pub(crate) hold_ns: u64,
     pub(crate) is_kept: bool,
-    /// Events are kept in memory for so long.
+    /// How long events are kept in memory, in nanoseconds.
     pub(crate) delay_ns: u64,
 }
 

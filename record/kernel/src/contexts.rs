@@ -1,10 +1,10 @@
-//! Contexts: values of the running thread and of performance counters on each event record, with
-//! the names, types and layouts of lttng-modules, so that readers of its traces know them.
+//! Contexts: values of the running thread and of performance counters in each event record, with
+//! the names, types and layouts of lttng-modules, so that readers of its traces support them.
 //!
 //! BPF programs write them in front of each record's head (`bpf/contexts.h`). Events that the
-//! recorder itself writes (the state at the beginning, names of symbols) have those of the
-//! recorder, as those of lttng-modules have; their counters are those of the event record before on
-//! the same CPU, so that counters never decrease.
+//! recorder itself writes (the state at the beginning, names of symbols) have the context of the
+//! recorder, as in lttng-modules; their counters are copied from the previous event record on the
+//! same CPU, so that counters never decrease.
 
 mod counter;
 
@@ -20,7 +20,7 @@ use crate::shared::{CONTEXT_LAYOUT_SIZE, MOST_COUNTERS, NAME_SLOT, NO_CONTEXT};
 pub use counter::Counter;
 use counter::OF_CPU;
 
-/// A value that each event record has.
+/// A value added to each event record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Context {
     /// A value of the running thread.
@@ -29,22 +29,22 @@ pub enum Context {
     Counter(Counter),
 }
 
-/// Values of the running thread, by the names of lttng-modules. The numbers are the places in
+/// Values of the running thread, by the names of lttng-modules. The discriminants are offsets in
 /// `struct context_layout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ThreadContext {
-    /// Process in the initial PID namespace.
+    /// Process id in the initial PID namespace.
     Pid = 3,
-    /// Thread in the initial PID namespace.
+    /// Thread id in the initial PID namespace.
     Tid = 4,
-    /// Parent process in the initial PID namespace.
+    /// Parent process id in the initial PID namespace.
     Ppid = 5,
-    /// Process in the innermost PID namespace of the thread.
+    /// Process id in the innermost PID namespace of the thread.
     Vpid = 6,
-    /// Thread in its innermost PID namespace.
+    /// Thread id in the innermost PID namespace of the thread.
     Vtid = 7,
-    /// Parent process in the innermost PID namespace of the thread; 0 if it is outside.
+    /// Parent process id in the innermost PID namespace of the thread; 0 if the parent is outside.
     Vppid = 8,
     /// Priority as `top` shows it: negative for real-time threads, 20 for nice value 0.
     Prio = 9,
@@ -54,9 +54,9 @@ pub enum ThreadContext {
     Procname = 11,
     /// Inode number of the innermost PID namespace.
     PidNs = 12,
-    /// User, in the initial user namespace.
+    /// User id, in the initial user namespace.
     Uid = 13,
-    /// Group, in the initial user namespace.
+    /// Group id, in the initial user namespace.
     Gid = 14,
 }
 
@@ -115,13 +115,13 @@ impl FromStr for Context {
                 .map(|name| format!("{OF_CPU}{name}"))
                 .collect();
             return Err(format!(
-                "unknown counter `{text}`; known are {}",
+                "unknown counter `{text}`; the counters are {}",
                 counters.join(", ")
             ));
         }
         let names: Vec<&str> = THREAD.iter().map(|(name, _)| *name).collect();
         Err(format!(
-            "unknown context `{text}`; known are {}, and counters such as {OF_CPU}page-faults",
+            "unknown context `{text}`; the contexts are {}, and counters such as {OF_CPU}page-faults",
             names.join(", ")
         ))
     }
@@ -132,12 +132,12 @@ impl FromStr for Context {
 pub(crate) struct OwnContext {
     /// Empty if there are no contexts.
     pub(crate) bytes: Vec<u8>,
-    /// Where counters lie in contexts.
+    /// Byte range of the counters in a context.
     counters: Range<usize>,
 }
 
 impl OwnContext {
-    /// Takes the counters of an event record with a context.
+    /// Stores the counters of an event record with a context.
     pub(crate) fn see(&mut self, body: &[u8]) {
         if self.counters.is_empty() {
             return;
@@ -148,7 +148,7 @@ impl OwnContext {
         }
     }
 
-    /// Gives an event record with a context the counters that were seen last.
+    /// Sets the counters in an event record's context to the stored ones.
     pub(crate) fn put_counters(&self, body: &mut [u8]) {
         let seen = self.bytes.get(self.counters.clone());
         if let (Some(place), Some(seen)) = (body.get_mut(self.counters.clone()), seen) {
@@ -157,24 +157,24 @@ impl OwnContext {
     }
 }
 
-/// Contexts of a recording, each once: values of threads first, counters after them.
+/// The contexts of a recording without duplicates: values of threads first, then counters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ContextLayout {
     thread: Vec<ThreadContext>,
     counters: Vec<Counter>,
 }
 
-/// Values of the recorder itself.
+/// Ids of the recorder itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnThread {
-    /// In the initial PID namespace.
+    /// Process id in the initial PID namespace.
     pub(crate) process: u32,
     pub(crate) parent: u32,
 }
 
 impl ContextLayout {
     /// # Errors
-    /// When there are more counters than records have room for.
+    /// If there are more counters than records have room for.
     pub(crate) fn new(contexts: &[Context]) -> Result<ContextLayout, RecordError> {
         let mut layout = ContextLayout::default();
         for context in contexts {
@@ -198,23 +198,23 @@ impl ContextLayout {
         self.thread.iter().map(|context| context.bytes()).sum()
     }
 
-    /// Bytes of a context in an event record.
+    /// Size of a context in an event record.
     pub(crate) fn bytes(&self) -> usize {
         self.counters_in().end
     }
 
-    /// Bytes of a context in a record of BPF programs.
+    /// Size of a context in a record of BPF programs.
     pub(crate) fn padded_bytes(&self) -> usize {
         self.bytes().next_multiple_of(8)
     }
 
-    /// Where the counters lie in a context.
+    /// Byte range of the counters in a context.
     fn counters_in(&self) -> Range<usize> {
         let begin = self.bytes_of_thread();
         begin..begin + 8 * self.counters.len()
     }
 
-    /// `struct context_layout` for a machine with that number of CPUs.
+    /// Encodes `struct context_layout` for a machine with `cpus` CPUs.
     pub(crate) fn encode(&self, cpus: usize) -> [u8; CONTEXT_LAYOUT_SIZE] {
         let mut fields = [NO_CONTEXT as u8; CONTEXT_LAYOUT_SIZE - 4];
         fields[0] = self.padded_bytes() as u8;
@@ -281,11 +281,11 @@ impl ContextLayout {
         }
     }
 
-    /// Begins to count: by counter and CPU, with the element of the array that BPF programs read.
-    /// The CPUs that are off have none.
+    /// Opens the counters by counter and CPU, with their indices in the array that BPF programs
+    /// read. CPUs that are offline have none.
     ///
     /// # Errors
-    /// When the machine, or the kernel, does not have a counter.
+    /// If the machine, or the kernel, does not have a counter.
     pub(crate) fn open_counters(
         &self,
         cpus: usize,
@@ -310,7 +310,7 @@ impl ContextLayout {
         Ok(opened)
     }
 
-    /// Elements of the array of counters.
+    /// Number of elements of the array of counters.
     pub(crate) fn elements(&self, cpus: usize) -> u32 {
         (self.counters.len() * cpus).max(1) as u32
     }
@@ -339,8 +339,8 @@ fn reason(error: &std::io::Error, is_hardware: bool) -> String {
     use std::io::ErrorKind;
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::Unsupported if is_hardware => {
-            "this machine has no such hardware counter (virtual machines often have none); software counters are \
-             perf:cpu:page-faults, perf:cpu:context-switches, perf:cpu:cpu-migrations and perf:cpu:cpu-clock"
+            "this machine has no such hardware counter (virtual machines often have none); use a software counter: \
+             perf:cpu:page-faults, perf:cpu:context-switches, perf:cpu:cpu-migrations or perf:cpu:cpu-clock"
                 .to_owned()
         }
         _ => error.to_string(),
@@ -369,7 +369,7 @@ mod tests {
         );
         let encoded = layout.encode(3);
         assert_eq!(encoded[..3], [40, 2, 24]);
-        // `vpid`, `procname`, `nice`, and `tid`, which is not wanted.
+        // `vpid`, `procname`, `nice`, and `tid`, which is not requested.
         assert_eq!(
             [encoded[6], encoded[11], encoded[10], encoded[4]],
             [0, 4, 20, 255]

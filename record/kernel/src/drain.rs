@@ -1,4 +1,4 @@
-//! Empties the rings and passes their records to the lanes.
+//! Empties the rings and passes their records to the queues of the CPUs.
 
 mod dumping;
 mod finishing;
@@ -36,9 +36,9 @@ use rotating::Rotations;
 /// Pause between two rounds: under low load, and under high load.
 const IDLE: Duration = Duration::from_millis(20);
 const BUSY: Duration = Duration::from_millis(5);
-/// Events of a round from which on the load counts as high.
+/// Number of events in a round from which the load counts as high.
 const MANY: usize = 2000;
-/// Events that are taken from one ring before the next ring is read.
+/// Maximum number of events taken from one ring before the next ring is read.
 const AT_ONCE: usize = 1 << 16;
 
 /// Arguments of [`Drain::new`].
@@ -51,7 +51,7 @@ pub(crate) struct Setup<'d> {
     pub(crate) lanes: &'d [RefCell<CpuQueue>],
     pub(crate) output: Output,
     pub(crate) meanings: Option<&'d Meanings>,
-    /// Where BPF programs look up interpreters of Python.
+    /// The map in which BPF programs look up Python interpreters.
     pub(crate) pythons: Option<MapHandle>,
     /// Stacks of a command that is recorded without privileges.
     pub(crate) samples: Option<PerfStacks>,
@@ -80,7 +80,7 @@ pub(crate) struct Drain<'d> {
     /// Snapshots that wait for the next state dump to complete.
     snapshots: VecDeque<SnapshotOrder>,
     meanings: Option<&'d Meanings>,
-    /// Where BPF programs look up interpreters of Python.
+    /// The map in which BPF programs look up Python interpreters.
     pythons: Option<MapHandle>,
     /// Stacks of a command that is recorded without privileges.
     samples: Option<PerfStacks>,
@@ -135,8 +135,7 @@ impl<'d> Drain<'d> {
     }
 }
 
-/// Longest time after which recorded events are written, so that few are lost if this process is
-/// killed.
+/// Maximum time until recorded events are written, which limits the loss if this process is killed.
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Drain<'_> {

@@ -1,4 +1,4 @@
-//! From records to events: the id of the event class, and the payload.
+//! Converts records to events: the id of the event class, and the payload.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,33 +12,32 @@ use crate::schema::{COMPAT_CALL, UNKNOWN_CALL, call_ids};
 use crate::shared::{ARGUMENTS, CALL_COMPAT};
 use crate::stacks::is_copy;
 
-/// Knows all event classes.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    /// By kind.
+    /// Recipes by kind.
     recipes: Vec<Recipe>,
     chosen: ChosenEvents,
     own: Table,
     compat: Table,
-    /// A system call was met.
+    /// True once a system call has been recorded.
     has_calls: AtomicBool,
 }
 
-/// Calls, which are looked up by number.
+/// System calls that can be looked up by number.
 #[derive(Debug)]
 struct Table {
     calls: Vec<Call>,
-    /// By number: one more than the place among the calls; 0 if there is none.
+    /// By number: the index of the call plus one; 0 if there is no such call.
     places: Vec<u16>,
 }
 
-/// Marks the number of a call of a 32-bit program.
+/// Marks the number of a call by a 32-bit program.
 const COMPAT: u16 = CALL_COMPAT as u16;
-/// Ids below are kinds.
+/// Smaller ids are kinds.
 const MOST_KINDS: usize = 256;
 
 impl Encoder {
-    /// For a schema that was made of those calls.
+    /// For a schema that was built with `calls` and `chosen`.
     pub(crate) fn new(class: &TraceClass, calls: Calls, chosen: ChosenEvents) -> Encoder {
         let mut recipes = vec![Recipe::default(); MOST_KINDS];
         for event in class.streams.iter().flat_map(|stream| &stream.events) {
@@ -59,9 +58,8 @@ impl Encoder {
         self.has_calls.load(Ordering::Relaxed)
     }
 
-    /// Writes the payload of the event that a record tells of, and gives the id of its class;
-    /// `None` if the record makes no sense. A copy of a stack stays what it is, to be unwound
-    /// later.
+    /// Writes the payload of a record's event and returns the id of its class; `None` if the record
+    /// is malformed. A copy of a stack is not converted, since it is unwound later.
     pub(crate) fn encode(&self, head: &Head, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
         if let Some(recipe) = self.recipes.get(usize::from(head.kind)) {
             recipe.write(record, to)?;
@@ -75,7 +73,7 @@ impl Encoder {
             return self.chosen.encode(head.kind, record, to);
         }
         let mut call = RawCall::new(head.kind, record)?;
-        // A load is cheaper than a store to a line that each call would dirty.
+        // A load is cheaper than a store to a cache line that each call would dirty.
         if !self.has_calls() {
             self.has_calls.store(true, Ordering::Relaxed);
         }
@@ -114,7 +112,7 @@ impl Table {
         Table { calls, places }
     }
 
-    /// The call of that number, and its place.
+    /// The call with a number, and its index.
     fn find(&self, number: u16) -> Option<(usize, &Call)> {
         let place = self.places.get(usize::from(number)).copied().unwrap_or(0);
         let place = usize::from(place).wrapping_sub(1);
@@ -128,7 +126,7 @@ fn write(field: &Field, raw: &mut RawCall<'_>, to: &mut Vec<u8>) {
             argument, bytes, ..
         } => {
             let value = raw.argument(usize::from(argument));
-            // Sizes that the compiler knows become single stores.
+            // Sizes known to the compiler become single stores.
             match bytes {
                 8 => to.extend_from_slice(&value.to_le_bytes()),
                 4 => to.extend_from_slice(&(value as u32).to_le_bytes()),

@@ -1,9 +1,8 @@
-//! The last event of a trace, `tracebraid_end`: a trace that lacks it was not ended by its
-//! recorder.
+//! The last event of a trace, `tracebraid_end`. A trace without it was not ended by its recorder.
 //!
-//! Readers look for the mark in the last packet of each stream only. It is the last event of the
+//! Readers look for the mark only in the last packet of each stream. It is the last event of the
 //! first CPU, in the packet that is written last. The key [`EXPECTED`] in the environment
-//! distinguishes traces that were cut off from those of recorders that write no mark.
+//! distinguishes traces that were cut off from traces of recorders that write no mark.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -13,27 +12,27 @@ use crate::state::Payload;
 /// Key in the environment of traces that end with the mark; its value is 1.
 pub(crate) const EXPECTED: &str = "tracebraid_end_mark";
 
-/// Bytes that the mark adds to a trace at most: its packet with the entry in the index.
+/// Maximum size that the mark adds to a trace: its packet with the entry in the index.
 pub(crate) const BYTES: u64 = 512;
 
-/// Why a recording ends. The numbers are those of the enumeration in `events.tsdl`.
+/// Why a recording ended. The discriminants are those of the enumeration in `events.tsdl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EndReason {
-    /// `tracebraid stop`, or the program that uses this library.
+    /// `tracebraid stop`, or a call by the program that uses this library.
     #[default]
     Asked = 0,
     /// The recorded command ended.
     CommandEnded = 1,
-    /// The limit of time or size was reached, or all chosen processes ended.
+    /// A limit of time or size was reached, or all chosen processes ended.
     Limit = 2,
     /// A signal ended the recorder.
     Interrupted = 3,
     /// The disk had no room left.
     DiskFull = 4,
-    /// The recording goes on: this is a copy of its newest events.
+    /// The recording continues: this is a copy of its newest events.
     Snapshot = 5,
-    /// The recording goes on in the next chunk.
+    /// The recording continues in the next chunk.
     Rotated = 6,
 }
 
@@ -48,14 +47,14 @@ const ALL: [EndReason; 7] = [
 ];
 
 impl EndReason {
-    /// Payload of the mark of a trace with these events before it.
+    /// Payload of the mark of a trace with the given counts.
     pub(crate) fn payload(self, written: Progress) -> Vec<u8> {
         let payload = Payload::default().bytes(&[self as u8]);
         payload.long(written.events).long(written.lost).bytes_of()
     }
 }
 
-/// The reason given from outside to the thread that writes the trace.
+/// The reason, set by the owner and read by the thread that writes the trace.
 #[derive(Debug, Default)]
 pub(crate) struct GivenReason(AtomicU8);
 

@@ -1,32 +1,32 @@
-//! Groups of kernel events, which are recorded or not.
+//! Groups of kernel events that are selected together.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Kernel events that go together.
+/// A group of kernel events, as selected by `--kernel`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
-    /// Who runs, who wakes whom, who begins and ends.
+    /// Context switches, wake-ups, and the creation and exit of threads.
     Sched,
     /// Interrupts and softirqs.
     Irq,
-    /// Timers of both kinds.
+    /// High-resolution timers and the timer wheel.
     Timer,
-    /// Interrupts of the processor's own: local timer, reschedule, function calls (x86 only).
+    /// Interrupts of the processor itself: local timer, reschedule, function calls (x86 only).
     Vector,
     /// Requests to block devices.
     Block,
-    /// Packets and connections.
+    /// Packets and TCP connections.
     Net,
     /// Page faults (x86 only).
     Fault,
-    /// Waiting for the kernel's locks.
+    /// Contended locks of the kernel.
     Lock,
-    /// Queues of the kernel's work, and requests to io_uring.
+    /// Work queues of the kernel, and io_uring requests.
     Work,
 }
 
-/// All groups.
+/// All groups, in the order of the help text.
 pub const GROUPS: &[Group] = &[
     Group::Sched,
     Group::Irq,
@@ -39,7 +39,7 @@ pub const GROUPS: &[Group] = &[
     Group::Work,
 ];
 
-/// Those which reports need, and which cost little.
+/// Default groups: needed by most reports, at low cost.
 pub const USUAL: &[Group] = &[
     Group::Sched,
     Group::Irq,
@@ -49,7 +49,7 @@ pub const USUAL: &[Group] = &[
 ];
 
 impl Group {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Group::Sched => "sched",
@@ -64,7 +64,7 @@ impl Group {
         }
     }
 
-    /// The group to which the BPF program at a tracepoint belongs; none for system calls.
+    /// The group of the BPF program at a tracepoint; `None` for system calls.
     pub(crate) fn of_tracepoint(tracepoint: &str) -> Option<Group> {
         let begins = |with: &[&str]| with.iter().any(|start| tracepoint.starts_with(start));
         Some(match tracepoint {
@@ -98,7 +98,7 @@ impl FromStr for Group {
         found.copied().ok_or_else(|| {
             let names: Vec<&str> = GROUPS.iter().map(|group| group.name()).collect();
             format!(
-                "no such group of events: {text}; there are {}",
+                "unknown group of events `{text}`; the groups are {}",
                 names.join(", ")
             )
         })

@@ -1,8 +1,8 @@
-//! Events of one CPU, put in the order of time.
+//! Events of one CPU, sorted by time.
 //!
-//! A program that is interrupted between looking at the clock and taking room in the ring comes
-//! behind what interrupted it, though it is earlier. So events wait until all that can be earlier
-//! must have come.
+//! A BPF program that is interrupted between reading the clock and reserving room in the ring
+//! writes its record after those of the interrupt, though its timestamp is earlier. So events wait
+//! until all earlier events must have arrived.
 
 use std::ops::Range;
 
@@ -13,11 +13,11 @@ use crate::contexts::OwnContext;
 pub(crate) struct Event<'l> {
     /// Nanoseconds of CLOCK_MONOTONIC.
     pub(crate) time: u64,
-    /// What was lost on the CPU before it, in all.
+    /// Cumulative count of events lost on the CPU before this event.
     pub(crate) lost: u64,
-    /// Id of its class.
+    /// Id of the event class.
     pub(crate) id: u16,
-    /// All that follows the header: context and payload.
+    /// Context and payload: all bytes after the header.
     pub(crate) payload: &'l [u8],
 }
 
@@ -26,49 +26,48 @@ struct Waiting {
     time: u64,
     lost: u32,
     id: u16,
-    /// With its context.
+    /// Range of context and payload.
     payload: Range<usize>,
     origin: Origin,
 }
 
-/// Where an event comes from.
+/// Source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The recorder, whose context it has.
+    /// The recorder, whose context the event has.
     Recorder,
     Kernel,
-    /// The kernel, which has yet to decide whether it is recorded.
+    /// The kernel, which has not yet decided whether the event is recorded.
     Undecided,
-    /// It has decided against it.
+    /// The kernel, which has decided to leave the event out.
     LeftOut,
 }
 
-/// Bytes of an event's header at most, and of what is around a packet, with its entry in the index.
+/// Maximum sizes of an event's header, and of the framing of a packet with its entry in the index.
 pub(crate) const AROUND_EVENT: u64 = 14;
 pub(crate) const AROUND_PACKET: u64 = 256;
 
-/// Events that an event may be late by until all are sorted: an interrupt makes few. What other
-/// threads find is later.
+/// Maximum number of positions by which a late event is moved; above it the queue is sorted when it
+/// is read. An interrupt causes few. Events of other threads of the recorder are later.
 const MOST_STEPS: usize = 32;
 
 /// Events of one CPU that wait.
 #[derive(Debug, Default)]
 pub(crate) struct CpuQueue {
     waiting: Vec<Waiting>,
-    /// Some of them are not in the order of time.
+    /// Some waiting events are not in the order of time.
     is_unsorted: bool,
     payloads: Vec<u8>,
-    /// What was lost in all before the event that was given away last.
+    /// Cumulative count of lost events before the last released event.
     lost: u64,
-    /// The latest time so far.
+    /// Latest timestamp so far.
     newest: u64,
-    /// Context of events that come without one, with the counters of the event that was given away
-    /// last.
+    /// Context for events without one, with the counters of the last released event.
     own_context: OwnContext,
 }
 
 impl CpuQueue {
-    /// Of events with contexts, if that of the recorder is not empty.
+    /// For event records with contexts, unless `own_context` is empty.
     pub(crate) fn new(own_context: OwnContext) -> CpuQueue {
         CpuQueue {
             own_context,
@@ -76,8 +75,8 @@ impl CpuQueue {
         }
     }
 
-    /// Adds an event, whose payload `write` makes; not if it gives none. `lost` wraps; where a
-    /// source does not know of losses it is `None`. The context is that of the recorder.
+    /// Adds an event of the recorder, with the payload that `write` appends, unless `write` returns
+    /// `None`. `lost` wraps; `None` if the source has no count. The context is the recorder's.
     pub(crate) fn add(
         &mut self,
         time: u64,
@@ -89,7 +88,7 @@ impl CpuQueue {
         self.add_from(start, time, lost, Origin::Recorder, write);
     }
 
-    /// Adds an event with a context of its own.
+    /// Adds an event that has a context.
     pub(crate) fn add_with_context(
         &mut self,
         time: u64,
@@ -133,8 +132,8 @@ impl CpuQueue {
         }
     }
 
-    /// Adds an event of the recorder among those that wait: after those of that time, with what was
-    /// lost before the event that precedes it.
+    /// Inserts an event of the recorder among the waiting events, after those of equal time, with
+    /// the count of lost events of its predecessor.
     pub(crate) fn insert(&mut self, time: u64, id: u16, payload: &[u8]) {
         self.sort();
         let at = self.waiting.partition_point(|waiting| waiting.time <= time);
@@ -157,7 +156,7 @@ impl CpuQueue {
     }
 
     /// Passes to `to`, in the order of time, the events that [`CpuQueue::release`] will release.
-    /// Their losses are those of the last released event.
+    /// Their counts of losses are those of the last released event.
     pub(crate) fn preview(&mut self, until: Option<u64>, mut to: impl FnMut(Event<'_>)) {
         self.sort();
         let settled = self.waiting.iter();
@@ -175,7 +174,7 @@ impl CpuQueue {
         }
     }
 
-    /// Moves the last event to its place in the order of time, if that is near.
+    /// Moves the last event to its position in the order of time, if that is near.
     fn settle_last(&mut self) {
         let mut at = self.waiting.len();
         let least = at.saturating_sub(MOST_STEPS);
@@ -191,9 +190,9 @@ impl CpuQueue {
         }
     }
 
-    /// Makes other events of those that happened before a time, or of all, and whose ids are
-    /// chosen. `write` makes the payload of one of the time, id and payload, and gives its id; what
-    /// it makes nothing of is taken away. Contexts stay.
+    /// Replaces the events before a time, or all events, whose ids are chosen. `write` makes a
+    /// payload from the time, id and payload of an event, and returns the new id; if it returns
+    /// `None`, the event is removed. Contexts stay.
     pub(crate) fn rewrite(
         &mut self,
         until: Option<u64>,
@@ -224,12 +223,12 @@ impl CpuQueue {
         });
     }
 
-    /// The latest time of any event so far.
+    /// The latest timestamp of any event so far.
     pub(crate) fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// Gives away, in the order of time, what happened before a time, or everything.
+    /// Releases, in the order of time, the events before a time, or all events.
     pub(crate) fn release<E>(
         &mut self,
         until: Option<u64>,
@@ -244,8 +243,8 @@ impl CpuQueue {
             if waiting.origin == Origin::LeftOut {
                 continue;
             }
-            // How far the count has come since, if it has: an event that was overtaken has an older
-            // one.
+            // Increase of the count, if it increased: an event that was overtaken has an older
+            // count.
             let more = waiting.lost.wrapping_sub(self.lost as u32) as i32;
             self.lost += u64::from(more.max(0).unsigned_abs());
             if let Some(body) = self.payloads.get_mut(waiting.payload.clone()) {
@@ -270,12 +269,12 @@ impl CpuQueue {
 
     fn sort(&mut self) {
         if std::mem::take(&mut self.is_unsorted) {
-            // In order but for some, which this sort makes use of.
+            // Mostly sorted already, which makes this sort fast.
             self.waiting.sort_by_key(|waiting| waiting.time);
         }
     }
 
-    /// Decides about the undecided event of that time; false if it has not come yet.
+    /// Decides about the undecided event with that timestamp; false if it has not arrived yet.
     pub(crate) fn decide(&mut self, time: u64, is_wanted: bool) -> bool {
         self.sort();
         let first = self.waiting.partition_point(|waiting| waiting.time < time);
@@ -293,7 +292,7 @@ impl CpuQueue {
         is_there
     }
 
-    /// Leaves out events from that time on, and before a time, that are still undecided.
+    /// Leaves out all undecided events from `from` on and before `until`.
     pub(crate) fn leave_out(&mut self, from: u64, until: u64) {
         let range = from..until;
         let undecided = |waiting: &&mut Waiting| {
@@ -305,8 +304,8 @@ impl CpuQueue {
 
     fn drop_first(&mut self, count: usize) {
         self.waiting.drain(..count);
-        // Payloads lie in the order of arrival, so few of those that are dropped lie after the
-        // first one that stays.
+        // Payloads are stored in the order of arrival, so few payloads of dropped events follow the
+        // first payload that stays.
         let starts = self.waiting.iter().map(|waiting| waiting.payload.start);
         let first = starts.min().unwrap_or(self.payloads.len());
         self.payloads.drain(..first);
@@ -315,13 +314,13 @@ impl CpuQueue {
         }
     }
 
-    /// What was lost before the event that was given away last, in all.
+    /// Cumulative count of lost events before the last released event.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Events that wait and happened before a time: when, and how many bytes they take at most with
-    /// what the trace says around them.
+    /// Timestamps of the waiting events before a time, each with the maximum size of the event in
+    /// the trace, framing included.
     pub(crate) fn sizes(&self, until: Option<u64>) -> impl Iterator<Item = (u64, u64)> {
         // A loss ends a packet.
         let mut lost = self.lost as u32;
@@ -340,7 +339,7 @@ impl CpuQueue {
         })
     }
 
-    /// What was lost at the end, in all, given the count at the end.
+    /// Cumulative count of lost events at the end, from the wrapped count at the end.
     pub(crate) fn lost_at_end(&mut self, lost: u32) -> u64 {
         let more = lost.wrapping_sub(self.lost as u32) as i32;
         self.lost += u64::from(more.max(0).unsigned_abs());
@@ -440,13 +439,13 @@ mod tests {
     #[test]
     fn undecided_events_stay_until_it_is_decided_that_they_go() {
         let mut lane = CpuQueue::default();
-        // They come late.
+        // These arrive late.
         (10..100).for_each(|time| add(&mut lane, time, 0));
         [7, 8, 9]
             .into_iter()
             .for_each(|time| add_undecided(&mut lane, time));
         assert!(lane.decide(8, false) && lane.decide(9, true));
-        assert!(!lane.decide(8, true), "it has been decided");
+        assert!(!lane.decide(8, true), "the event has been decided already");
         assert!(!lane.decide(50, false), "no undecided event has that time");
         assert_eq!(lane.sizes(Some(10)).count(), 2);
         assert_eq!(released(&mut lane, Some(11)), [(7, 0), (9, 0), (10, 0)]);
@@ -468,7 +467,7 @@ mod tests {
         };
         lane.add(20, None, payload);
         lane.add_with_context(10, Some(0), &[5; 12], Origin::Kernel, payload);
-        // What a record is made of later keeps its context.
+        // A record that is rewritten later keeps its context.
         lane.rewrite(
             None,
             |id| id == 1,
@@ -492,7 +491,7 @@ mod tests {
     fn counts_of_losses_go_on_where_they_wrap() {
         let mut lane = CpuQueue::default();
         add(&mut lane, 1, u32::MAX - 1);
-        // More than two thousand million events were not lost at once: the first is an old one.
+        // A loss of more than 2³¹ events at once is impossible: the first event is an old one.
         assert_eq!(released(&mut lane, None), [(1, 0)]);
         let mut lane = CpuQueue::default();
         add(&mut lane, 1, 1 << 30);

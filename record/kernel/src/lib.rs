@@ -1,30 +1,29 @@
-//! Records what the kernel does, by eBPF, as one CTF trace.
+//! Records kernel events with eBPF as a CTF trace.
 //!
-//! In: a choice of events ([`Options`]). Out: a trace directory that is laid out, named and
-//! described as lttng-modules 2.13 would have done it, so that every reader of its traces reads
-//! this one. A test compares all classes with the metadata of a trace that lttng-modules recorded,
-//! field by field.
+//! In: a choice of events ([`Options`]). Out: a trace directory with the layout, names and metadata
+//! of lttng-modules 2.13, so that every reader of its traces reads this one. A test compares all
+//! classes with the metadata of a trace that lttng-modules recorded, field by field.
 //!
 //! Promises:
 //!
-//! - Each CPU has a ring between the kernel and this process. Events that find no room there are
-//!   counted, CPU by CPU, and reported where they were lost, as discarded events.
+//! - Each CPU has a ring between the kernel and this process. Events without room there are counted
+//!   for each CPU, and reported where they were lost, as discarded events.
 //! - Events of a CPU are in the order of time.
 //! - The kernel needs BTF and tracepoints, and this process CAP_BPF and CAP_PERFMON; no module, no
 //!   daemon.
-//! - The trace can be read whenever a packet has been written, and is whole when the recording has
-//!   been stopped. The event `tracebraid_end` (`end_mark`) ends a whole trace; a lock on the
-//!   directory marks one that is being written.
+//! - The trace can be read whenever a packet has been written, and is complete when the recording
+//!   has been stopped. The event `tracebraid_end` (`end_mark`) ends a complete trace; a lock on the
+//!   directory marks a trace that is being written.
 //!
 //! **From tracepoint to trace.** `bpf/` has a program for each tracepoint. Its records have the
-//! layout of the events that they become, but for text, which has slots of constant size
+//! layout of the events that they become, except for text, which has slots of constant size
 //! (`recipe`). `events.tsdl` defines the event classes in the language of the trace: the build
-//! takes the kinds of records from it, and the program its schema. A system call is one kind of
+//! derives the kinds of records from it, and the program its schema. A system call is one kind of
 //! record at entry and one at exit; `calls.txt` (for 32-bit programs `compat.txt`) lists the
 //! arguments that are decoded, `plan` the memory that BPF copies. `bpf/shared.h` has the numbers
 //! that both sides need. A thread empties the rings every few milliseconds (`recorder_thread`,
-//! `drain`); BPF never wakes it, since that would cost more than everything else. `lane` puts the
-//! events of a CPU in order, since an interrupt may overtake what it interrupts, and `streams`
+//! `drain`); BPF never wakes it, since that would cost more than all other work. `lane` sorts the
+//! events of a CPU, since an interrupt may overtake the event that it interrupts, and `streams`
 //! writes them, to files or to memory (`memory`). BPF decides which processes are recorded
 //! (`bpf/targets.h`), and follows their forks.
 //!
@@ -102,7 +101,7 @@ pub use triggers::{Condition, Held, MOST_CONDITIONS, Triggering, Watched};
 
 use tracebraid_ctf::schema::TraceClass;
 
-/// The schema of all recordings, but for what each says of its machine and its clock.
+/// The schema of all recordings, without the properties of machine and clock.
 pub fn trace_class() -> TraceClass {
     schema::schema(&calls::calls())
 }

@@ -1,4 +1,4 @@
-//! What the trace says about the machine, and about its clock.
+//! Properties of the machine and its clock in the trace's metadata.
 
 use nix::sys::utsname::uname;
 use nix::time::{ClockId, clock_gettime};
@@ -8,7 +8,7 @@ use crate::bpf::failed;
 use crate::end_mark;
 use crate::error::RecordError;
 
-/// Nanoseconds of CLOCK_MONOTONIC, the clock of all events.
+/// The time of CLOCK_MONOTONIC in nanoseconds, the clock of all events.
 pub(crate) fn now() -> u64 {
     nanoseconds(ClockId::CLOCK_MONOTONIC)
 }
@@ -18,8 +18,8 @@ fn nanoseconds(clock: ClockId) -> u64 {
     time.0 as u64 * 1_000_000_000 + time.1 as u64
 }
 
-/// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC: of some tries the one whose readings
-/// of both clocks lie closest together, which errs by at most half of what lies between.
+/// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC: of several attempts the one with the
+/// shortest time between the readings of both clocks. The error is at most half of that time.
 pub fn clock_offset() -> u64 {
     let try_once = |_| {
         let before = now();
@@ -33,7 +33,7 @@ pub fn clock_offset() -> u64 {
     (0..10).map(try_once).min().map_or(0, |(_, offset)| offset)
 }
 
-/// The number of CPUs up to the last one that is present: some machines could have many more.
+/// Number of CPUs up to the last present CPU; the number of possible CPUs can be much larger.
 pub(crate) fn cpus() -> Result<usize, RecordError> {
     let present = std::fs::read_to_string("/sys/devices/system/cpu/present");
     match present.ok().and_then(|list| cpus_of(&list)) {
@@ -42,13 +42,13 @@ pub(crate) fn cpus() -> Result<usize, RecordError> {
     }
 }
 
-/// One more than the greatest number in a list of the kernel's: `0-3,8`.
+/// One more than the greatest number in a list such as `0-3,8`.
 fn cpus_of(list: &str) -> Option<usize> {
     let last = list.trim().rsplit([',', '-']).next()?;
     last.parse::<usize>().ok()?.checked_add(1)
 }
 
-/// A UUID of the kernel's.
+/// A UUID from `/proc/sys/kernel/random`.
 fn random(name: &str) -> Option<Uuid> {
     let digits = kernel_text(name)?.replace('-', "");
     Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())
@@ -59,10 +59,10 @@ fn kernel_text(name: &str) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// Puts the machine, the tracer and the clock into the schema of a trace that begins now.
+/// Adds the properties of machine, tracer and clock to the schema of a trace that begins now.
 ///
-/// The tracer calls itself lttng-modules, since that is whose names and layouts it uses: by that
-/// name, other tools know how to read it.
+/// The tracer's name is lttng-modules, since the trace has its names and layouts: by that name,
+/// other tools know how to read it.
 pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options, own_process: u32) {
     let text = |text: &str| EnvValue::Str(text.to_owned());
     let number = |number: i128| EnvValue::Int(number);
@@ -86,15 +86,15 @@ pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options, own_pro
         ("trace_name", text(&options.name)),
         ("trace_creation_datetime", text(&options.creation)),
         ("tracebraid_version", text(env!("CARGO_PKG_VERSION"))),
-        // In the initial PID namespace, as in event records: filters leave out the cost of
-        // recording by it.
+        // In the initial PID namespace, as in event records: filters use it to leave out the cost
+        // of recording.
         ("tracebraid_pid", number(i128::from(own_process))),
         (end_mark::EXPECTED, number(1)),
     ]);
     let conditions = options.triggering.any.iter();
     let conditions: Vec<&str> = conditions.map(|condition| &*condition.text).collect();
     if !conditions.is_empty() {
-        // Readers look for events `tracebraid_trigger` only where this key is.
+        // Readers look for events `tracebraid_trigger` only if this key exists.
         environment.push(("tracebraid_when", text(&conditions.join("; "))));
     }
     class.environment = environment
@@ -105,7 +105,7 @@ pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options, own_pro
     let offset = options.clock_offset.unwrap_or_else(clock_offset);
     for clock in &mut class.clocks {
         clock.origin = ClockOrigin::UnixEpoch;
-        // All recordings since the machine was booted have the same clock.
+        // All recordings since boot share the same clock.
         clock.uuid = random("boot_id");
         clock.uid = kernel_text("boot_id");
         clock.offset_seconds = (offset / 1_000_000_000) as i64;

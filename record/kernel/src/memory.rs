@@ -1,4 +1,4 @@
-//! A recording that is kept in memory, of which only the newest is wanted (a flight recorder).
+//! A recording that keeps only the newest events, in memory (a flight recorder).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,10 +11,9 @@ use tracebraid_ctf::write::WriteError;
 use tracebraid_ctf::write::stream::PacketSink;
 use tracebraid_ctf::write::trace::{Options, Session};
 
-/// The newest packets of all CPUs.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// In the order in which they ended.
+    /// Packets in the order in which they ended.
     packets: VecDeque<Packet>,
     bytes: u64,
     most: u64,
@@ -27,7 +26,7 @@ struct Packet {
     entry: IndexEntry,
 }
 
-/// Where the packets of one CPU go.
+/// The sink for the packets of one CPU.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) cpu: usize,
@@ -35,7 +34,7 @@ pub(crate) struct Memory {
 }
 
 impl Kept {
-    /// At most so many bytes.
+    /// Keeps at most `most` bytes.
     pub(crate) fn new(most: u64) -> Kept {
         Kept {
             packets: VecDeque::new(),
@@ -47,7 +46,7 @@ impl Kept {
     fn add(&mut self, packet: Packet) {
         self.bytes += packet.bytes.len() as u64;
         self.packets.push_back(packet);
-        // The newest stays, however little is to be kept.
+        // The newest packet stays, even if it exceeds the limit.
         while self.bytes > self.most
             && self.packets.len() > 1
             && let Some(oldest) = self.packets.pop_front()
@@ -56,12 +55,11 @@ impl Kept {
         }
     }
 
-    /// Bytes that there are.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Writes all of it as a trace of so many CPUs.
+    /// Writes the packets as a trace of `cpus` CPUs.
     pub(crate) fn write(
         &self,
         directory: &Path,
@@ -84,7 +82,7 @@ impl Kept {
     }
 }
 
-/// The name of the file of a CPU's events.
+/// Name of the file with a CPU's events.
 pub(crate) fn stream_name(cpu: usize) -> String {
     format!("channel0_{cpu}")
 }

@@ -1,4 +1,4 @@
-//! What is to be recorded.
+//! Options of a recording.
 
 use crate::chosen::ChosenEvents;
 use crate::chunks::Rotation;
@@ -9,57 +9,57 @@ use crate::plan::Syscalls;
 use crate::stacks::Stacks;
 use crate::triggers::Triggering;
 
-/// What is to be recorded, and with how much memory.
+/// Selection of events, and limits of memory and disk space.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Kernel events, of the whole machine.
+    /// Kernel events of the whole machine.
     pub groups: Vec<Group>,
-    /// System calls.
+    /// System calls to record.
     pub syscalls: Syscalls,
-    /// Only the system calls and page faults of these processes, and of their descendants; of all
-    /// if `None`. The numbers are those of the PID namespace of this process.
+    /// Records system calls and page faults only of these processes and their descendants; `None`
+    /// for all. The ids are those of this process's PID namespace.
     pub processes: Option<Vec<u32>>,
     /// Also record the existing descendants of `processes` whose parents still run.
     pub descendants: bool,
-    /// A process whose descendants are followed though events of all processes are recorded; see
+    /// A process whose descendants are followed although events of all processes are recorded; see
     /// [`crate::Recording::processes`].
     pub command: Option<u32>,
     /// Events chosen by name, of the same processes as system calls.
     pub events: ChosenEvents,
-    /// System calls and page faults for which these do not hold are left out.
+    /// System calls and page faults that do not fulfil these conditions are left out.
     pub conditions: Conditions,
-    /// Contexts that are added to each event record.
+    /// Contexts added to each event record.
     pub contexts: Vec<Context>,
-    /// Call stacks, if any.
+    /// Call stacks; `None` for none.
     pub stacks: Option<Stacks>,
-    /// Without privileges: nothing but the stacks of this process and of those that it makes, by
-    /// perf events. The process must not have begun anything yet.
+    /// Without privileges: records only stacks, by perf events, of this process and of processes
+    /// that it starts. The process must not have started any yet.
     pub unprivileged: Option<u32>,
-    /// Bytes of the ring of each CPU: a power of two, at least a page.
+    /// Size of the ring of each CPU in bytes: a power of two, at least a page.
     pub ring_bytes: u32,
-    /// Bytes of a packet at most.
+    /// Maximum size of a packet in bytes.
     pub packet_bytes: u32,
-    /// Keep only the newest so many bytes, in memory, until the recording ends or a snapshot is
-    /// asked for.
+    /// Keep only the newest events, this number of bytes, in memory until the recording ends or a
+    /// snapshot is requested.
     pub keep: Option<u64>,
-    /// Conditions under which [`crate::Recording::held`] asks for a snapshot of what is kept.
+    /// Conditions under which [`crate::Recording::held`] requests a snapshot.
     pub triggering: Triggering,
-    /// End by itself before the files of the trace have more than so many bytes. What is kept in
-    /// memory only has its own limit.
+    /// End the recording before the files of the trace exceed this number of bytes. Events in
+    /// memory have their own limit.
     pub limit: Option<u64>,
-    /// Write the trace as chunks: directories below the one that is given, each with a complete
-    /// trace in `kernel`.
+    /// Write the trace as chunks: directories below the given one, each with a complete trace in
+    /// `kernel`.
     pub rotation: Option<Rotation>,
-    /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC, where other traces shall have the
-    /// same; measured if `None`.
+    /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC, if it must equal that of other
+    /// traces; measured if `None`.
     pub clock_offset: Option<u64>,
-    /// CTF 2 instead of 1.8.
+    /// Write CTF 2 instead of 1.8.
     pub ctf2: bool,
     /// Name of the recording, for the trace's environment.
     pub name: String,
-    /// When it was begun: ISO 8601, for the trace's environment.
+    /// Start time in ISO 8601, for the trace's environment.
     pub creation: String,
-    /// Processes, files, devices and interrupts that are there at the beginning are recorded too.
+    /// Also record the processes, files, devices and interrupts that exist at the beginning.
     pub state_dump: bool,
 }
 
@@ -92,18 +92,18 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Processes that are followed, with their descendants.
+    /// Processes that are followed together with their descendants.
     pub(crate) fn followed(&self) -> impl Iterator<Item = u32> {
         let processes = self.processes.iter().flatten().copied();
         processes.chain(self.command.filter(|_| self.processes.is_none()))
     }
 
-    /// Conditions are decided at the exits of calls.
+    /// True if conditions are decided at the exits of calls.
     pub(crate) fn watches_calls(&self) -> bool {
         self.syscalls != Syscalls::None && self.conditions.has_outcome()
     }
 
-    /// How undecided entries of calls are treated.
+    /// Treatment of undecided entries of calls.
     pub(crate) fn undecided(&self) -> Undecided {
         match self.watches_calls() {
             true => self.conditions.undecided(),

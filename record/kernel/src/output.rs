@@ -1,4 +1,4 @@
-//! The trace that is written, to files or in memory, as lttng-modules names and describes it.
+//! The trace, in files or in memory, with the names and metadata of lttng-modules.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -20,21 +20,20 @@ use crate::options::Options;
 use crate::recorder::Progress;
 use crate::streams::{Events, Streams};
 
-/// The trace.
 pub(crate) enum Output {
     Files(Box<InFiles>),
     Memory(Box<InMemory>),
 }
 
-/// It grows, and can be read meanwhile.
+/// A trace in files; it can be read while it grows.
 pub(crate) struct InFiles {
     current: Growing,
-    /// Those beside the current one, where the trace is written as chunks.
+    /// The other chunks, if the trace is written as chunks.
     chunks: Option<Chunks>,
     form: Form,
 }
 
-/// What the metadata and the streams of all chunks are made of.
+/// Common input for the metadata and the streams of all chunks.
 struct Form {
     class: TraceClass,
     form: trace::Options,
@@ -45,15 +44,15 @@ struct Form {
 /// A trace in one directory.
 struct Growing {
     session: Session,
-    /// Bytes of the metadata, which does not grow.
+    /// Size in bytes of the metadata, which does not grow.
     described: u64,
     trace: TraceWriter,
     streams: Streams<StreamFiles>,
-    /// Locked as long as the recording goes on.
+    /// Lock that is held as long as the recording continues.
     _going_on: Option<File>,
 }
 
-/// Only the newest is kept.
+/// A trace that keeps only the newest events, in memory.
 pub(crate) struct InMemory {
     directory: PathBuf,
     class: TraceClass,
@@ -64,7 +63,7 @@ pub(crate) struct InMemory {
 }
 
 impl Output {
-    /// A trace of so many CPUs that begins at that time.
+    /// A trace of `cpus` CPUs that begins at `begin`.
     pub(crate) fn new(
         directory: &Path,
         class: &TraceClass,
@@ -164,7 +163,6 @@ impl Output {
         })))
     }
 
-    /// Writes an event of a CPU.
     pub(crate) fn event(&mut self, cpu: usize, event: &Event<'_>) -> Result<(), WriteError> {
         match self {
             Output::Files(files) => files.current.streams.event(cpu, event),
@@ -172,7 +170,7 @@ impl Output {
         }
     }
 
-    /// What a CPU has lost in all by the end.
+    /// Sets the final cumulative count of events that a CPU has lost.
     pub(crate) fn lost(&mut self, cpu: usize, lost: u64) -> Result<(), WriteError> {
         match self {
             Output::Files(files) => files.current.streams.lost(cpu, lost),
@@ -180,7 +178,7 @@ impl Output {
         }
     }
 
-    /// What has been written up to now; of what is in memory, its bytes.
+    /// Counts so far; for a trace in memory, of the kept packets.
     pub(crate) fn progress(&self) -> Progress {
         match self {
             Output::Files(files) => files.progress(),
@@ -191,7 +189,7 @@ impl Output {
         }
     }
 
-    /// Bytes of all files, if the trace ended here; of what is in memory there are none yet.
+    /// Size in bytes of all files if the trace ended now; 0 for a trace in memory.
     pub(crate) fn file_bytes(&self) -> u64 {
         match self {
             Output::Files(files) => {
@@ -202,7 +200,7 @@ impl Output {
         }
     }
 
-    /// Bytes of the files of the chunk that is written, if it ended here.
+    /// Size in bytes of the files of the current chunk if it ended now.
     pub(crate) fn chunk_bytes(&self) -> u64 {
         match self {
             Output::Files(files) => files.current.file_bytes(),
@@ -210,7 +208,7 @@ impl Output {
         }
     }
 
-    /// Time of the newest event that has been written, or the begin of the chunk if that is later.
+    /// Time of the newest written event, or the begin of the chunk if that is later.
     pub(crate) fn newest(&self) -> u64 {
         match self {
             Output::Files(files) => files.current.streams.newest(),
@@ -231,7 +229,7 @@ impl Output {
         }
     }
 
-    /// The directory of the chunk that is written.
+    /// The directory of the current chunk.
     pub(crate) fn chunk(&self) -> Option<&Path> {
         match self {
             Output::Files(files) if files.chunks.is_some() => files.current.session.path().parent(),
@@ -239,12 +237,12 @@ impl Output {
         }
     }
 
-    /// True if only the newest is kept.
+    /// True if only the newest events are kept, in memory.
     pub(crate) fn keeps(&self) -> bool {
         matches!(self, Output::Memory(_))
     }
 
-    /// Ends the packets that have events, so that these are where they belong.
+    /// Ends the packets that contain events, so that the events reach the files or the memory.
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
         match self {
             Output::Files(files) => files.current.streams.flush(),
@@ -252,10 +250,11 @@ impl Output {
         }
     }
 
-    /// Writes what is in memory into that directory.
+    /// Writes the packets in memory to a directory.
     pub(crate) fn snapshot(&mut self, directory: &Path) -> Result<Progress, WriteError> {
         let Output::Memory(memory) = self else {
-            let message = "this recording writes everything, and keeps nothing in memory: it has no snapshots";
+            let message =
+                "this recording writes all events to files: snapshots need a recording in memory";
             return Err(WriteError::Misuse(message.into()));
         };
         memory.streams.mark_end(EndReason::Snapshot)?;
@@ -264,7 +263,7 @@ impl Output {
         Ok(self.progress())
     }
 
-    /// Ends the trace at that time, for that reason.
+    /// Ends the trace at a time, for a reason.
     pub(crate) fn finish(mut self, end: u64, reason: EndReason) -> Result<Progress, WriteError> {
         match &mut self {
             Output::Files(files) => {
@@ -297,7 +296,7 @@ impl InFiles {
         let Some(chunks) = &mut self.chunks else {
             return Ok(Rotated::Done);
         };
-        // First all that takes room, so that a full disk leaves the chunk as it is.
+        // First the steps that need disk space, so that a full disk leaves the chunk as it is.
         match self.current.streams.flush() {
             Err(error) if gives(&error) => return Ok(Rotated::DiskFull),
             result => result?,
@@ -334,7 +333,8 @@ impl InFiles {
 }
 
 impl Growing {
-    /// What was compiled for the chunk before is used again: rings would overflow meanwhile.
+    /// Reuses the compiled form of the previous chunk, since rings would overflow during
+    /// compilation.
     fn new(
         directory: &Path,
         form: &Form,
@@ -382,15 +382,15 @@ impl InMemory {
 }
 
 /// A lock of the directory of a growing trace, which lasts as long as this process, however it
-/// ends: readers distinguish by it a recording that goes on from one whose recorder was killed.
-/// File systems without locks have none.
+/// ends: by the lock, readers distinguish a running recording from one whose recorder was killed.
+/// `None` on file systems without locks.
 fn locked(directory: &Path) -> Option<File> {
     let directory = File::open(directory).ok()?;
     directory.try_lock().is_ok().then_some(directory)
 }
 
-/// Bytes of a packet at most: of what is kept in memory each CPU fills one, so that small ones keep
-/// more of it.
+/// Maximum size of a packet in bytes. In memory each CPU fills a packet, so that smaller packets
+/// leave more of the limit to complete ones.
 fn packet_bytes(options: &Options, cpus: usize) -> u32 {
     const LEAST: u64 = 16 << 10;
     let Some(keep) = options.keep else {

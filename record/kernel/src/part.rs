@@ -1,31 +1,31 @@
-//! Memory of a program that is recorded with a system call: what BPF is told of it (`struct part`).
+//! Memory of a program that is recorded with a system call, as described to BPF (`struct part`).
 
 use crate::shared::{self, PART_DESCRIPTION};
 
-/// Memory that an argument points at.
+/// Memory to which an argument points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Up to a null.
+    /// Up to the terminating null.
     Text,
-    /// So many elements of so many bytes.
+    /// `count` elements of `unit` bytes.
     Bytes { count: Count, unit: u8 },
 }
 
-/// What says how many elements there are.
+/// Source of the number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Count {
     One,
     Argument(u8),
-    /// What the call gave.
+    /// The return value of the call.
     Result,
     /// The first argument is a number of bits, in whole words.
     Bits,
-    /// The argument behind it points at the number.
+    /// The next argument points to the number.
     Pointed,
 }
 
 impl Part {
-    /// As BPF has it.
+    /// Encodes as `struct part`.
     pub(crate) fn encode(self, argument: u8) -> [u8; PART_DESCRIPTION] {
         match self {
             Part::Text => [

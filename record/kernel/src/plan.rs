@@ -1,22 +1,22 @@
-//! Which system calls are recorded, and what BPF programs are told of each (`struct plan`).
+//! Selection of system calls, and their description to BPF programs (`struct plan`).
 
 use crate::calls::{Call, Calls, Field};
 use crate::part::Part;
 use crate::shared::{MOST_CALLS, MOST_PARTS, PART_DESCRIPTION, PLAN_SIZE};
 
-/// Which system calls are recorded.
+/// Selection of the system calls to record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Syscalls {
     /// None.
     #[default]
     None,
-    /// All, those of 32-bit programs and those of unknown numbers too.
+    /// All, including those of 32-bit programs and unknown numbers.
     All,
-    /// Those of that names, without a prefix: `read`, `openat`.
+    /// Those with these names, without a prefix: `read`, `openat`.
     Only(Vec<String>),
 }
 
-/// Calls that the C library has under another name than the kernel.
+/// Calls with different names in the C library and in the kernel.
 const ALIASES: [(&str, &str); 8] = [
     ("stat", "newstat"),
     ("fstat", "newfstat"),
@@ -29,7 +29,7 @@ const ALIASES: [(&str, &str); 8] = [
 ];
 
 impl Syscalls {
-    /// The names among them that no call has.
+    /// The names that no call has.
     pub fn unknown(&self) -> Vec<String> {
         let Syscalls::Only(names) = self else {
             return Vec::new();
@@ -44,7 +44,7 @@ impl Syscalls {
             .collect()
     }
 
-    /// The same, with the names that programmers know made those of the kernel's functions.
+    /// Replaces the C library's names by those of the kernel.
     #[must_use]
     pub fn by_kernel_names(self) -> Syscalls {
         let Syscalls::Only(names) = self else {
@@ -65,9 +65,9 @@ impl Syscalls {
         }
     }
 
-    /// By number, what BPF programs do with a call; those of 32-bit programs behind the others.
+    /// Encoded plans by number; those of 32-bit programs follow the others.
     pub(crate) fn plans(&self, calls: &Calls) -> Vec<[u8; PLAN_SIZE]> {
-        // Of what is not known the arguments are told as they are, at the exit too.
+        // Calls with unknown numbers are recorded with raw arguments, at the exit, too.
         let mut other = [0; PLAN_SIZE];
         if *self == Syscalls::All {
             (other[0], other[1]) = (1, 1);
@@ -102,8 +102,8 @@ impl Syscalls {
     }
 }
 
-/// Whether the memory that the arguments point at may have changed at the exit: the call replaces
-/// the program, or writes to that memory.
+/// True if the memory to which the arguments point may differ at the exit: the call replaces the
+/// program, or writes to that memory.
 fn changes_arguments(call: &Call) -> bool {
     let argument = |field: &Field| match *field {
         Field::Shape { shape, argument } if shape.part().is_some() => Some(argument),

@@ -1,17 +1,17 @@
-//! What this process may do.
+//! Privileges of this process.
 
 use std::os::unix::fs::MetadataExt;
 
 /// Capabilities that recording needs, by bit (include/uapi/linux/capability.h).
 const NEEDED: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
-/// Whoever has this one has those too.
+/// `CAP_SYS_ADMIN`, which includes both.
 const ADMIN: u32 = 21;
 
 /// Inode of the initial user namespace (`PROC_USER_INIT_INO`, include/linux/proc_ns.h).
 const INITIAL: u64 = 0xEFFF_FFFD;
 
-/// Whether this process is in a user namespace of its own: its capabilities do not let it load BPF
-/// programs.
+/// True if this process is in a user namespace other than the initial one: its capabilities then do
+/// not allow it to load BPF programs.
 pub fn is_in_user_namespace() -> bool {
     std::fs::metadata("/proc/self/ns/user").is_ok_and(|namespace| namespace.ino() != INITIAL)
 }

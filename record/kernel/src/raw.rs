@@ -1,20 +1,20 @@
-//! Records as BPF programs write them.
+//! Records as written by BPF programs.
 
 use crate::shared;
 
-/// What all records begin with: `struct head`.
+/// The head of all records: `struct head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     /// Nanoseconds of CLOCK_MONOTONIC.
     pub(crate) time: u64,
-    /// What was lost on the CPU before it, in all; wraps.
+    /// Cumulative count of events lost on the CPU before this record; wraps.
     pub(crate) lost: u32,
     pub(crate) kind: u16,
-    /// A number that some kinds have use for.
+    /// Additional value whose meaning depends on the kind.
     pub(crate) more: u16,
 }
 
-/// Kinds that are no event class of `events.tsdl`: system calls, without and with parts.
+/// Kinds without an event class in `events.tsdl`: system calls, without and with parts.
 pub(crate) const ENTRY: u16 = shared::KIND_SYSCALL_ENTRY as u16;
 pub(crate) const EXIT: u16 = shared::KIND_SYSCALL_EXIT as u16;
 pub(crate) const ENTRY_WITH_PARTS: u16 = shared::KIND_SYSCALL_ENTRY_PARTS as u16;
@@ -22,10 +22,10 @@ pub(crate) const EXIT_WITH_PARTS: u16 = shared::KIND_SYSCALL_EXIT_PARTS as u16;
 /// Entries of calls whose exits decide whether they are recorded.
 pub(crate) const UNDECIDED: u16 = shared::KIND_SYSCALL_UNDECIDED as u16;
 pub(crate) const UNDECIDED_WITH_PARTS: u16 = shared::KIND_SYSCALL_UNDECIDED_PARTS as u16;
-/// Such a decision.
+/// A decision about such an entry.
 pub(crate) const DECISION: u16 = shared::KIND_CALL_DECISION as u16;
 
-/// Whether the entry of a call that was recorded on that CPU at that time stays.
+/// States whether the entry recorded at that time on that CPU is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) entered: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    /// Of a record of that kind.
+    /// Parses a record of kind [`DECISION`].
     pub(crate) fn new(record: &[u8]) -> Option<Decision> {
         Some(Decision {
             entered: u64_at(record, 0)?,
@@ -45,12 +45,12 @@ impl Decision {
 }
 
 impl Head {
-    /// Its event may be struck out by a [`Decision`].
+    /// True if a [`Decision`] may remove the event.
     pub(crate) fn is_undecided(&self) -> bool {
         [UNDECIDED, UNDECIDED_WITH_PARTS].contains(&self.kind)
     }
 
-    /// The head of a record and what is behind it.
+    /// Splits a record into its head and the remaining bytes.
     pub(crate) fn split(record: &[u8]) -> Option<(Head, &[u8])> {
         let (head, rest) = record.split_first_chunk::<{ shared::HEAD_SIZE }>()?;
         let head = Head {
@@ -71,24 +71,24 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// A system call, entered or left. Refers to the record: copies of it that are used at once make
-/// the processor wait.
+/// The entry or exit of a system call. Borrows from the record: copies that are used at once would
+/// stall the processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawCall<'r> {
     pub(crate) is_exit: bool,
     /// 0 at the entry.
     pub(crate) result: i64,
-    /// Empty where the record has none.
+    /// Empty if the record has none.
     arguments: &'r [[u8; 8]],
-    /// Each follows two bytes that hold its size.
+    /// Each part follows its two-byte size.
     parts: &'r [u8],
 }
 
-/// Bytes of the arguments of a call.
+/// Size of the arguments of a call.
 const ARGUMENTS: usize = 8 * shared::ARGUMENTS;
 
 impl<'r> RawCall<'r> {
-    /// Of a record of one of these kinds.
+    /// Parses a record of one of these kinds.
     #[inline]
     pub(crate) fn new(kind: u16, record: &'r [u8]) -> Option<RawCall<'r>> {
         let (is_exit, has_result, has_arguments) = match kind {
@@ -116,7 +116,7 @@ impl<'r> RawCall<'r> {
         })
     }
 
-    /// The argument of that number; 0 if the record does not have it.
+    /// The argument with that index; 0 if the record does not have it.
     #[inline]
     pub(crate) fn argument(&self, number: usize) -> u64 {
         self.arguments
@@ -124,7 +124,7 @@ impl<'r> RawCall<'r> {
             .map_or(0, |argument| u64::from_le_bytes(*argument))
     }
 
-    /// The next part; empty if there is none.
+    /// The next part; empty after the last.
     pub(crate) fn next_part(&mut self) -> &'r [u8] {
         let Some((size, rest)) = self.parts.split_first_chunk() else {
             return &[];

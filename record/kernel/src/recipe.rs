@@ -1,37 +1,37 @@
-//! From the records of BPF programs to the payloads of events.
+//! Conversion of records of BPF programs to payloads of events.
 //!
-//! Both have the same layout, but for text, which has a slot of constant size in a record, and
-//! sequences, which have room for the most elements that there can be.
+//! Both have the same layout, except for text, which has a slot of constant size in a record, and
+//! sequences, which have room for the maximum number of elements.
 
 use tracebraid_ctf::schema::{EventClass, FieldClass, IntClass};
 
 use crate::shared;
 
-/// How to make the payload of one event class.
+/// Steps that make the payload of one event class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recipe {
     steps: Vec<RecipeStep>,
 }
 
-/// What is next in the record.
+/// The next part of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecipeStep {
-    /// Bytes that the payload has too.
+    /// Bytes that are copied unchanged.
     Copy(usize),
-    /// Text in a slot of so many bytes.
+    /// Text in a slot of this size.
     Text(usize),
-    /// Elements of so many bytes each, in a slot for `most`; the `count` bytes before say how many.
-    /// What is at the end of a record has no more than it needs.
+    /// `element` bytes for each element, in a slot for `most` elements; the preceding `count` bytes
+    /// contain the number of elements. A sequence at the end of a record is not padded.
     Sequence {
         count: usize,
         element: usize,
         most: usize,
     },
-    /// All that is left.
+    /// The rest of the record.
     Rest,
 }
 
-/// Elements of a sequence that a record has room for, by field.
+/// Maximum number of elements of a sequence in a record, by field.
 fn most_elements(field: &str) -> usize {
     match field {
         "callstack_kernel" => shared::MOST_KERNEL_FRAMES,
@@ -40,10 +40,10 @@ fn most_elements(field: &str) -> usize {
     }
 }
 
-/// Stands behind text that was cut.
+/// Suffix of text that was cut.
 const MARK: &[u8] = b"...";
 
-/// Bytes that BPF programs keep for text, by event class.
+/// Size of text in records, by event class.
 fn slot(event: &str) -> usize {
     match event {
         "sched_process_exec" => shared::PATH_SLOT,
@@ -53,7 +53,7 @@ fn slot(event: &str) -> usize {
 }
 
 impl Recipe {
-    /// For the records of a class of `events.tsdl`.
+    /// The recipe for records of a class of `events.tsdl`.
     pub(crate) fn new(event: &EventClass) -> Recipe {
         let mut recipe = Recipe::default();
         let Some(FieldClass::Struct(payload)) = &event.payload else {
@@ -102,8 +102,8 @@ impl Recipe {
                 RecipeStep::Text(slot) => {
                     let text = take(&mut rest, slot)?.split(|&byte| byte == 0).next()?;
                     to.extend_from_slice(text);
-                    // Names that fill their slots of the least size are whole: the kernel's are not
-                    // longer.
+                    // Names that fill a slot of the least size are complete, since the kernel's
+                    // names are not longer.
                     if slot > shared::NAME_SLOT && text.len() + 1 >= slot {
                         to.extend_from_slice(MARK);
                     }
@@ -128,7 +128,7 @@ impl Recipe {
     }
 }
 
-/// So many bytes off the front.
+/// Takes `bytes` bytes from the front.
 fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Option<&'a [u8]> {
     let (taken, left) = rest.split_at_checked(bytes)?;
     *rest = left;
@@ -182,7 +182,7 @@ mod tests {
             written("irq_handler_entry", &record).unwrap(),
             b"\x07\0\0\0eth0\0"
         );
-        // What the kernel cut is marked.
+        // Text that the kernel cut is marked.
         record[4..35].fill(b'x');
         let cut = written("irq_handler_entry", &record).unwrap();
         assert_eq!((cut.len(), &cut[34..]), (4 + 31 + 3 + 1, &b"x...\0"[..]));
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(payload.len(), 49 + 8 + 8);
         assert_eq!(payload[49..57], [100, 101, 102, 103, 104, 105, 106, 107]);
         assert_eq!(payload[57..], [7; 8]);
-        // More than a record has room for cannot be.
+        // More elements than the record has room for.
         record[48] = 9;
         assert_eq!(written("sched_process_fork", &record), None);
     }
@@ -223,7 +223,7 @@ mod tests {
             [[2, 0, 0, 0].as_slice(), &[6; 16]].concat()
         );
         assert_eq!(payload[60..], [[1, 0, 0, 0].as_slice(), &[8; 8]].concat());
-        // More than there are.
+        // More elements than the record contains.
         record[36 + 4 + 48 * 8 + 4] = 2;
         assert_eq!(written("tracebraid_syscall_stack", &record), None);
     }

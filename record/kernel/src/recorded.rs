@@ -16,11 +16,11 @@ const WITHOUT_EXIT: [&str; 2] = ["exit", "exit_group"];
 pub type NotRecorded = String;
 
 impl Options {
-    /// Checks that events of a class can be recorded. The name may end with `*`; one recorded class
-    /// with the prefix suffices.
+    /// Checks that events of a class can be recorded. The name may end with `*`; a single recorded
+    /// class with the prefix suffices.
     ///
     /// # Errors
-    /// When no class has the name, or when no class with the prefix is recorded: the reason for the first one.
+    /// If no class has the name, or no class with the prefix is recorded: the reason for the first.
     pub fn records(&self, pattern: &str) -> Result<(), NotRecorded> {
         let mut class = schema_with(&calls(), &ContextLayout::default());
         self.events.add_to(&mut class);
@@ -46,7 +46,7 @@ impl Options {
     /// Checks that the durations of a system call are recorded.
     ///
     /// # Errors
-    /// When they are not recorded, with the reason.
+    /// If they are not recorded, with the reason.
     pub fn records_duration(&self, call: &str) -> Result<(), NotRecorded> {
         self.records_exit(call)?;
         self.records_call(call)
@@ -95,7 +95,7 @@ impl Options {
             Some(group) => self.records_group(name, group),
             None if is_one(&of_stacks) => self.records_stacks(name, id),
             None if is_one(&of_memory) && self.stacks.is_none() => {
-                Err(format!("`{name}` is recorded with --stacks only"))
+                Err(format!("`{name}` is recorded only with --stacks"))
             }
             None if name.starts_with("lttng_statedump_") && !self.state_dump => {
                 Err(format!("`{name}` is left out by --no-state-dump"))
@@ -120,7 +120,7 @@ impl Options {
 
     fn records_stacks(&self, name: &str, id: u64) -> Result<(), NotRecorded> {
         let Some(stacks) = &self.stacks else {
-            return Err(format!("`{name}` is recorded with --stacks only"));
+            return Err(format!("`{name}` is recorded only with --stacks"));
         };
         let is_wait = id == u64::from(kinds::TRACEBRAID_SYSCALL_STACK);
         match (is_wait, stacks.threshold_ns, stacks.period_ns) {

@@ -14,7 +14,7 @@ use crate::process_numbers::Processes;
 use crate::recorder_thread::record;
 use crate::triggers::Held;
 
-/// A recording that runs. Dropping it stops it, without saying whether all was well.
+/// A running recording. Dropping it stops the recording and discards errors.
 #[derive(Debug)]
 pub struct Recording {
     orders: Option<Sender<Order>>,
@@ -23,11 +23,11 @@ pub struct Recording {
     processes: Processes,
 }
 
-/// What the thread does on request; it ends when there is no sender any more.
+/// Requests to the recorder thread, which ends when there is no sender any more.
 pub(crate) enum Order {
-    /// To write what is in memory into that directory.
+    /// Writes the events in memory to a directory.
     Snapshot(SnapshotOrder),
-    /// To begin a new chunk; the reply is the directory of the one that has ended.
+    /// Begins a new chunk; the reply is the directory of the chunk that ended.
     Rotate(Sender<Result<PathBuf, RecordError>>),
 }
 
@@ -37,55 +37,55 @@ pub(crate) struct SnapshotOrder {
     pub(crate) reply: Sender<Result<Progress, RecordError>>,
 }
 
-/// What has been recorded up to now.
+/// Counts of a recording so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Events that were written.
+    /// Number of events written.
     pub events: u64,
-    /// Events that found no room.
+    /// Number of events lost because a ring was full.
     pub lost: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub bytes: u64,
-    /// Chunks that have begun; 0 if the trace is not written as chunks.
+    /// Number of chunks begun; 0 if the trace is not written as chunks.
     pub chunks: u64,
 }
 
-/// What has been recorded.
+/// The result of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// In all.
+    /// Totals.
     pub total: Progress,
-    /// By CPU, events that found no room.
+    /// By CPU, number of events lost because the ring was full.
     pub lost: Vec<u64>,
-    /// Chosen events that the kernel left out, since they interrupted others on their CPU.
+    /// Chosen events that the kernel left out because they interrupted others on their CPU.
     pub missed: u64,
     /// Number of calls of chosen functions whose return was not recorded because too many calls
     /// were nested.
     pub omitted_returns: u64,
-    /// System calls and page faults that conditions left out.
+    /// System calls and page faults that conditions excluded.
     pub left_out: u64,
-    /// Tracepoints that were wanted and that this kernel does not have.
+    /// Requested tracepoints that this kernel does not have.
     pub missing: Vec<String>,
-    /// Chosen events that a pattern matches, and that the kernel refuses to record.
+    /// Chosen events that match a pattern and were rejected by the kernel.
     pub refused: Vec<RefusedEvent>,
-    /// Processes that were made by others that are followed, and could not be followed: there were
-    /// too many.
+    /// Number of children of followed processes that could not be followed, because there were too
+    /// many.
     pub unfollowed: u32,
-    /// It ended because the disk was full: up to its end all that was lost is counted.
+    /// The recording ended because the disk was full; losses are counted up to its end.
     pub disk_is_full: bool,
-    /// A system call was recorded.
+    /// True if a system call was recorded.
     pub has_calls: bool,
-    /// Processes that were to be followed and had ended before the recording began.
+    /// Processes to follow that had ended before the recording began.
     pub ended: Vec<u32>,
-    /// No files of processes could be listed: there is no /proc.
+    /// The files of processes could not be listed, because `/proc` is not mounted.
     pub lacks_proc: bool,
-    /// Stacks of waits were recorded, if they were wanted.
+    /// True if stacks of waits were recorded, or not requested.
     pub has_waits: bool,
 }
 
 impl Summary {
-    /// A sentence on the events of patterns that the kernel refuses, with the names of some of
-    /// them; `None` if there are none.
+    /// A message about events of patterns that the kernel rejected, with some of their names;
+    /// `None` without such events.
     pub fn refused_events(&self) -> Option<String> {
         let first = self.refused.first()?;
         let names: Vec<String> = self
@@ -98,23 +98,23 @@ impl Summary {
             count => (format!("{count} events"), "are", "them"),
         };
         Some(format!(
-            "{count} that patterns of --event match {verb} not recorded, since the kernel refuses {them} ({}): {}",
+            "{count} that patterns of --event match {verb} not recorded, since the kernel rejects {them} ({}): {}",
             first.reason,
             some_of(&names)
         ))
     }
 }
 
-/// An event of a pattern that is not recorded.
+/// An event of a pattern that the kernel rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedEvent {
-    /// Its kind and name.
+    /// Type and name of the event.
     pub event: String,
     /// The kernel's reason.
     pub reason: String,
 }
 
-/// State that the recorder thread and its owner share.
+/// State shared by the recorder thread and its owner.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     events: AtomicU64,
@@ -126,11 +126,11 @@ pub(crate) struct Counters {
 }
 
 impl Recording {
-    /// Begins to record into that directory, which is made. When this returns, events are being
-    /// recorded.
+    /// Starts recording into a directory, which is created. Events are being recorded when this
+    /// returns.
     ///
     /// # Errors
-    /// When the kernel does not let this process, or a file cannot be written.
+    /// If this process lacks privileges, or a file cannot be written.
     pub fn start(options: Options, directory: &Path) -> Result<Recording, RecordError> {
         let (orders, ordered) = mpsc::channel();
         let (tell, told) = mpsc::channel();
@@ -147,7 +147,7 @@ impl Recording {
                 progress,
                 processes,
             }),
-            // It ended before it could say that all is well.
+            // The thread ended before it could confirm the start.
             Err(_) => Err(match thread.join() {
                 Ok(Err(error)) => error,
                 _ => RecordError::Thread,
@@ -160,18 +160,17 @@ impl Recording {
         &self.processes
     }
 
-    /// What has been recorded up to now.
+    /// Counts so far.
     pub fn progress(&self) -> Progress {
         self.progress.get()
     }
 
-    /// True if it has ended by itself: it cannot go on, and [`Recording::stop`] says why.
+    /// True if the recording has ended by itself; [`Recording::stop`] returns the reason.
     pub fn has_failed(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Conditions that have held since the last call: for each, what is in memory should be
-    /// written.
+    /// Conditions that have become true since the last call: for each, write a snapshot.
     pub fn held(&self) -> Vec<Held> {
         self.progress
             .held
@@ -179,11 +178,11 @@ impl Recording {
             .map_or_else(|_| Vec::new(), |mut held| std::mem::take(&mut held))
     }
 
-    /// Writes what is in memory as a trace into that directory, which must not be there; the
-    /// recording goes on.
+    /// Writes the events in memory as a trace to a directory, which must not exist; recording
+    /// continues.
     ///
     /// # Errors
-    /// When the recording keeps nothing in memory, or has ended; when the trace cannot be written.
+    /// If the recording keeps no events in memory, or has ended, or the trace cannot be written.
     pub fn snapshot(&self, directory: &Path) -> Result<Progress, RecordError> {
         let (reply, replied) = mpsc::channel();
         let order = Order::Snapshot(SnapshotOrder {
@@ -195,10 +194,10 @@ impl Recording {
         replied.recv().map_err(|_| RecordError::Thread)?
     }
 
-    /// Ends the chunk now, and begins the next one; gives the directory of the one that has ended.
+    /// Ends the current chunk and begins the next; returns the directory of the chunk that ended.
     ///
     /// # Errors
-    /// When the recording is not written as chunks, or has ended.
+    /// If the recording is not written as chunks, or has ended.
     pub fn rotate(&self) -> Result<PathBuf, RecordError> {
         let (reply, replied) = mpsc::channel();
         let orders = self.orders.as_ref().ok_or(RecordError::Thread)?;
@@ -208,18 +207,18 @@ impl Recording {
         replied.recv().map_err(|_| RecordError::Thread)?
     }
 
-    /// Ends the recording: the trace is whole when this returns.
+    /// Ends the recording. The trace is complete when this returns.
     ///
     /// # Errors
-    /// When the trace could not be written.
+    /// If the trace could not be written.
     pub fn stop(self) -> Result<Summary, RecordError> {
         self.end(EndReason::Asked)
     }
 
-    /// Ends the recording as [`Recording::stop`]; the trace contains the reason.
+    /// Ends the recording like [`Recording::stop`]; the reason is written to the trace.
     ///
     /// # Errors
-    /// When the trace could not be written.
+    /// If the trace could not be written.
     pub fn end(mut self, reason: EndReason) -> Result<Summary, RecordError> {
         self.progress.end.set(reason);
         self.join()

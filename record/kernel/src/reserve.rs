@@ -1,8 +1,8 @@
-//! Room on the disk for the end of a trace.
+//! Disk space reserved for the end of a trace.
 //!
-//! A trace that cannot go on because the disk is full still has to say what was lost, and to end at
-//! one time on all CPUs. The room for that is taken in the beginning: by a file without a name,
-//! which is gone with its descriptor, whatever becomes of this process.
+//! A trace that ends because the disk is full must still record its losses, and end at the same
+//! time on all CPUs. The space for that is allocated at the beginning, by a file without a name,
+//! which is released with its descriptor, however this process ends.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -12,20 +12,20 @@ use nix::fcntl::{FallocateFlags, fallocate};
 
 use tracebraid_ctf::write::WriteError;
 
-/// The room.
+/// The reserved space.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     room: Option<File>,
     is_given: bool,
 }
 
-/// Besides its last full packet each stream writes some small ones and their places in its index;
-/// files grow by blocks.
+/// In addition to its last full packet, each stream writes some small packets and their index
+/// entries; files grow by blocks.
 const AROUND_STREAM: u64 = 64 << 10;
 
 impl Reserve {
-    /// Takes room for so many streams with packets of so many bytes in that directory. Where there
-    /// is none, or the file system knows no such files, there is no reserve.
+    /// Reserves space in a directory for `streams` streams with packets of `packet_bytes` bytes. If
+    /// the disk is full, or the file system does not support such files, nothing is reserved.
     pub(crate) fn new(directory: &Path, streams: usize, packet_bytes: u32) -> Reserve {
         let bytes = streams as u64 * (u64::from(packet_bytes) + AROUND_STREAM);
         let taken = || {
@@ -45,7 +45,7 @@ impl Reserve {
         }
     }
 
-    /// No room: for what is not written to files.
+    /// No reserved space, for traces that are not written to files.
     pub(crate) fn none() -> Reserve {
         Reserve {
             room: None,
@@ -53,15 +53,15 @@ impl Reserve {
         }
     }
 
-    /// Gives the room back if that error says that there is none, and it was not given back before.
-    /// Whether it did: then what failed can be tried again.
+    /// Releases the space if the error indicates a full disk and the space has not been released
+    /// yet. Returns whether it did; the failed operation can then be retried.
     pub(crate) fn gives(&mut self, error: &WriteError) -> bool {
         let gives = is_full(error) && self.room.take().is_some();
         self.is_given |= gives;
         gives
     }
 
-    /// Whether it has given the room back.
+    /// True if the space has been released.
     pub(crate) fn is_given(&self) -> bool {
         self.is_given
     }

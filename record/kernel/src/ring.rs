@@ -1,16 +1,16 @@
 //! The rings through which records leave the kernel: memory that BPF programs write and this
 //! process maps.
 //!
-//! `bpf/ring.h` has the layout. A record begins with a word that is zero until the record is
-//! complete; memory that holds no record is zero. So a ring is read without knowing how far it was
-//! written: it ends at the first zero word, and stale bytes are never taken for a record.
+//! `bpf/ring.h` describes the layout. A record begins with a word that is zero until the record is
+//! complete; memory without a record is zero. So a ring is read without knowing the write position:
+//! it ends at the first zero word, and stale bytes are never interpreted as a record.
 //!
 //! **Why not BPF's ring buffer**: it takes a lock and two helper calls for each record. Here only
-//! the CPU itself writes to its ring, so one compare-and-swap takes room and one store completes a
-//! record. Compared with two empty programs, two recorded events cost 109 ns more with BPF ring
+//! the CPU itself writes to its ring, so one compare-and-swap reserves room and one store completes
+//! a record. Compared with two empty programs, two recorded events cost 109 ns more with BPF ring
 //! buffers and 62 ns more with these rings, of which two readings of the clock take 44 ns. Records
-//! of unknown size (system calls with the memory that their arguments point at) take room for the
-//! largest size, and give the rest back.
+//! of unknown size (system calls with the memory to which their arguments point) reserve room for
+//! the largest size, and release the rest.
 //!
 //! # Safety
 //!
@@ -38,20 +38,20 @@ use crate::shared::{CPU_CONSUMED, CPU_SIZE, RING_SLACK, RING_WORD};
 /// Sizes of all rings: `struct ring_shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RingShape {
-    /// Bytes of a chunk without its slack: a power of two.
+    /// Size of a chunk in bytes without its slack: a power of two.
     chunk: u64,
-    /// Chunks of a ring: a power of two.
+    /// Number of chunks of a ring: a power of two.
     chunks: u64,
     /// Bytes after each chunk.
     slack: u64,
 }
 
-/// Bytes of a chunk at most: with its slack less than the 4 MiB that older kernels allow for an
+/// Maximum size of a chunk: with its slack less than the 4 MiB that older kernels allow for an
 /// element of an array.
 const MOST_CHUNK: u64 = 2 << 20;
-/// Bytes that are consumed before they are given back, unless the ring is small: few enough to be
-/// in the processor's nearest cache still when they are filled with zeros, and enough to seldom
-/// disturb the CPU that looks at `consumed`.
+/// Number of consumed bytes after which memory is released, unless the ring is small: small enough
+/// to be in the L1 cache when the bytes are zeroed, and large enough to rarely disturb the CPU that
+/// reads `consumed`.
 const FREED_AT_ONCE: u64 = 16 << 10;
 
 impl RingShape {
@@ -67,17 +67,17 @@ impl RingShape {
         }
     }
 
-    /// Bytes of a chunk with its slack: of an element of the array.
+    /// Size of a chunk with its slack, which is an element of the array.
     pub(crate) fn element_bytes(&self) -> u64 {
         self.chunk + self.slack
     }
 
-    /// Elements of the array for that number of CPUs.
+    /// Number of elements of the array for `cpus` CPUs.
     pub(crate) fn elements(&self, cpus: usize) -> u64 {
         self.chunks * cpus as u64
     }
 
-    /// As BPF programs have it.
+    /// Encodes as `struct ring_shape`.
     pub(crate) fn encode(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&(self.chunk * self.chunks).to_ne_bytes());
@@ -112,7 +112,7 @@ impl RingShape {
 pub(crate) struct Region(MmapRaw);
 
 impl Region {
-    /// Maps a BPF array whose elements have that many bytes in all.
+    /// Maps a BPF array of `bytes` bytes.
     pub(crate) fn of_map(map: &impl AsRawFd, bytes: u64) -> std::io::Result<Region> {
         let bytes = usize::try_from(bytes).map_err(std::io::Error::other)?;
         MmapOptions::new()
@@ -121,7 +121,7 @@ impl Region {
             .map(Region)
     }
 
-    /// Where that many bytes begin; `None` if the region has no such bytes.
+    /// The address of a range; `None` if the range is outside the region.
     fn at(&self, offset: u64, bytes: u64) -> Option<*mut u8> {
         let end = offset.checked_add(bytes)?;
         let is_inside = end <= self.0.len() as u64;
@@ -131,25 +131,23 @@ impl Region {
 
     fn word(&self, offset: u64) -> Option<&AtomicU64> {
         let at = self.at(offset, 8)?.cast::<u64>();
-        // SAFETY: aligned as checked here, inside the mapping, and as all words that both sides use
-        // accessed by atomic operations only, but for what the module's head argues.
+        // SAFETY: inside the mapping, and aligned as checked here. Words that both sides use are
+        // accessed by atomic operations only, except as the head of the module justifies.
         at.is_aligned().then(|| unsafe { AtomicU64::from_ptr(at) })
     }
 }
 
-/// A ring that contains what no program writes.
+/// A ring with content that no BPF program writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damaged;
 
 impl From<Damaged> for RecordError {
     fn from(_: Damaged) -> Self {
-        RecordError::Load(
-            "a ring of the kernel's programs contains a record of an impossible size".into(),
-        )
+        RecordError::Load("a ring contains a record of an impossible size".into())
     }
 }
 
-/// Makes the rings of that number of CPUs from the two arrays that contain them.
+/// Creates the rings of `cpus` CPUs from the two arrays that contain them.
 pub(crate) fn rings(chunks: Region, states: Region, shape: RingShape, cpus: usize) -> Vec<Ring> {
     let (chunks, states) = (Arc::new(chunks), Arc::new(states));
     let ring = |cpu| Ring {
@@ -172,18 +170,18 @@ pub(crate) struct Ring {
     states: Arc<Region>,
     shape: RingShape,
     cpu: u64,
-    /// Of the next record.
+    /// Position of the next record.
     position: u64,
-    /// `consumed`, as it was stored last.
+    /// Last stored value of `consumed`.
     freed: u64,
-    /// Bytes from `freed` on that records have taken: they may lie in the slack, after which
-    /// `position` is elsewhere.
+    /// Bytes from `freed` on that records have occupied. They may extend into the slack, while
+    /// `position` is in the next chunk.
     dirty: u64,
     freed_at_once: u64,
 }
 
 impl Ring {
-    /// Takes at most `most` records; gives their number.
+    /// Consumes at most `most` records; returns their number.
     pub(crate) fn consume(
         &mut self,
         most: usize,
@@ -219,7 +217,7 @@ impl Ring {
         Ok(taken)
     }
 
-    /// Gives back what was consumed, filled with zeros.
+    /// Releases the consumed memory, filled with zeros.
     fn free(&mut self) -> Result<(), Damaged> {
         if self.dirty == 0 {
             return Ok(());
@@ -228,8 +226,8 @@ impl Ring {
             .chunks
             .at(self.offset(self.freed), self.dirty)
             .ok_or(Damaged)?;
-        // SAFETY: inside the mapping; these bytes are of records that were consumed and are not
-        // freed.
+        // SAFETY: inside the mapping; the bytes belong to records that have been consumed and not
+        // released.
         unsafe { at.write_bytes(0, self.dirty as usize) };
         let consumed = self.cpu * CPU_SIZE as u64 + CPU_CONSUMED as u64;
         let consumed = self.states.word(consumed).ok_or(Damaged)?;
@@ -238,7 +236,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Where a position lies in the array.
+    /// Offset of a position in the array.
     fn offset(&self, position: u64) -> u64 {
         let chunk =
             self.cpu * self.shape.chunks + (position / self.shape.chunk) % self.shape.chunks;

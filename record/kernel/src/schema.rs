@@ -8,17 +8,17 @@ use tracebraid_ctf::schema::TraceClass;
 use crate::calls::{Call, Calls, Field};
 use crate::contexts::ContextLayout;
 
-/// Ids of the entries of the first system calls, of programs as wide as the machine and of 32-bit
-/// ones; each call has two.
+/// Ids of the entries of the first system calls, of 64-bit and of 32-bit programs; each call has
+/// two ids.
 const FIRST_CALL: u16 = 1000;
 const FIRST_COMPAT_CALL: u16 = 3000;
 
-/// Ids of entry and exit of calls whose arguments are not known: of numbers that the table does not
-/// have, and of 32-bit programs.
+/// Ids of entry and exit of calls with unknown arguments: of numbers that are missing in the table,
+/// and of 32-bit programs.
 pub(crate) const UNKNOWN_CALL: [u16; 2] = [990, 991];
 pub(crate) const COMPAT_CALL: [u16; 2] = [992, 993];
 
-/// Ids of entry and exit of the call that stands there in its table.
+/// Ids of entry and exit of the call at an index of its table.
 pub(crate) fn call_ids(is_compat: bool, place: usize) -> [u16; 2] {
     let first = if is_compat {
         FIRST_COMPAT_CALL
@@ -29,7 +29,7 @@ pub(crate) fn call_ids(is_compat: bool, place: usize) -> [u16; 2] {
     [entry, entry + 1]
 }
 
-/// Where the stream class of `events.tsdl` ends.
+/// The end of the stream class in `events.tsdl`.
 const STREAM_END: &str = "\t} align(8);\n};\n";
 
 /// The schema of event records without contexts.
@@ -77,7 +77,7 @@ fn events_of(to: &mut String, call: &Call, is_compat: bool, [entry, exit]: [u16;
     let prefix = if is_compat { "compat_" } else { "" };
     let name = format!("{prefix}syscall_entry_{}", call.name);
     event(to, &name, entry, &members(&call.entry));
-    // lttng-modules shows this result as the address that it is.
+    // lttng-modules declares this result as an address.
     let is_address = ["mmap", "mmap2"].contains(&call.name);
     let result = if is_address { "x64" } else { "i64" };
     let results = format!("{result} _ret; {}", members(&call.exit));
@@ -94,5 +94,5 @@ fn event(to: &mut String, name: &str, id: u16, members: &str) {
         to,
         "event {{ name = \"{name}\"; id = {id}; stream_id = 0; fields := struct {{ {members} }}; }};"
     );
-    written.expect("a string takes what it is given");
+    written.expect("writing to a string cannot fail");
 }

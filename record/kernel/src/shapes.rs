@@ -1,35 +1,34 @@
-//! Fields of system calls that are made of memory which an argument points at.
+//! Fields of system calls that are decoded from memory to which an argument points.
 //!
-//! Layouts are those of lttng-modules 2.13. Memory that could not be read is told of as if there
-//! were none.
+//! Layouts are those of lttng-modules 2.13. Memory that could not be read is recorded as missing.
 
 use crate::part::{Count, Part};
 
-/// What a field is made of.
+/// The structure of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// The address of a socket to reach (`true`), or that was reached.
+    /// A socket address to connect to (`true`), or of a peer (`false`).
     Address(bool),
-    /// A number that the argument points at, by that name.
+    /// A field of that name: the number to which the argument points.
     Pointed(&'static str),
-    /// Two file descriptors, by that name.
+    /// A field of that name: two file descriptors.
     Pair(&'static str),
     EpollOperation,
     EpollEvent,
     EpollEvents,
-    /// What `poll` is asked, or what it found; with whether there was more, but for the exit of
-    /// `poll`.
+    /// The requests of `poll`, or its results; also records whether there were more entries, except
+    /// at the exit of `poll`.
     PollFds {
         asked: bool,
         tells_more: bool,
     },
-    /// Whether a set had more than was looked at.
+    /// True if a set had more entries than were read.
     Overflow,
-    /// A set of file descriptors, by that name.
+    /// A field of that name: a set of file descriptors.
     FdSet(&'static str),
 }
 
-/// Entries of a list that are recorded at most.
+/// Maximum number of recorded entries of a list.
 const MOST_ENTRIES: usize = 64;
 /// `struct epoll_event`, which is packed on x86-64 only.
 const EPOLL_EVENT: usize = if cfg!(target_arch = "x86_64") { 12 } else { 16 };
@@ -46,7 +45,7 @@ const POLL_STRUCT: &str = "struct { i32 _fd; x16 _raw_events; \
      struct { bit _POLLIN; bit _POLLPRI; bit _POLLOUT; bit _POLLERR; bit _POLLHUP; bit3 _padding; } _events; }";
 
 impl Shape {
-    /// The shape that `calls.txt` calls so.
+    /// The shape with a name in `calls.txt`.
     pub(crate) fn named(name: &'static str) -> Option<Shape> {
         Some(match name {
             "to" => Shape::Address(true),
@@ -74,7 +73,7 @@ impl Shape {
         })
     }
 
-    /// The memory that it is made of.
+    /// The memory that the shape is decoded from.
     pub(crate) fn part(self) -> Option<Part> {
         let (count, unit) = match self {
             Shape::Address(true) => (Count::Argument(2), 1),
@@ -118,7 +117,7 @@ impl Shape {
         }
     }
 
-    /// Writes the field: `value` is the argument, `part` the memory, if the shape is made of any.
+    /// Writes the field: `value` is the argument, `part` the memory, if the shape needs any.
     pub(crate) fn write(self, value: u64, part: &[u8], to: &mut Vec<u8>) {
         match self {
             Shape::Address(_) => write_address(part, to),
@@ -146,12 +145,12 @@ impl Shape {
     }
 }
 
-/// As much as there is.
+/// Copies as many bytes as both slices have.
 fn copy(to: &mut [u8], from: &[u8]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
 }
 
-/// So many bytes from a place on; zeros where there are none.
+/// `N` bytes from an offset on; missing bytes are zero.
 fn bytes<const N: usize>(part: &[u8], at: usize) -> [u8; N] {
     let mut found = [0; N];
     copy(&mut found, part.get(at..).unwrap_or_default());

@@ -1,9 +1,9 @@
-//! Numbers that the BPF programs have too, of `bpf/shared.h`.
+//! Numbers shared with the BPF programs, from `bpf/shared.h`.
 #![allow(dead_code)]
 
 include!(concat!(env!("OUT_DIR"), "/shared.rs"));
 
-/// Ids of the event classes of `events.tsdl`, which are kinds of records, by their names.
+/// Ids of the event classes of `events.tsdl` by name, which are kinds of records.
 pub(crate) mod kinds {
     include!(concat!(env!("OUT_DIR"), "/kinds.rs"));
 }

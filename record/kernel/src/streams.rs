@@ -1,10 +1,10 @@
 //! The streams of a trace: one for each CPU.
 //!
 //! No two packets of a stream begin at the same time. Readers order the packets of joined chunks by
-//! their begin timestamps, and babeltrace2 2.0.4 swaps packets with equal ones: it then refuses the
-//! trace, or reports packets and events as lost that are not. So a packet always ends later than it
-//! begins; an event that would start a packet with the same begin timestamp is written one
-//! nanosecond later.
+//! their begin timestamps, and babeltrace2 2.0.4 swaps packets with equal timestamps: it then
+//! rejects the trace, or reports packets and events as lost that are not. So a packet always ends
+//! later than it begins; an event that would start a packet with the same begin timestamp is
+//! written one nanosecond later.
 
 use std::sync::Arc;
 
@@ -18,27 +18,27 @@ use crate::lane::{AROUND_EVENT, Event};
 use crate::recorder::Progress;
 use crate::shared::kinds;
 
-/// Bytes of an index of packets, and of its entry for each (LTTng's format 1.1).
+/// Size of an index of packets without entries, and of an entry (LTTng's format 1.1).
 const INDEX_HEAD: u64 = 16;
 const INDEX_ENTRY: u64 = 72;
 
-/// All streams, whose packets go to sinks of that kind.
+/// All streams, with sinks for their packets.
 pub(crate) struct Streams<S> {
     streams: Vec<Stream<S>>,
     events: Arc<Events>,
     written: u64,
-    /// Context of the mark of the end, with the counters of the first CPU.
+    /// Context of the end mark, with the counters of the first CPU.
     own_context: OwnContext,
 }
 
-/// What one CPU's events go to.
+/// The stream of one CPU.
 struct Stream<S> {
     writer: StreamWriter<S>,
     /// Time of the last event.
     last: u64,
-    /// What was lost by then.
+    /// Cumulative count of lost events at that time.
     lost: u64,
-    /// In the chunk before: what was lost, and the number of packets.
+    /// Counts of lost events and packets in the previous chunk.
     before: (u64, u64),
     /// Events have been written since the last call of [`Stream::end_packet`] that ended a packet.
     has_events: bool,
@@ -48,7 +48,7 @@ struct Stream<S> {
 pub(crate) struct Events(Vec<Option<Arc<EventPlan>>>);
 
 impl Events {
-    /// `plans` are those of the classes, in their order.
+    /// `plans` are those of the event classes, in the same order.
     pub(crate) fn new(
         class: &TraceClass,
         plans: impl IntoIterator<Item = Arc<EventPlan>>,
@@ -69,7 +69,7 @@ impl Events {
 }
 
 impl<S: PacketSink> Streams<S> {
-    /// Of those writers, by CPU, which begin at that time.
+    /// Streams by CPU that begin at a time.
     pub(crate) fn new(
         writers: Vec<StreamWriter<S>>,
         events: Arc<Events>,
@@ -102,8 +102,8 @@ impl<S: PacketSink> Streams<S> {
         self.own_context = context;
     }
 
-    /// Goes on where the streams of the chunk before have ended, with the numbers of packets and
-    /// the counts of lost events. Nothing must have been written yet.
+    /// Continues packet numbers and counts of lost events from the streams of the previous chunk.
+    /// Must be called before the first event.
     pub(crate) fn go_on(&mut self, ended: &Streams<S>) {
         for (stream, ended) in self.streams.iter_mut().zip(&ended.streams) {
             let sequence = ended.writer.sequence();
@@ -114,7 +114,6 @@ impl<S: PacketSink> Streams<S> {
         }
     }
 
-    /// Writes an event of a CPU.
     pub(crate) fn event(&mut self, cpu: usize, event: &Event<'_>) -> Result<(), WriteError> {
         let plan = self
             .events
@@ -137,7 +136,7 @@ impl<S: PacketSink> Streams<S> {
         Ok(())
     }
 
-    /// What a CPU has lost in all by the end.
+    /// Sets the final cumulative count of events that a CPU has lost.
     pub(crate) fn lost(&mut self, cpu: usize, lost: u64) -> Result<(), WriteError> {
         match self.streams.get_mut(cpu) {
             Some(stream) if stream.lost != lost => stream.lose(lost, stream.last),
@@ -154,7 +153,7 @@ impl<S: PacketSink> Streams<S> {
             .unwrap_or(0)
     }
 
-    /// What has been written up to now, without the chunks before.
+    /// Counts so far, without previous chunks.
     pub(crate) fn progress(&self) -> Progress {
         Progress {
             events: self.written,
@@ -172,7 +171,7 @@ impl<S: PacketSink> Streams<S> {
         }
     }
 
-    /// Bytes of the files, if they ended here: packets and their indices.
+    /// Size in bytes of the files if the streams ended now: packets and their indices.
     pub(crate) fn file_bytes(&self) -> u64 {
         let of = |stream: &Stream<S>| {
             let (bytes, packets) = stream.writer.bytes_so_far();
@@ -181,14 +180,14 @@ impl<S: PacketSink> Streams<S> {
         self.streams.iter().map(of).sum()
     }
 
-    /// Ends all packets that have events, each at its last one, so that what comes still has its
-    /// own time. The first stream's packet is the newest: of what is kept in memory the newest
-    /// packet with the mark of the end stays.
+    /// Ends all packets that contain events, each at its last event, so that later events keep
+    /// their times. The first stream's packet becomes the newest: in memory, the newest packet,
+    /// which contains the end mark, is always kept.
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
         self.streams.iter_mut().rev().try_for_each(Stream::flush)
     }
 
-    /// Ends all packets at that time, in the order of [`Streams::flush`].
+    /// Ends all packets at a time, in the order of [`Streams::flush`].
     pub(crate) fn end(&mut self, time: u64) -> Result<(), WriteError> {
         for stream in self.streams.iter_mut().rev() {
             stream.last = stream.last.max(time);
@@ -197,8 +196,8 @@ impl<S: PacketSink> Streams<S> {
         Ok(())
     }
 
-    /// Writes the mark of the end, to be followed by the end of all packets. It is one nanosecond
-    /// after the last event: the last one in the order of time, and no thread seems to run on until
+    /// Writes the end mark, after which all packets must be ended. Its time is one nanosecond after
+    /// the last event: it is the last event in the order of time, and no thread seems to run until
     /// the recorder stopped.
     pub(crate) fn mark_end(&mut self, reason: EndReason) -> Result<(), WriteError> {
         let payload = [&*self.own_context.bytes, &reason.payload(self.progress())].concat();
@@ -214,7 +213,7 @@ impl<S: PacketSink> Streams<S> {
         self.event(0, &mark)
     }
 
-    /// Ends all streams.
+    /// Closes all streams.
     pub(crate) fn finish(self) -> Result<(), WriteError> {
         for stream in self.streams {
             stream.writer.finish()?;
@@ -224,8 +223,8 @@ impl<S: PacketSink> Streams<S> {
 }
 
 impl<S: PacketSink> Stream<S> {
-    /// Time with which an event is written: that of the last event if it is late, since time must
-    /// not decrease in a stream.
+    /// The time with which an event is written: that of the last event if the event is late, since
+    /// time must not decrease in a stream.
     fn time_of(&self, event: &Event<'_>) -> u64 {
         let time = event.time.max(self.last);
         let begins = self.writer.packet_begin() == Some(time);
@@ -254,9 +253,9 @@ impl<S: PacketSink> Stream<S> {
         }
     }
 
-    /// Between the last event and that time events were lost: a packet ends before them, so that
-    /// readers see where. The first packet of a chunk ends even if it is empty: if a chunk is read
-    /// alone, the count of its first packet is that of earlier chunks.
+    /// Records that events were lost between the last event and `time`: a packet ends before them,
+    /// so that readers see the position. The first packet of a chunk ends even if it is empty: for
+    /// a chunk that is read alone, the count in its first packet is that of earlier chunks.
     fn lose(&mut self, lost: u64, time: u64) -> Result<(), WriteError> {
         let is_first = self.writer.bytes() == 0;
         if self.has_events || is_first {

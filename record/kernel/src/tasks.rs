@@ -1,4 +1,4 @@
-//! Threads with their numbers in all PID namespaces, as the kernel has them (`bpf/tasks.h`).
+//! Threads with their ids in all PID namespaces, as listed by the kernel (`bpf/tasks.h`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufReader, Read};
@@ -11,43 +11,43 @@ use crate::error::RecordError;
 use crate::raw::{u32_at, u64_at};
 use crate::shared::{MOST_LEVELS, SEEN_SIZE};
 
-/// A thread that was there at a time: `struct seen`.
+/// A thread that existed at a time: `struct seen`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Task {
     /// Nanoseconds of CLOCK_MONOTONIC.
     pub(crate) time: u64,
-    /// In the initial namespace, as in event records.
+    /// Thread id in the initial namespace, as in event records.
     pub(crate) tid: u32,
     pub(crate) pid: u32,
     pub(crate) parent: u32,
-    /// In the namespace of this process, and its depth.
+    /// Process id in the namespace of this process, and the level of that namespace.
     own_pid: u32,
     own_level: usize,
-    /// Depth of its innermost namespace.
+    /// Level of its innermost namespace.
     level: usize,
     pub(crate) flags: u32,
     pub(crate) state: u32,
     pub(crate) exit_state: u32,
     pub(crate) cpu: u32,
-    /// BPF follows its process.
+    /// True if BPF follows its process.
     pub(crate) is_target: bool,
     pub(crate) name: [u8; 16],
-    /// By depth.
+    /// By level.
     numbers: [Numbers; MOST_LEVELS],
 }
 
-/// What a thread is called in a PID namespace.
+/// Ids of a thread in a PID namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
     pub(crate) tid: u32,
     pub(crate) pid: u32,
-    /// 0 if the parent is outside.
+    /// 0 if the parent is outside the namespace.
     pub(crate) parent: u32,
     /// Inode of the namespace.
     pub(crate) namespace: u32,
 }
 
-/// Bytes before the numbers by depth.
+/// Offset of the ids by level.
 const NUMBERS: usize = 72;
 
 impl Task {
@@ -81,7 +81,7 @@ impl Task {
         Some(task)
     }
 
-    /// Its numbers from the initial namespace to the innermost one.
+    /// Its ids from the initial namespace to the innermost one.
     pub(crate) fn numbers(&self) -> &[Numbers] {
         self.numbers.get(..=self.level).unwrap_or(&self.numbers)
     }
@@ -90,7 +90,7 @@ impl Task {
         self.tid == self.pid
     }
 
-    /// The number of its process under `/proc`.
+    /// The id of its process under `/proc`.
     pub(crate) fn number_in(&self, proc: Proc) -> Option<u32> {
         let level = self.own_level.checked_sub(proc.above)?;
         let number = match level == self.own_level {
@@ -101,20 +101,20 @@ impl Task {
     }
 }
 
-/// Whose numbers `/proc` has: those of the PID namespace for which it was mounted.
+/// The PID namespace whose ids `/proc` has: that for which it was mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Proc {
-    /// So many levels above that of this process.
+    /// Number of levels above the namespace of this process.
     above: usize,
 }
 
 impl Proc {
-    /// `None` where no `/proc` is mounted that has this process.
+    /// `None` if no `/proc` is mounted that contains this process.
     pub(crate) fn mounted() -> Option<Proc> {
         Proc::parse(&std::fs::read_to_string("/proc/self/status").ok()?)
     }
 
-    /// `NSpid` has a number for each namespace from that of `/proc` down to that of the process.
+    /// `NSpid` has an id for each namespace from that of `/proc` down to that of the process.
     fn parse(status: &str) -> Option<Proc> {
         let numbers = status
             .lines()
@@ -124,7 +124,7 @@ impl Proc {
     }
 }
 
-/// Lists threads; a copy lists the same.
+/// Lists threads; clones list the same threads.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskIterator(Arc<Link>);
 
@@ -133,12 +133,12 @@ impl TaskIterator {
         TaskIterator(Arc::new(link))
     }
 
-    /// Gives each thread that the PID namespace of this process has, soon after the kernel has been
-    /// looked at.
+    /// Passes each thread in the PID namespace of this process to `to`, soon after the kernel has
+    /// been read.
     pub(crate) fn each(&self, mut to: impl FnMut(Task)) -> Result<(), RecordError> {
         let unreadable =
-            |error: std::io::Error| RecordError::Load(format!("threads cannot be listed: {error}"));
-        // The kernel gives a few pages at a time.
+            |error: std::io::Error| RecordError::Load(format!("cannot list threads: {error}"));
+        // The kernel returns a few pages at a time.
         let mut tasks = BufReader::with_capacity(32 << 10, Iter::new(&self.0).map_err(failed)?);
         let mut bytes = [0; SEEN_SIZE];
         loop {
@@ -150,18 +150,17 @@ impl TaskIterator {
         }
     }
 
-    /// All of them.
     pub(crate) fn list(&self) -> Result<Vec<Task>, RecordError> {
         let mut tasks = Vec::new();
         self.each(|task| tasks.push(task))?;
         Ok(tasks)
     }
 
-    /// Processes that BPF follows and that still run, by their numbers in the initial namespace.
+    /// Running processes that BPF follows, by their ids in the initial namespace.
     pub(crate) fn followed(&self) -> Result<Vec<u32>, RecordError> {
         let mut processes = Vec::new();
         self.each(|task| {
-            // Threads that have ended may be there until their process is waited for.
+            // Ended threads may be listed until their process is waited for.
             if task.is_target && task.exit_state == 0 {
                 processes.push(task.pid);
             }
@@ -197,8 +196,7 @@ pub(crate) fn unfollowed_descendants(tasks: &[Task], own: u32) -> Vec<u32> {
     found.into_iter().collect()
 }
 
-/// The number in the initial namespace of a process with that number in the namespace of this
-/// process.
+/// The id in the initial namespace of a process with the given id in the namespace of this process.
 pub(crate) fn resolve(tasks: &[Task], number: u32) -> Option<u32> {
     let task = tasks.iter().find(|task| task.own_pid == number);
     task.map(|task| task.pid)
@@ -208,7 +206,7 @@ pub(crate) fn resolve(tasks: &[Task], number: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Of a thread 70 of process 60 in a namespace of depth 1, where they are 7 and 6.
+    /// Thread 70 of process 60 in a namespace of level 1, where their ids are 7 and 6.
     fn bytes(own_level: u32) -> Vec<u8> {
         let mut bytes = 5u64.to_le_bytes().to_vec();
         let own: [u32; 2] = if own_level == 0 { [70, 60] } else { [7, 6] };

@@ -1,9 +1,9 @@
-//! Triggering under which a recording that is kept in memory is to be written (`--when`).
+//! Conditions that trigger writing a recording in memory (`--when`).
 //!
-//! They are evaluated where events pass on their way to the trace, and once a second for the load
-//! of the machine. That needs no other BPF programs, and costs nothing without conditions. Events
-//! arrive in the order of time for each CPU, and by batches of a few milliseconds: system calls are
-//! put in order at the end of a batch, since a thread may enter a call on one CPU and leave it on
+//! They are evaluated on the events on their way to the trace and, for the load of the machine,
+//! once a second. That needs no additional BPF programs, and costs nothing without conditions.
+//! Events arrive in the order of time for each CPU, in batches of a few milliseconds: system calls
+//! are sorted at the end of a batch, since a thread may enter a call on one CPU and leave it on
 //! another.
 
 mod machine_load;
@@ -20,67 +20,68 @@ use crate::state::Payload;
 
 use machine_load::MachineLoad;
 
-/// What is compared with a limit.
+/// The value that a condition compares with its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Watched {
-    /// Nanoseconds that a system call took, one of those names, or any call if there are none.
+    /// Duration of system calls with one of the names, or of any call if empty, in nanoseconds.
     Call(Vec<String>),
     /// Nanoseconds from the wake-up of a thread until it runs.
     Latency,
-    /// Events of a class in a second. The name may end with `*`.
+    /// Number of events of a class per second. The name may end with `*`.
     Rate(String),
-    /// Average number of threads that run or could run, in the last minute.
+    /// Load average of the last minute.
     Load,
-    /// Threads that run or could run.
+    /// Number of running and runnable threads.
     Runnable,
-    /// Part of the time of all CPUs in the last second that was used, in percent.
+    /// Share of the time of all CPUs in the last second that was used, in percent.
     Cpu,
 }
 
-/// A condition: something exceeds a limit.
+/// A condition: it holds when the watched value exceeds the limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// As the user wrote it.
+    /// The condition as written by the user.
     pub text: String,
-    /// What is compared.
+    /// The watched value.
     pub watched: Watched,
-    /// The unit is that of what is compared.
+    /// The limit, in the unit of the watched value.
     pub limit: f64,
 }
 
-/// Triggering, and how often they may hold.
+/// Conditions, and how often they may trigger.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Triggering {
-    /// One of them suffices.
+    /// Any condition suffices.
     pub any: Vec<Condition>,
-    /// After one held, none is looked at for that long.
+    /// After a trigger, conditions are ignored for this time.
     pub interval: Duration,
-    /// How often one may hold in all.
+    /// Maximum number of triggers.
     pub most: u32,
 }
 
 /// A condition that held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The condition as the user wrote it.
+    /// The condition as written by the user.
     pub condition: String,
-    /// What exceeded the limit: the system call and the thread, with the value.
+    /// Description of the value that exceeded the limit, for example the system call, the thread
+    /// and the duration.
     pub value: String,
 }
 
-/// An event class, for the conditions.
+/// The meaning of an event class for the conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Role {
     #[default]
     Other,
     Switch,
     Wakeup,
-    /// With the number of the call's name.
+    /// Entry of a call, with the index of the call's name.
     Entry(u16),
     Exit(u16),
 }
 
-/// A system call is entered or left.
+/// The entry or exit of a system call.
 #[derive(Clone, Copy, Debug)]
 struct CallEvent {
     time: u64,
@@ -89,21 +90,20 @@ struct CallEvent {
     is_exit: bool,
 }
 
-/// Evaluates conditions.
 pub(crate) struct Triggers {
     conditions: Triggering,
-    /// By id.
+    /// Roles by class id.
     roles: Vec<Role>,
-    /// By id, conditions that count the class, by bit.
+    /// By class id, a mask of the conditions that count the class.
     counted: Vec<u32>,
     /// Names of calls.
     calls: Vec<String>,
-    /// By condition, whether a call counts, by number.
+    /// By condition, whether it selects a call, by index.
     chosen: Vec<Vec<bool>>,
-    /// By CPU, the thread that runs.
+    /// By CPU, the running thread.
     running: Vec<Option<i32>>,
     batch: Vec<CallEvent>,
-    /// Calls that have not been left.
+    /// Calls that have not returned, by thread.
     entered: HashMap<i32, (u64, u16)>,
     woken: HashMap<i32, u64>,
     rates: Vec<Rate>,
@@ -114,10 +114,11 @@ pub(crate) struct Triggers {
     found: Option<(u64, Held)>,
 }
 
-/// Conditions at most: a class has a bit for each that counts it.
+/// Maximum number of conditions: a class has a bit for each condition that counts it.
 pub const MOST_CONDITIONS: usize = 32;
 
-/// Threads that are known at most. Those that have ended are not forgotten otherwise.
+/// Maximum number of threads in a table, which is then cleared, since ended threads are not
+/// removed.
 const MOST_THREADS: usize = 1 << 17;
 
 impl Triggers {
@@ -196,7 +197,7 @@ impl Triggers {
         }
     }
 
-    /// The number of a call's name.
+    /// The index of a call's name.
     fn call(&mut self, name: &str) -> u16 {
         let at = self.calls.iter().position(|call| call == name);
         let at = at.unwrap_or_else(|| {
@@ -206,7 +207,7 @@ impl Triggers {
         at as u16
     }
 
-    /// Takes an event that is written.
+    /// Evaluates an event that is about to be written.
     pub(crate) fn event(&mut self, cpu: usize, event: &Event<'_>) {
         let id = usize::from(event.id);
         let (Some(&role), Some(&counted)) = (self.roles.get(id), self.counted.get(id)) else {
@@ -298,7 +299,8 @@ impl Triggers {
         self.found = Some((time, Held { condition, value }));
     }
 
-    /// All events up to now have been taken; gives a condition that held, and when.
+    /// Call when all events up to `now` have been taken; returns a condition that held, and the
+    /// time.
     pub(crate) fn settle(&mut self, now: u64) -> Option<(u64, Held)> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.sort_by_key(|event| event.time);
@@ -322,8 +324,8 @@ impl Triggers {
                     |watched| *watched == kind,
                     |_| match kind {
                         Watched::Cpu => format!("{value:.0} % of all CPUs are used"),
-                        Watched::Load => format!("the load is {value:.2}"),
-                        _ => format!("{value:.0} threads run or could run"),
+                        Watched::Load => format!("the load average is {value:.2}"),
+                        _ => format!("{value:.0} threads run or are runnable"),
                     },
                 );
             }
@@ -368,7 +370,7 @@ pub(crate) fn payload(held: &Held) -> Vec<u8> {
     payload.text(held.value.as_bytes()).bytes_of()
 }
 
-/// Where `_tid` and `_next_tid` are in the payloads of scheduling events: see `events.tsdl`.
+/// Offsets of `_tid` and `_next_tid` in the payloads of scheduling events: see `events.tsdl`.
 const TID: usize = 16;
 const NEXT_TID: usize = 48;
 
@@ -380,11 +382,11 @@ fn length(nanoseconds: u64) -> String {
     }
 }
 
-/// Events of the last second, in slots of a tenth.
+/// Number of events in the last second, in slots of a tenth.
 #[derive(Clone, Debug, Default)]
 struct Rate {
     slots: [u32; SLOTS as usize],
-    /// Number of the newest slot since the zero of the clock.
+    /// Index of the newest slot since the zero of the clock.
     newest: u64,
 }
 
@@ -392,7 +394,7 @@ const SLOTS: u64 = 10;
 const SLOT_NS: u64 = 100_000_000;
 
 impl Rate {
-    /// Counts an event; gives the number of those of the last second.
+    /// Counts an event; returns the number of events in the last second.
     fn add(&mut self, time: u64) -> u32 {
         let slot = time / SLOT_NS;
         if slot > self.newest {
@@ -486,7 +488,7 @@ mod tests {
             let held = triggers.settle(0);
             let value = held.map(|(time, held)| (time - start, held.value));
             let expected = (250 * MS, "read of thread 7 took 240 ms".to_owned());
-            // Only twice in all.
+            // At most two triggers.
             assert_eq!(value, (round < 2).then_some(expected));
         }
     }

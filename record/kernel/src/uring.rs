@@ -1,19 +1,19 @@
-//! What the running kernel tells of requests to io_uring.
+//! Variants of the tracepoints for io_uring requests in different kernels.
 
 use libbpf_rs::btf::{Btf, types};
 
-/// How the tracepoint at the end of a request tells of it.
+/// The arguments of the tracepoint at the end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// By what it gave and the like, as arguments of their own.
+    /// The result and other values as separate arguments.
     Values,
-    /// By the entry in the ring (Linux 6.17).
+    /// An entry of the ring (Linux 6.17).
     Entry,
 }
 
 impl Completion {
-    /// That of the running kernel; `None` if it tells in a way that nobody knows here, as those
-    /// before 6.4 do, or not at all.
+    /// The variant of the running kernel; `None` if it is not supported, as in kernels before 6.4,
+    /// or the kernel has no such tracepoints.
     pub(crate) fn of_kernel() -> Option<Completion> {
         let kernel = Btf::from_vmlinux().ok()?;
         match (
@@ -28,7 +28,7 @@ impl Completion {
     }
 }
 
-/// How many arguments a tracepoint has.
+/// Number of arguments of a tracepoint.
 fn arguments(kernel: &Btf<'_>, tracepoint: &str) -> Option<usize> {
     let name = format!("btf_trace_{tracepoint}");
     let function = kernel
@@ -36,6 +36,6 @@ fn arguments(kernel: &Btf<'_>, tracepoint: &str) -> Option<usize> {
         .next_type()?
         .next_type()?;
     let function = types::FuncProto::try_from(function).ok()?;
-    // Before them stands whoever is told.
+    // The first parameter is the context pointer of the tracepoint's subscriber.
     function.len().checked_sub(1)
 }

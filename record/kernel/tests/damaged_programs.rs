@@ -1,4 +1,4 @@
-//! Programs whose functions are to be probed may contain anything: damage leads to an error or to
+//! Programs whose functions are probed may contain arbitrary bytes: damage leads to an error or to
 //! events, and never to a panic, a hang or unbounded memory.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tracebraid_kernel_recorder::{ChosenEvents, EventSpec};
 use tracebraid_testkit::skip::skipped;
 
-/// With a jump table, a tail call, several returns, and a probe of systemtap's kind.
+/// With a jump table, a tail call, several returns, and a SystemTap probe.
 const PROGRAM: &str = r#"
 __attribute__((noinline)) long inner(long n) { return n * 3; }
 __attribute__((noinline)) long choose(long n) {
@@ -25,16 +25,16 @@ int main(int count, char **words) { return (int)choose(count); }
 
 fn compiled(directory: &Path) -> Option<Vec<u8>> {
     let (source, program) = (directory.join("program.c"), directory.join("program"));
-    std::fs::write(&source, PROGRAM).expect("it can be written");
+    std::fs::write(&source, PROGRAM).expect("the source can be written");
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-o"]).arg(&program).arg(&source);
     let is_made = compiler.status().is_ok_and(|status| status.success());
-    is_made.then(|| std::fs::read(&program).expect("it was made"))
+    is_made.then(|| std::fs::read(&program).expect("the program was compiled"))
 }
 
-/// Looks for events of each kind in a file with these bytes.
+/// Resolves events of each type in a file with these bytes.
 fn look(file: &Path, bytes: &[u8]) -> usize {
-    std::fs::write(file, bytes).expect("it can be written");
+    std::fs::write(file, bytes).expect("the file can be written");
     let file = file.display();
     let specs = [
         format!("uprobe:{file}:choose"),
@@ -64,7 +64,7 @@ fn damage_in_a_program_is_an_error_at_most() {
         return skipped("the C compiler, or an x86-64 processor, is missing");
     };
     let file = directory.path().join("damaged");
-    // All but the offset inside an instruction and Go's.
+    // All except the offset inside an instruction and the Go event.
     assert!(look(&file, &whole) >= 3);
     let position = prop_oneof![0..64_usize, 0..whole.len()];
     let change = (position, prop_oneof![Just(0_u8), Just(0xff), any::<u8>()]);

@@ -1,4 +1,4 @@
-//! Events have the names, fields and layouts that lttng-modules gives them.
+//! Events have the names, fields and layouts of lttng-modules.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use tracebraid_ctf::schema::{EventClass, FieldClass, TraceClass};
 /// The metadata of a trace that lttng-modules 2.13 recorded.
 fn recorded() -> TraceClass {
     let directory = tracebraid_testkit::recorded::unpacked("kernel-mix-small");
-    let text =
-        std::fs::read(directory.join("kernel-mix-small/kernel/metadata")).expect("it can be read");
+    let text = std::fs::read(directory.join("kernel-mix-small/kernel/metadata"))
+        .expect("the metadata can be read");
     metadata::parse(&text).expect("the recorded metadata is valid")
 }
 
@@ -18,7 +18,7 @@ fn events(class: &TraceClass) -> HashMap<&str, &EventClass> {
     all.map(|event| (&*event.name, event)).collect()
 }
 
-/// The fields as text, each on a line.
+/// The fields as text, one on each line.
 fn fields(payload: &Option<FieldClass>) -> Vec<String> {
     let Some(FieldClass::Struct(payload)) = payload else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of the whole crate: what it records, what it calls that, and programs that are damaged.
+//! Tests of the whole crate: layouts of events, call stacks, and damaged programs.
 
 mod damaged_programs;
 mod layout;

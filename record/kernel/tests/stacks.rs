@@ -1,4 +1,4 @@
-//! Call stacks of programs that know nothing of it, with both ways of finding waits.
+//! Call stacks of programs without instrumentation, with both methods of finding waits.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
@@ -9,7 +9,7 @@ use tracebraid_kernel_recorder::{Options, Recording, Stacks, missing_privileges}
 use tracebraid_testkit::processes::cpu_time;
 use tracebraid_testkit::skip::skipped;
 
-/// Spends its CPU time in one function, waits in another, 20 ms each, with frame pointers. Prints
+/// Spends CPU time in one function and waits in another, 20 ms each, with frame pointers. Prints
 /// its CPU time in microseconds after each round.
 const PROGRAM: &str = r#"
 #include <stdio.h>
@@ -41,7 +41,6 @@ int main(void) {
 struct Running(Child);
 
 impl Running {
-    /// Output of the program.
     fn lines(&mut self) -> Lines<BufReader<ChildStdout>> {
         BufReader::new(self.0.stdout.take().expect("a pipe")).lines()
     }
@@ -49,7 +48,7 @@ impl Running {
 
 /// CPU time of the program in microseconds at the end of its next round.
 fn round(lines: &mut Lines<BufReader<ChildStdout>>) -> u64 {
-    let line = lines.next().expect("it goes on").unwrap();
+    let line = lines.next().expect("the program continues").unwrap();
     line.parse().unwrap()
 }
 
@@ -71,20 +70,19 @@ fn build(directory: &Path) -> std::path::PathBuf {
     program
 }
 
-/// Rounds of the program that are recorded whole, at least.
+/// Minimum number of complete rounds that are recorded.
 const ROUNDS: usize = 12;
 
-/// A recording of the program.
 struct Recorded {
-    /// The text of the trace.
+    /// The trace as printed text.
     text: String,
-    /// CPU time of the program's whole rounds, in milliseconds.
+    /// CPU time of the program's complete rounds, in milliseconds.
     used_ms: usize,
-    /// Length of the recording, in milliseconds.
+    /// Duration of the recording, in milliseconds.
     passed_ms: usize,
 }
 
-/// Records some rounds of the program, however long these take.
+/// Records some rounds of the program, however long they take.
 fn recorded(resumes: bool) -> Option<Recorded> {
     let missing = missing_privileges();
     if !missing.is_empty() {
@@ -118,9 +116,11 @@ fn recorded(resumes: bool) -> Option<Recorded> {
     let begun = Instant::now();
     let recording = Recording::start(options, &trace).unwrap();
     // Rounds that ended earlier are in the pipe, too.
-    let since = cpu_time(program.0.id()).expect("it runs").as_micros() as u64;
+    let since = cpu_time(program.0.id())
+        .expect("the program runs")
+        .as_micros() as u64;
     let first = std::iter::repeat_with(|| round(&mut lines)).find(|&used| used > since);
-    let first = first.expect("it goes on");
+    let first = first.expect("the program continues");
     let last = (0..ROUNDS).map(|_| round(&mut lines)).last();
     let summary = recording.stop().unwrap();
     let passed_ms = begun.elapsed().as_millis() as usize;
@@ -142,8 +142,8 @@ fn check(recorded: &Recorded) {
             .collect::<Vec<_>>()
     };
     let waits = lines(" tracebraid_syscall_stack:");
-    // One in each round, but for one that finds its timer over since something else ran before it
-    // could wait. A round has 20 ms of waiting at least.
+    // One wait in each round, except rounds whose timer expired before the program could wait
+    // because another process ran. A round has at least 20 ms of waiting.
     let most = recorded.passed_ms / 20 + 1;
     assert!(
         (ROUNDS - 2..=most).contains(&waits.len()),
@@ -153,8 +153,8 @@ fn check(recorded: &Recorded) {
     let mut functions = Vec::new();
     for wait in &waits {
         let number = |name: &str| field(wait, name).parse::<u64>().unwrap();
-        // It waits from when it leaves its CPU on; the timer runs before that, longer if something
-        // comes in between.
+        // The wait begins when the program leaves its CPU; the timer starts earlier, so the wait
+        // can be shorter than 20 ms.
         let most = recorded.passed_ms as u64 * 1_000_000;
         assert!((100_000..most).contains(&number("wait_ns")), "{wait}");
         assert!(
@@ -164,7 +164,7 @@ fn check(recorded: &Recorded) {
         assert!(number("_callstack_kernel_length") >= 4, "{wait}");
         functions.push(wait.split("callstack_user").nth(1));
     }
-    // Always the same place, up to the first function.
+    // The call sites are always the same, up to the first function.
     functions.dedup();
     assert_eq!(functions.len(), 1);
     let stacks = [waits, lines(" tracebraid_cpu_stack:")].concat();
@@ -181,7 +181,8 @@ fn check(recorded: &Recorded) {
     let names = lines(" tracebraid_kernel_symbol:").join("\n");
     assert!(names.contains("nanosleep\""), "{names}");
     let samples = lines(" tracebraid_cpu_stack:").len();
-    // One sample for each millisecond of CPU time; one CPU has no more samples than time passes.
+    // One sample for each millisecond of CPU time; a CPU has no more samples than elapsed
+    // milliseconds.
     let expected = recorded.used_ms / 2..=recorded.passed_ms + 2;
     assert!(
         expected.contains(&samples),
@@ -194,7 +195,7 @@ fn check(recorded: &Recorded) {
     );
 }
 
-/// The text behind `name = ` up to a comma.
+/// The text after `name = ` up to a comma.
 fn field<'t>(line: &'t str, name: &str) -> &'t str {
     let (_, rest) = line.split_once(&format!(" {name} = ")).unwrap_or_default();
     rest.split([',', ' ']).next().unwrap_or_default()

@@ -1,7 +1,8 @@
-//! Beginning: when the program is loaded, and again in each forked child.
+//! Initialization when the program is loaded, and again in each forked child.
 //!
-//! Safety: constructors and handlers of fork run in the program's thread; nothing of ours is in use
-//! then, except in a forked child what other threads left unfinished, which is reset.
+//! Safety: constructors and fork handlers run in the program's thread. No state of this library is
+//! in use then, except that in a forked child other threads may have left it half updated: it is
+//! reset.
 
 #![allow(unsafe_code)]
 
@@ -16,9 +17,9 @@ static BEGIN: extern "C" fn() = begin;
 /// The environment variable with the session's directory.
 const SESSION: &CStr = c"TRACEBRAID_SESSION";
 
-/// Whether there is a session. Reports a directory that does not exist, since a user who has
-/// forgotten to make it would not know why nothing is recorded; programs that this one starts
-/// report nothing more.
+/// Whether a session exists. A missing directory is reported once, because otherwise a user who has
+/// forgotten to create it could not find out why nothing is recorded. Programs started by this
+/// program stay silent.
 fn has_session() -> bool {
     let Some(session) = variable(SESSION).filter(|session| !session.is_empty()) else {
         return false;
@@ -26,7 +27,7 @@ fn has_session() -> bool {
     if sys::exists(session) {
         return true;
     }
-    sys::say(b"libtracebraid_modules: nothing is recorded: there is no directory ");
+    sys::say(b"libtracebraid_modules: nothing is recorded, because TRACEBRAID_SESSION names no directory: ");
     sys::say(session.to_bytes());
     sys::say(b"\n");
     // SAFETY: constructors run before the program has threads.

@@ -1,8 +1,9 @@
 //! `dlclose`, which unmaps modules: another module may soon be loaded at the same addresses.
 //!
-//! `dlopen` is left alone: interposed, it would look for libraries on behalf of the wrong module.
+//! `dlopen` is not interposed: called from here, it would search for libraries on behalf of the
+//! wrong module.
 //!
-//! Safety: the function is called as the C library's is, which `dlsym` finds.
+//! Safety: the C library's function is found by `dlsym` and called with the caller's arguments.
 
 #![allow(unsafe_code)]
 

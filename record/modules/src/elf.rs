@@ -1,7 +1,7 @@
 //! Program headers of a loaded module: its range of addresses and its build id.
 //!
-//! Everything is read through [`crate::memory`]: headers of a module that goes away meanwhile are
-//! nothing, not a fault.
+//! All memory is read through [`crate::memory`]: if a module is unmapped meanwhile, its headers are
+//! absent instead of causing a fault.
 
 use crate::memory;
 
@@ -26,7 +26,7 @@ impl BuildId {
 /// Program headers in memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Headers {
-    /// What is added to addresses in the file.
+    /// Difference between addresses in memory and in the file.
     bias: u64,
     address: u64,
     count: u16,
@@ -52,7 +52,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 impl Headers {
-    /// Those of a module whose first bytes are its ELF header, as shared libraries are loaded.
+    /// The headers of a module whose first bytes are its ELF header, as in loaded shared libraries.
     pub(crate) fn of_library(bias: u64) -> Option<Headers> {
         let mut head = [0; 64];
         let is_elf = memory::scan(bias, &mut head) && head.starts_with(b"\x7fELF\x02");
@@ -64,7 +64,7 @@ impl Headers {
         })
     }
 
-    /// Those of the program, which the kernel tells.
+    /// The headers of the program, whose address the kernel provides.
     pub(crate) fn of_program(bias: u64, address: u64, count: u64) -> Headers {
         Headers {
             bias,
@@ -85,7 +85,7 @@ impl Headers {
         })
     }
 
-    /// Addresses from the first segment's first to behind the last one's last.
+    /// The first address of the first segment, and the address after the last segment.
     pub(crate) fn range(self) -> Option<[u64; 2]> {
         let loads = self.iter().filter(|header| header.kind == PT_LOAD);
         let joined = loads.fold([u64::MAX, 0], |[first, end], header| {
@@ -97,7 +97,7 @@ impl Headers {
         (joined[0] < joined[1]).then_some(joined)
     }
 
-    /// Calls `see` with each note's name, type, and place and length of its content.
+    /// Calls `see` with each note's name, type, and the address and length of its content.
     fn notes<T>(self, mut see: impl FnMut(&[u8], u32, u64, u64) -> Option<T>) -> Option<T> {
         for segment in self.iter().filter(|header| header.kind == PT_NOTE) {
             let (mut at, end) = (
@@ -119,7 +119,7 @@ impl Headers {
         None
     }
 
-    /// The linker's build id.
+    /// The build id that the linker assigned.
     pub(crate) fn build_id(self) -> BuildId {
         let found = self.notes(|name, kind, at, length| {
             let mut id = BuildId {

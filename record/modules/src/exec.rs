@@ -1,18 +1,18 @@
-//! `execve` and its relatives, which start programs in a root where the library may not be found.
+//! `execve` and its relatives, which may start programs in a root where the library does not exist.
 //!
-//! The root is changed by `pivot_root`, `setns` and raw system calls as well as by `chroot`, and
-//! none of them is known by the library. So each of these functions looks whether the library
-//! exists, and passes an environment without it if not. The caller's environment is never changed:
-//! in a child of `vfork` it is the parent's, whose root still has the library. The copy is on the
-//! stack, since nothing may be allocated there. The look is one `access`: a sandbox in which the
-//! new program is to be loaded must allow that call, since the loader makes it.
+//! `pivot_root`, `setns` and raw system calls change the root as well as `chroot` does, and the
+//! library does not see such calls. So each function checks whether the library exists, and
+//! passes an environment without it if not. The caller's environment is never changed: in a child
+//! of `vfork` it is the parent's, whose root still has the library. The copy is on the stack,
+//! because nothing may be allocated there. The check is one `access`: a sandbox in which the new
+//! program loads must allow that call, because the loader makes it, too.
 //!
-//! Left alone are functions with a list of arguments (`execl`), which cannot be passed on, and
-//! `system` and `popen`: threads may be cancelled in them, and nothing of this library may be on
-//! the stack then.
+//! Functions with a list of arguments (`execl`) are not interposed, because the list cannot be
+//! passed on. Neither are `system` and `popen`: threads may be cancelled in them, and no frame of
+//! this library may be on the stack then.
 //!
-//! Safety: the functions are called as the C library's are, which `dlsym` finds. Environments are
-//! arrays of strings that end with a null pointer.
+//! Safety: the C library's functions are found by `dlsym` and called with the caller's arguments.
+//! Environments are arrays of strings that end with a null pointer.
 
 #![allow(unsafe_code)]
 
@@ -27,7 +27,7 @@ use crate::sys;
 type Path = *const c_char;
 type Strings = *const *const c_char;
 
-/// Bytes of `LD_PRELOAD` at most; longer ones are left alone.
+/// Maximum length of `LD_PRELOAD` in bytes; longer lists are left unchanged.
 const MOST_TEXT: usize = 1024;
 
 static EXECVE: Next = Next::new(c"execve");
@@ -37,7 +37,8 @@ static FEXECVE: Next = Next::new(c"fexecve");
 static POSIX_SPAWN: Next = Next::new(c"posix_spawn");
 static POSIX_SPAWNP: Next = Next::new(c"posix_spawnp");
 
-/// Finds all functions: a child of a process with threads must not wait for locks of the loader.
+/// Finds all functions at load time: a child of a process with threads must not wait for locks of
+/// the loader.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static FIND: extern "C" fn() = find;
@@ -59,7 +60,7 @@ unsafe extern "C" {
     static environ: Strings;
 }
 
-/// An environment with a library of a recording that does not exist.
+/// An environment that preloads a library of a recording that does not exist.
 struct Outdated {
     environment: Strings,
     variables: usize,
@@ -70,20 +71,21 @@ struct Outdated {
 
 impl Outdated {
     /// # Safety
-    /// The environment is an array of strings that ends with a null pointer, or is null; it stays until the caller is done.
+    /// The environment is null, or an array of strings that ends with a null pointer and outlives
+    /// the result.
     unsafe fn find(environment: Strings) -> Option<Outdated> {
         let (mut variables, mut found) = (0, None);
         if environment.is_null() {
             return None;
         }
         loop {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             let variable = unsafe { *environment.add(variables) };
             if variable.is_null() {
                 break;
             }
             if found.is_none() && starts_with(variable, PRELOAD) {
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 found = Some((variables, unsafe { CStr::from_ptr(variable) }.to_bytes()));
             }
             variables += 1;
@@ -98,7 +100,8 @@ impl Outdated {
         })
     }
 
-    /// Calls a function with a copy without the library, of at most `N` variables.
+    /// Calls a function with a copy of the environment without the library, of at most `N`
+    /// variables.
     #[inline(never)]
     fn replaced<const N: usize>(&self, then: &mut dyn FnMut(Strings) -> c_int) -> c_int {
         let mut text = [0; MOST_TEXT];
@@ -110,7 +113,7 @@ impl Outdated {
         for (index, to) in copy.iter_mut().take(self.variables).enumerate() {
             *to = match index == self.at {
                 true => text.as_ptr().cast(),
-                // SAFETY: there are as many.
+                // SAFETY: the index is below the number of variables.
                 false => unsafe { *self.environment.add(index) },
             };
         }
@@ -118,7 +121,7 @@ impl Outdated {
     }
 }
 
-/// Whether a string with a NUL starts so.
+/// True if a NUL-terminated string starts with `start`.
 fn starts_with(string: *const c_char, start: &[u8]) -> bool {
     // SAFETY: nothing after the first byte that differs is read, and the NUL differs.
     (0..)
@@ -132,12 +135,12 @@ fn starts_with(string: *const c_char, start: &[u8]) -> bool {
 /// As [`Outdated::find`].
 unsafe fn with(environment: Strings, then: &mut dyn FnMut(Strings) -> c_int) -> c_int {
     let errno = sys::errno();
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let outdated = unsafe { Outdated::find(environment) };
     sys::set_errno(errno);
     match outdated {
         Some(outdated) => match outdated.variables {
-            // One is the null pointer at the end.
+            // One entry is the terminating null pointer.
             0..64 => outdated.replaced::<64>(then),
             64..256 => outdated.replaced::<256>(then),
             256..1024 => outdated.replaced::<1024>(then),
@@ -147,7 +150,7 @@ unsafe fn with(environment: Strings, then: &mut dyn FnMut(Strings) -> c_int) -> 
     }
 }
 
-/// There is no such function.
+/// Fails with `ENOSYS`: the C library has no such function.
 fn missing() -> c_int {
     sys::set_errno(libc::ENOSYS);
     -1
@@ -156,13 +159,13 @@ fn missing() -> c_int {
 type Exec = unsafe extern "C" fn(Path, Strings, Strings) -> c_int;
 
 /// # Safety
-/// The function is of that type; the arguments are the caller's.
+/// `next` has this type; the arguments are valid as the C library's function requires.
 unsafe fn execute(next: &Next, path: Path, arguments: Strings, environment: Strings) -> c_int {
     let next = next.find();
     if next.is_null() {
         return missing();
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         with(environment, &mut |environment| {
             transmute::<*mut c_void, Exec>(next)(path, arguments, environment)
@@ -171,47 +174,47 @@ unsafe fn execute(next: &Next, path: Path, arguments: Strings, environment: Stri
 }
 
 /// # Safety
-/// As the C library's.
+/// Same as the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn execve(
     path: Path,
     arguments: Strings,
     environment: Strings,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { execute(&EXECVE, path, arguments, environment) }
 }
 
 /// # Safety
-/// As the C library's.
+/// Same as the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn execv(path: Path, arguments: Strings) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { execve(path, arguments, environ) }
 }
 
 /// # Safety
-/// As the C library's.
+/// Same as the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn execvpe(
     file: Path,
     arguments: Strings,
     environment: Strings,
 ) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { execute(&EXECVPE, file, arguments, environment) }
 }
 
 /// # Safety
-/// As the C library's.
+/// Same as the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn execvp(file: Path, arguments: Strings) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { execvpe(file, arguments, environ) }
 }
 
 /// # Safety
-/// As the C library's.
+/// Same as the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn execveat(
     directory: c_int,
@@ -222,7 +225,8 @@ pub(crate) unsafe extern "C" fn execveat(
 ) -> c_int {
     type Function = unsafe extern "C" fn(c_int, Path, Strings, Strings, c_int) -> c_int;
     let next = EXECVEAT.find();
-    // SAFETY: the C library's function and the caller's arguments. Older ones do not have it.
+    // SAFETY: the C library's function and the caller's arguments. Older C libraries do not have
+    // it.
     unsafe {
         with(environment, &mut |environment| match next.is_null() {
             true => libc::syscall(
@@ -245,7 +249,7 @@ pub(crate) unsafe extern "C" fn execveat(
 }
 
 /// # Safety
-/// As the C library's.
+/// Same as the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fexecve(
     file: c_int,
@@ -275,7 +279,7 @@ type Spawn = unsafe extern "C" fn(
 ) -> c_int;
 
 /// # Safety
-/// The function is of that type; the arguments are the caller's.
+/// `next` has this type; the arguments are valid as the C library's function requires.
 unsafe fn spawn(
     next: &Next,
     process: *mut libc::pid_t,
@@ -287,7 +291,7 @@ unsafe fn spawn(
     if next.is_null() {
         return libc::ENOSYS;
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         with(environment, &mut |environment| {
             transmute::<*mut c_void, Spawn>(next)(
@@ -303,7 +307,7 @@ unsafe fn spawn(
 }
 
 /// # Safety
-/// As the C library's.
+/// Same as the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn posix_spawn(
     process: *mut libc::pid_t,
@@ -326,7 +330,7 @@ pub(crate) unsafe extern "C" fn posix_spawn(
 }
 
 /// # Safety
-/// As the C library's.
+/// Same as the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn posix_spawnp(
     process: *mut libc::pid_t,
@@ -370,7 +374,10 @@ mod tests {
         };
         // SAFETY: as above.
         assert_eq!(unsafe { with(environment.as_ptr(), &mut then) }, 7);
-        assert_eq!(environment, before, "the caller's is not changed");
+        assert_eq!(
+            environment, before,
+            "the caller's environment is not changed"
+        );
         passed
     }
 

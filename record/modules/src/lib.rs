@@ -1,4 +1,5 @@
-//! Modules of a program that knows nothing of it: `libtracebraid_modules.so`, to be preloaded.
+//! `libtracebraid_modules.so`: records the modules of a program that is not instrumented, when
+//! preloaded.
 //!
 //! **In**: `LD_PRELOAD`, the session's directory in `TRACEBRAID_SESSION`. **Out**: events with
 //! LTTng-UST's names in the trace of the process that `tracebraid_probe` writes, so that the
@@ -10,16 +11,16 @@
 //! | `lttng_ust_lib:build_id` | `baddr`, `build_id` | its build id |
 //! | `lttng_ust_lib:unload` | `baddr` | it has been unmapped |
 //!
-//! Programs that are not linked with the library for probes use the one in this library.
+//! Programs that are not linked with the probe library use the copy in this library.
 //!
-//! **Promise**: no signal, no thread, no allocation. A module is recorded when the first function
-//! in it is called. After `chroot`, and for programs that are executed in another root, the library
-//! takes itself out of `LD_PRELOAD` if it is not found there. It writes one line to standard error
-//! where the session's directory does not exist, and nothing else.
+//! **Promise**: no signal, no thread, no allocation. A module is recorded when its first function
+//! is called. After `chroot`, and for programs that are executed in another root, the library
+//! removes itself from `LD_PRELOAD` if it does not exist there. It writes to standard error only
+//! one line, if the session's directory does not exist.
 //!
 //! The list of modules is the dynamic loader's, read as debuggers read it (`modules`). `dlopen` is
-//! not interposed: called from this library, it would search the library's RUNPATH instead of that
-//! of the caller.
+//! not interposed: called from this library, it would search the RUNPATH of the library instead of
+//! the caller's.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 

@@ -1,8 +1,8 @@
-//! Reading memory of which only an address is known.
+//! Reads memory at addresses that may be invalid.
 //!
-//! Safety: a page is read when the kernel has found it readable just before. Between the question
-//! and the reading another thread might unmap the page: only headers of modules of the loader's
-//! list are read, while the loader's state is consistent (see [`crate::modules`]).
+//! Safety: a page is read immediately after the kernel has found it readable. In between, another
+//! thread might unmap the page: therefore only headers of modules in the loader's list are read,
+//! while the loader's state is consistent (see [`crate::modules`]).
 
 #![allow(unsafe_code)]
 
@@ -11,24 +11,24 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::sys;
 
 const PAGE: u64 = 4096;
-/// End of user space with 47 bits; the kernel refuses what lies beyond anyway.
+/// Upper bound of user-space addresses (47 bits); the kernel rejects higher addresses anyway.
 const MOST: u64 = 1 << 56;
 
-/// Pages that were found readable in this scan of modules, each at its number modulo how many there
-/// are. The headers of a module are some twenty pieces of one page.
+/// Direct-mapped cache of pages found readable in this scan of modules, by page number. The headers
+/// of a module are about twenty pieces of one page.
 static SCANNED: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
-/// Set with the address of a page: the first page of all is one as well.
+/// Marks a cached page address as valid, since 0 is an address, too.
 const KNOWN: u64 = 1;
 
-/// A scan begins, which is the only one.
+/// Starts a scan; there is only one at a time.
 pub(crate) fn begin_scan() {
     SCANNED
         .iter()
         .for_each(|place| place.store(0, Ordering::Relaxed));
 }
 
-/// Copies bytes, in a scan; `false` if they cannot all be read. No page is asked for twice.
+/// Copies bytes, in a scan; `false` if any byte is unreadable. Each page is checked once.
 pub(crate) fn scan(address: u64, into: &mut [u8]) -> bool {
     copy_if(address, into, |page| {
         let place = SCANNED.get((page / PAGE % 64) as usize);
@@ -53,7 +53,7 @@ fn copy_if(address: u64, into: &mut [u8], is_readable: impl Fn(u64) -> bool) -> 
         }
         page += PAGE;
     }
-    // SAFETY: see the module's text.
+    // SAFETY: see the module documentation.
     unsafe { core::ptr::copy_nonoverlapping(address as *const u8, into.as_mut_ptr(), into.len()) };
     true
 }
@@ -72,7 +72,7 @@ mod tests {
     fn unreadable_memory_is_not_touched() {
         let bytes = 3 * PAGE as usize;
         let address = sys::map(bytes).unwrap();
-        // SAFETY: the pages were just made.
+        // SAFETY: the pages were just mapped.
         unsafe { sys::forbid(address.add(2 * PAGE as usize), PAGE as usize) };
         let at = address as u64;
         begin_scan();
@@ -84,7 +84,7 @@ mod tests {
         assert!(!scan(at + PAGE, &mut [0; 4097]));
         assert!(scan(at + PAGE, &mut [0; 4096]));
         assert_eq!((word(0), word(8), word(u64::MAX)), (None, None, None));
-        // SAFETY: nobody uses them any more.
+        // SAFETY: the pages are no longer in use.
         unsafe { sys::unmap(address, bytes) };
     }
 }

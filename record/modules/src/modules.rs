@@ -1,14 +1,14 @@
-//! The modules of the program, and which of them have been recorded.
+//! The modules of the program, and whether they have been recorded.
 //!
-//! The list is made from that of the dynamic loader (`_r_debug`, as debuggers read it), which can
-//! be walked in a signal handler: without the loader's lock, reading only memory that the kernel
-//! finds readable, and using the result only if the loader's state is consistent before and after.
-//! A new module is found when a function's address is in none of the list.
+//! The list is made from the dynamic loader's list (`_r_debug`, as debuggers read it), which can be
+//! walked in a signal handler: without the loader's lock, reading only memory that the kernel finds
+//! readable, and using the result only if the loader's state is consistent before and after. An
+//! address outside all modules of the list indicates a new module.
 //!
-//! Safety. Lists are never changed once published. A user of the list is counted in `READERS` from
-//! before it takes the list until after; a list that was replaced is unmapped at the next
-//! replacement, if no other user was counted at that time, else never. `SCANNING` admits one
-//! writer; a thread that does not get in leaves the work to the next one (`STALE`).
+//! Safety: published lists are never changed. A reader is counted in `READERS` before it loads the
+//! list and until it has finished; a replaced list is unmapped at the next replacement if no other
+//! reader was counted at that time, else never. `SCANNING` admits one writer; a thread that does
+//! not get in leaves the work to the next one (`STALE`).
 
 #![allow(unsafe_code)]
 
@@ -24,15 +24,14 @@ const MOST_MODULES: usize = 4096;
 /// A module in memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Module {
-    /// First address, and that behind the last.
+    /// First address, and the address after the last.
     pub(crate) range: [u64; 2],
-    /// What identifies it: its bias and the address of its dynamic section.
+    /// Identity: the bias and the address of the dynamic section.
     identity: [u64; 2],
-    /// Whether it has been recorded by an event.
+    /// True once an event has recorded the module.
     announced: bool,
 }
 
-/// Modules by address.
 pub(crate) struct List {
     count: usize,
     modules: [Module; MOST_MODULES],
@@ -43,7 +42,7 @@ impl List {
         self.modules.get(..self.count).unwrap_or_default()
     }
 
-    /// The module that an address lies in.
+    /// The module that contains an address.
     pub(crate) fn find(&self, address: u64) -> Option<&Module> {
         let modules = self.modules();
         let behind = modules.partition_point(|module| module.range[0] <= address);
@@ -76,18 +75,18 @@ static READERS: AtomicU32 = AtomicU32::new(0);
 static SCANNING: AtomicBool = AtomicBool::new(false);
 static STALE: AtomicBool = AtomicBool::new(false);
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
-/// What was told before is not in this process's trace.
+/// Set in a forked child: the modules recorded so far are not in this process's trace.
 static UNTOLD: AtomicBool = AtomicBool::new(false);
 /// `_r_debug` of the loader, and the program's own headers.
 static RENDEZVOUS: AtomicU64 = AtomicU64::new(0);
 static PROGRAM: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-/// Regions that no module was found in, each with the time in milliseconds.
+/// Regions without a module, each with the time of the search in milliseconds.
 static NOWHERE: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
-/// Ranges of modules that have been told of and in which functions were met lately.
+/// Ranges of recorded modules whose functions were called recently.
 static MET: [[AtomicU64; 2]; 8] = [const { [const { AtomicU64::new(0) }; 2] }; 8];
 static NEXT_MET: AtomicU32 = AtomicU32::new(0);
 
-/// A use of the list; there is one per signal.
+/// A use of the list; one for each signal.
 pub(crate) struct Reader(());
 
 impl Reader {
@@ -96,14 +95,14 @@ impl Reader {
         Reader(())
     }
 
-    /// The list; `None` before the first one.
+    /// The list; `None` before the first scan.
     pub(crate) fn list(&self) -> Option<&List> {
-        // SAFETY: see the module's text.
+        // SAFETY: see the module documentation.
         unsafe { LIST.load(Ordering::SeqCst).as_ref() }
     }
 
-    /// Looks for new modules if an earlier look failed, or nothing has been told of yet. The list
-    /// may be another then.
+    /// Searches for new modules if an earlier scan failed, or no module has been recorded yet. May
+    /// replace the list.
     pub(crate) fn refresh(&mut self) {
         let is_new = !ANNOUNCED.swap(true, Ordering::Relaxed);
         if is_new || STALE.load(Ordering::Relaxed) {
@@ -111,8 +110,8 @@ impl Reader {
         }
     }
 
-    /// Looks for a module at an address that is in none of the list, unless that failed within the
-    /// last second. The list may be another then.
+    /// Searches for a module at an address outside the list, unless the same search failed within
+    /// the last second. May replace the list.
     fn look_at(&mut self, address: u64, now: u64) {
         let region = (address >> 16) & 0xFFFF_FFFF;
         let Some(slot) = NOWHERE.get((region % 64) as usize) else {
@@ -136,12 +135,12 @@ impl Drop for Reader {
     }
 }
 
-/// Finds the loader's list and makes the first of ours.
+/// Finds the loader's list and makes the first list.
 pub(crate) fn begin() {
     // SAFETY: a name with a NUL.
     let rendezvous = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_r_debug".as_ptr()) };
     RENDEZVOUS.store(rendezvous as u64, Ordering::Relaxed);
-    // SAFETY: numbers in, numbers out.
+    // SAFETY: takes and returns numbers.
     let values = unsafe {
         [
             libc::getauxval(libc::AT_PHDR),
@@ -154,7 +153,7 @@ pub(crate) fn begin() {
     scan(false, 0);
 }
 
-/// A function's address is about to be recorded: tells of its module before.
+/// Records the module of a function whose address is about to be recorded.
 pub(crate) fn meet(address: u64) {
     let is_met = |[first, end]: &[AtomicU64; 2]| {
         (first.load(Ordering::Relaxed)..end.load(Ordering::Relaxed)).contains(&address)
@@ -179,20 +178,20 @@ fn meet_first(address: u64) {
     };
     let at = NEXT_MET.fetch_add(1, Ordering::Relaxed) as usize % MET.len();
     if let Some([first, end]) = MET.get(at) {
-        // Empty in between, for those who look meanwhile.
+        // Empty in between, for concurrent readers.
         end.store(0, Ordering::Relaxed);
         first.store(module.range[0], Ordering::Release);
         end.store(module.range[1], Ordering::Release);
     }
 }
 
-/// Modules have gone, or what was told of them has.
+/// Clears the cache: modules were unmapped, or the trace is a new one.
 fn forget_met() {
     MET.iter()
         .for_each(|[_, end]| end.store(0, Ordering::Relaxed));
 }
 
-/// In a forked child, which has one thread: nothing has been told in its trace.
+/// Resets the state in a forked child, which has one thread and a trace without modules.
 pub(crate) extern "C" fn forked() {
     forget_met();
     READERS.store(0, Ordering::Relaxed);
@@ -201,7 +200,7 @@ pub(crate) extern "C" fn forked() {
     UNTOLD.store(true, Ordering::Relaxed);
 }
 
-/// Modules may have been unmapped.
+/// Marks the list as outdated: modules may have been unmapped.
 pub(crate) fn closed() {
     if !scan(false, 0) {
         STALE.store(true, Ordering::Relaxed);
@@ -254,12 +253,12 @@ impl Link {
         })
     }
 
-    /// Its path, into the buffer; how long it is.
+    /// Copies the module's path into the buffer and returns its length.
     fn path(&self, is_program: bool, buffer: &mut [u8]) -> usize {
         if is_program {
             return sys::program(buffer);
         }
-        // A library may have been asked for by a path from where the program is.
+        // The path of a library may be relative to the working directory.
         let mut first = [0];
         let is_relative = memory::scan(self.name, &mut first) && first == *b".";
         let mut length = if is_relative {
@@ -309,8 +308,8 @@ fn is_consistent(rendezvous: u64) -> bool {
     memory::word(rendezvous + 24).is_some_and(|state| state as u32 == 0)
 }
 
-/// Makes the list anew, telling of what is new if `announce`. `readers` is how many uses the caller
-/// itself has. Whether it did.
+/// Rebuilds the list, recording new modules if `announce` is set. `readers` is the number of uses
+/// that the caller itself holds. Returns whether the list was rebuilt.
 fn scan(announce: bool, readers: u32) -> bool {
     if SCANNING.swap(true, Ordering::Acquire) {
         STALE.store(true, Ordering::Relaxed);
@@ -322,7 +321,7 @@ fn scan(announce: bool, readers: u32) -> bool {
         let old = LIST.swap(new, Ordering::SeqCst);
         let before = RETIRED.swap(old, Ordering::SeqCst);
         if READERS.load(Ordering::SeqCst) == readers && !before.is_null() {
-            // SAFETY: see the module's text.
+            // SAFETY: see the module documentation.
             unsafe { sys::unmap(before.cast(), size_of::<List>()) };
         }
     } else {
@@ -337,7 +336,7 @@ fn make(announce: bool) -> Option<*mut List> {
     let rendezvous = RENDEZVOUS.load(Ordering::Relaxed);
     (rendezvous != 0 && is_consistent(rendezvous)).then_some(())?;
     let new: *mut List = sys::map(size_of::<List>())?.cast();
-    // SAFETY: zeros are an empty list, of which nobody else knows yet; only one at a time is made.
+    // SAFETY: zeros are an empty list, which is not shared yet; only one list is built at a time.
     let (list, old) = unsafe { (&mut *new, LIST.load(Ordering::SeqCst).as_ref()) };
     let filled = fill(list, old, memory::word(rendezvous + 8)?, announce);
     if filled.is_none() || !is_consistent(rendezvous) {

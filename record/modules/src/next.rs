@@ -1,4 +1,4 @@
-//! Functions that this library interposes, as the next library has them.
+//! The next definition of a function that this library interposes.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ impl Next {
         }
     }
 
-    /// Its address; null if no library has it.
+    /// The function's address; null if no library defines it.
     pub(crate) fn find(&self) -> *mut c_void {
         let mut function = self.function.load(Ordering::Relaxed);
         if function.is_null() {

@@ -1,4 +1,4 @@
-//! `LD_PRELOAD`: takes libraries of a recording out of the list if the loader would not find them.
+//! Removes libraries of a recording from `LD_PRELOAD` if the loader would not find them.
 //!
 //! Allocation-free and async-signal-safe: children of `vfork` use it.
 
@@ -6,14 +6,13 @@ use core::ffi::CStr;
 
 use crate::sys;
 
-/// The variable.
 pub(crate) const PRELOAD: &[u8] = b"LD_PRELOAD=";
-/// Common to the names of all libraries that a recording preloads.
+/// Common to the paths of all libraries that a recording preloads.
 const OURS: &[u8] = b"/libtracebraid_";
-/// Bytes of a path at most; longer ones are left alone.
+/// Maximum length of a path in bytes; longer paths are kept.
 const MOST_PATH: usize = 1024;
 
-/// Whether a file exists, or may exist.
+/// False if the file certainly does not exist.
 pub(crate) fn is_there(path: &[u8]) -> bool {
     let mut with_null = [0; MOST_PATH];
     let Some(place) = with_null
@@ -26,7 +25,7 @@ pub(crate) fn is_there(path: &[u8]) -> bool {
     CStr::from_bytes_until_nul(&with_null).is_ok_and(sys::exists)
 }
 
-/// Whether a list of libraries contains a library of a recording that does not exist.
+/// True if a list of libraries contains a library of a recording that does not exist.
 pub(crate) fn lacks_some(list: &[u8], is_there: impl Fn(&[u8]) -> bool) -> bool {
     let mut entries = list.split(|byte| b": ".contains(byte));
     entries.any(|entry| is_ours(entry) && !is_there(entry))
@@ -36,7 +35,7 @@ fn is_ours(entry: &[u8]) -> bool {
     entry.windows(OURS.len()).any(|part| part == OURS)
 }
 
-/// Takes libraries of a recording that do not exist out of a list that ends with a null.
+/// Removes libraries of a recording that do not exist from a NUL-terminated list.
 pub(crate) fn forget(list: &mut [u8], is_there: impl Fn(&[u8]) -> bool) {
     let end = list.iter().position(|&byte| byte == 0).unwrap_or(0);
     let (mut from, mut to) = (0, 0);
@@ -48,7 +47,7 @@ pub(crate) fn forget(list: &mut [u8], is_there: impl Fn(&[u8]) -> bool) {
             .unwrap_or(rest.len());
         let entry = rest.get(..length).unwrap_or_default();
         if !is_ours(entry) || is_there(entry) {
-            // With the separator before it.
+            // Includes the separator before the path.
             let begin = from.saturating_sub(usize::from(to > 0));
             list.copy_within(begin..from + length, to);
             to += from + length - begin;

@@ -1,11 +1,11 @@
-//! `chroot`, after which the library may not be found: the loader of each program that is started
-//! there would complain on standard error. [`crate::exec`] handles changes of the root that are not
-//! made by this function; but `system`, `popen` and the functions with a list of arguments
-//! (`execl`) start programs without it.
+//! `chroot`, after which the library may not exist: the loader would then complain on standard
+//! error in each program started in the new root. [`crate::exec`] handles changes of the root by
+//! other means, but `system`, `popen` and the functions with a list of arguments (`execl`) start
+//! programs without it.
 //!
-//! Safety: the function is called as the C library's is, which `dlsym` finds. The environment is
-//! changed in place, in the bytes of its own variable, and only made shorter; a program that reads
-//! it in another thread at that moment could read a mixture of both.
+//! Safety: the C library's function is found by `dlsym`. The environment is changed in place, in
+//! the bytes of the variable itself, and only shortened; another thread that reads the variable at
+//! that moment could read a mixture of both values.
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ type Chroot = unsafe extern "C" fn(*const c_char) -> c_int;
 static CHROOT: Next = Next::new(c"chroot");
 
 /// # Safety
-/// As the C library's.
+/// Same as the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn chroot(path: *const c_char) -> c_int {
     let next = CHROOT.find();
@@ -42,9 +42,9 @@ unsafe extern "C" {
     static environ: *mut *mut c_char;
 }
 
-/// Takes our libraries out of the variable unless the loader will find them.
+/// Removes our libraries from `LD_PRELOAD` unless the loader will find them.
 fn forget_libraries() {
-    // SAFETY: see the module's text.
+    // SAFETY: see the module documentation.
     unsafe {
         let mut variables = environ;
         while !variables.is_null() && !(*variables).is_null() {

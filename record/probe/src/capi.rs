@@ -1,7 +1,7 @@
-//! What C programs call, but for `tb_reserve`, which is [`crate::fast`]'s.
-//! `include/tracebraid/probe.h` declares it and says what it expects.
+//! The C functions that `include/tracebraid/probe.h` declares and documents, except `tb_reserve`
+//! ([`crate::fast`]).
 //!
-//! Safety: pointers are what the header promises: static descriptors, strings with a NUL.
+//! Safety: pointers are as the header requires: static descriptors, NUL-terminated strings.
 
 #![allow(unsafe_code)]
 
@@ -14,10 +14,10 @@ use crate::{emit, fast, functions, standard};
 /// Registers a descriptor: called by constructors.
 ///
 /// # Safety
-/// It is static and follows the header.
+/// The descriptor is static and follows the header.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tb_register(class: *const Class) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     if let Some(class) = unsafe { class.as_ref() } {
         emit::register(class);
     }
@@ -26,10 +26,10 @@ unsafe extern "C" fn tb_register(class: *const Class) {
 /// Records an event whose fields are encoded already; see the header.
 ///
 /// # Safety
-/// The descriptor is registered; there are so many bytes.
+/// The descriptor is registered; `fields` has `size` bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tb_record(class: *const Class, fields: *const c_void, size: usize) {
-    // SAFETY: the caller's; room that was given is of that size.
+    // SAFETY: guaranteed by the caller; reserved memory has that size.
     unsafe {
         let class = &*class;
         let room = fast::reserve(class, size);
@@ -40,12 +40,12 @@ unsafe extern "C" fn tb_record(class: *const Class, fields: *const c_void, size:
     }
 }
 
-/// A text; none is shown as the header's `TB_STRING` shows it.
+/// A name as text; null is replaced as by the header's `TB_STRING`.
 fn text<'a>(name: *const c_char) -> &'a str {
     if name.is_null() {
         return "(null)";
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
     match core::str::from_utf8(bytes) {
         Ok(text) => text,

@@ -1,40 +1,40 @@
-//! Time: CLOCK_MONOTONIC in nanoseconds, by the cycle counter where that serves.
+//! Time: CLOCK_MONOTONIC in nanoseconds, derived from the cycle counter where possible.
 //!
-//! The kernel steers CLOCK_MONOTONIC by up to 500 ppm, so a frequency in the metadata would be
-//! wrong by milliseconds after some seconds. Instead cycles are converted in the probe, by one line
-//! for a stretch of time that all threads of the process use: `ns = base_ns + (cycles -
-//! base_cycles) * factor / 2^32`. A stretch lasts a millisecond at first, and twice as long as the
-//! one before up to half a second; at its end ([`Clock::renew`]) the next one begins where it
-//! ended, in the direction of where CLOCK_MONOTONIC will be at the end of the next, so time neither
-//! jumps nor runs backwards and errors do not add up. A process that was silent for longer than a
-//! stretch begins anew at the present time.
+//! The kernel steers CLOCK_MONOTONIC by up to 500 ppm, so a constant frequency in the metadata
+//! would be wrong by milliseconds after some seconds. Instead the probe converts cycles by a line
+//! that all threads of the process use for an interval of time: `ns = base_ns + (cycles -
+//! base_cycles) * factor / 2^32`. The first interval lasts a millisecond, and each further interval
+//! twice as long as its predecessor, up to half a second. At its end ([`Clock::renew`]) the next
+//! line starts at the end point of the previous line and aims at the value that CLOCK_MONOTONIC is
+//! expected to have at the end of the next interval, so time neither jumps nor runs backwards and
+//! errors do not add up. A process that was silent for longer than an interval restarts at the
+//! current time.
 //!
-//! Error: what the counter's rate changes within a stretch, and the time that reading both clocks
-//! takes: measured below 100 ns, and 300 ns in the first millisecond. Event records
-//! `tracebraid:clock_correlation` tell what it was.
+//! Error: the change of the counter's rate within an interval, and the time between reading both
+//! clocks. Measured: below 100 ns, and 300 ns in the first millisecond. Event records
+//! `tracebraid:clock_correlation` document the error.
 
 #![allow(unsafe_code)]
 
 use crate::sys;
 
-/// Cycles and nanoseconds of one moment.
+/// Cycles and nanoseconds at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pair {
     pub(crate) cycles: u64,
     pub(crate) ns: u64,
 }
 
-/// A stretch's line. A span of 0 is for systems without a usable counter.
+/// The line for an interval. A span of 0 marks systems without a usable counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Line {
     pub(crate) base: Pair,
     /// Nanoseconds per cycle, times 2^32.
     pub(crate) factor: u64,
-    /// Cycles for which it holds; times the factor that is below 2^64.
+    /// Cycles for which the line holds; the product with the factor is below 2^64.
     pub(crate) span: u64,
 }
 
-/// The process's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) line: Line,
@@ -42,12 +42,11 @@ pub(crate) struct Clock {
     stretch_ns: u64,
 }
 
-/// Calibration before the first event.
+/// Duration of the calibration before the first event, in nanoseconds.
 const FIRST_NS: u64 = 100_000;
 const LEAST_STRETCH_NS: u64 = 1_000_000;
 const MOST_STRETCH_NS: u64 = 500_000_000;
 
-/// The cycle counter.
 #[inline(always)]
 pub(crate) fn cycles() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -60,13 +59,12 @@ pub(crate) fn cycles() -> u64 {
     0
 }
 
-/// CLOCK_MONOTONIC.
 #[inline]
 pub(crate) fn monotonic() -> u64 {
     sys::clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Whether the kernel trusts the cycle counter, on all CPUs and at a constant rate.
+/// True if the kernel trusts the cycle counter: synchronized over all CPUs, with a constant rate.
 pub(crate) fn is_counter_usable() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -91,7 +89,7 @@ fn is_clock_source() -> bool {
     name == b"tsc" || name == b"kvm-clock" || name.starts_with(b"hyperv")
 }
 
-/// Both clocks at one moment: of some tries the one that took least time.
+/// Reads both clocks at one moment: the fastest of several attempts.
 pub(crate) fn pair() -> Pair {
     let mut best = Pair::default();
     let mut shortest = u64::MAX;
@@ -111,7 +109,7 @@ pub(crate) fn pair() -> Pair {
 }
 
 impl Line {
-    /// Nanoseconds at a value of the counter not before the base.
+    /// Nanoseconds at a counter value, which must not precede the base.
     #[inline(always)]
     pub(crate) fn at(&self, cycles: u64) -> u64 {
         let passed = u128::from(cycles.wrapping_sub(self.base.cycles)) * u128::from(self.factor);
@@ -138,7 +136,7 @@ fn span(ns: u64, factor: u64) -> u64 {
 }
 
 impl Clock {
-    /// Begins; with a usable counter that takes [`FIRST_NS`].
+    /// Calibrates the clock; with a usable counter this takes [`FIRST_NS`].
     pub(crate) fn begin(use_counter: bool) -> Clock {
         if !use_counter || !is_counter_usable() {
             return Clock::default();
@@ -156,7 +154,7 @@ impl Clock {
         }
     }
 
-    /// Begins the next stretch if this one is over.
+    /// Starts the next interval if the current one is over.
     pub(crate) fn renew(&mut self) {
         if self.line.span != 0 && cycles().wrapping_sub(self.line.base.cycles) >= self.line.span {
             self.renew_at(pair());
@@ -184,8 +182,7 @@ impl Clock {
                 rate,
             )),
         };
-        // An end before the base, which no clock that is worth the name gives, makes a line that is
-        // nearly level.
+        // If the clock goes back, contrary to its definition, the line is nearly level.
         let ns = end.ns.max(base.ns.wrapping_add(1));
         self.line = Line::new(base, factor(base, Pair { ns, ..end }), span);
     }
@@ -199,7 +196,7 @@ fn scaled(cycles: i64, rate: u64) -> i64 {
 mod tests {
     use super::*;
 
-    /// A counter of 2 GHz whose clock is steered by some ppm, read with an error of up to 30 ns.
+    /// A counter of 2 GHz whose clock is steered by `ppm`, read with an error of up to 30 ns.
     fn clocks(cycles: u64, ppm: i64, noise: u64) -> Pair {
         let ns = cycles / 2;
         let ns = ns.wrapping_add_signed(ns as i64 * ppm / 1_000_000) + noise % 30;
@@ -264,7 +261,7 @@ mod tests {
         }
         let begin = monotonic();
         let mut errors = Vec::new();
-        // Something else may have the CPU for all of that time.
+        // Another process may occupy the CPU for that whole time.
         while errors.len() < 1000 || monotonic() - begin < 300_000_000 {
             clock.renew();
             let now = pair();

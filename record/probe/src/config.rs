@@ -1,4 +1,4 @@
-//! The options of a session: lines of `key = value` in `DIR/probe.conf`, `#` before comments.
+//! Options of a session: lines of `key = value` in `DIR/probe.conf`; `#` starts a comment.
 //!
 //! | key | values | default |
 //! |---|---|---|
@@ -9,16 +9,16 @@
 //! | `clock` | `auto`, `monotonic` | `auto` |
 //! | `clock_offset` | nanoseconds from CLOCK_MONOTONIC to the time since 1970, to be the same in all traces of a session | measured |
 //! | `correlation` | `on`, `off`: event records that compare clocks | `on` |
-//! | `ended` | `yes`: the recording is over, nobody records any more | `no` |
+//! | `ended` | `yes`: the recording is over, no process records any more | `no` |
 //! | `recorder` | process id of `tracebraid record`, for readers: `ended` is then missing only if the recorder was killed, or runs | |
 //! | `enable`, `disable` | pattern of event classes, may be repeated; the last one that matches decides | `enable = *` |
 //!
-//! The environment variable `TRACEBRAID_PROBE` overrides them: the same, with `;` for ends of
-//! lines. What is not understood is passed over.
+//! The environment variable `TRACEBRAID_PROBE` overrides options: same syntax, with `;` in place of
+//! line ends. Unknown options are ignored.
 
 use crate::text::Text;
 
-/// What becomes of events when a buffer is full.
+/// Behaviour when a buffer is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Grow,
@@ -26,10 +26,8 @@ pub(crate) enum Mode {
     Ring,
 }
 
-/// Rules for event classes, in the form of [`crate::glob::decide`].
 pub(crate) type Rules = Text<3072>;
 
-/// The options.
 pub(crate) struct Config {
     pub(crate) mode: Mode,
     pub(crate) packet_size: usize,
@@ -43,16 +41,15 @@ pub(crate) struct Config {
     has_enable: bool,
 }
 
-/// Bytes of `probe.conf` that are read; more has no effect.
+/// Maximum number of bytes of `probe.conf` that are read; the rest is ignored.
 pub(crate) const MOST_BYTES: usize = 8192;
 
-/// Less has no room for event records of some length.
+/// Smaller packets have no room for longer event records.
 const LEAST_PACKET: u64 = 512;
-/// What the reservation word can address, and some reserve.
+/// The maximum that the reservation word can address, with some reserve.
 pub(crate) const MOST_PACKET: u64 = 8 << 20;
 
 impl Config {
-    /// The defaults.
     pub(crate) const fn new() -> Config {
         Config {
             mode: Mode::Grow,
@@ -68,7 +65,7 @@ impl Config {
         }
     }
 
-    /// Takes options from text.
+    /// Parses options; later options override earlier ones.
     pub(crate) fn take(&mut self, text: &[u8]) {
         for line in text.split(is_end_of_line) {
             if let Some((key, value)) = option(line) {
@@ -116,8 +113,8 @@ impl Config {
         self.rules.push(b"\n");
     }
 
-    /// Rules with the default that all is on, unless something is switched on by name; none is on
-    /// when the recording is over. Appended to `rules`.
+    /// Appends the effective rules to `rules`. By default all classes are enabled unless an option
+    /// enables some by name; after the recording has ended none is.
     pub(crate) fn all_rules(&self, rules: &mut Rules) {
         if self.ended {
             return;
@@ -129,12 +126,12 @@ impl Config {
     }
 }
 
-/// Whether an option ends there.
+/// True at the end of an option.
 pub(crate) fn is_end_of_line(byte: &u8) -> bool {
     matches!(byte, b'\n' | b';')
 }
 
-/// The key and the value of a line, if it has an option.
+/// The key and the value in a line; `None` if it has no option.
 pub(crate) fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.split(|&byte| byte == b'#').next()?;
     let at = line.iter().position(|&byte| byte == b'=')?;

@@ -1,7 +1,7 @@
-//! Switching event classes of running processes, from another process.
+//! Enabling and disabling event classes of running processes, from another process.
 //!
-//! Nothing in the traced process runs for it: its probes look at bytes of a file that both map or
-//! write (`src/control/file.rs`).
+//! No code runs in the traced process for this: its probes read bytes of a file that both processes
+//! map or write (`src/control/file.rs`).
 
 #![allow(unsafe_code)]
 
@@ -18,16 +18,16 @@ pub(crate) mod file;
 use crate::guarded;
 use file::{CLASSES, ENDED, MAGIC, MOST_CLASSES, NAME, NAMES, PID, RULES, START, STATES};
 
-/// An event class of a process.
+/// An event class that a process has registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassState {
     /// `provider:event`.
     pub name: String,
-    /// Whether its probes record.
+    /// True if its probes record events.
     pub enabled: bool,
 }
 
-/// The traced part of a process: its trace's directory and control file.
+/// The control file of a traced process, and the directory of its trace.
 #[derive(Debug)]
 pub struct Control {
     directory: PathBuf,
@@ -36,10 +36,10 @@ pub struct Control {
     start: u64,
 }
 
-/// The traces that processes made in a session, in the order of their names.
+/// The user-space traces of a session, sorted by name.
 ///
 /// # Errors
-/// When the session's directory cannot be read; without any trace it is empty.
+/// If the session's directory cannot be read. A session without traces is no error.
 pub fn traces(session: &Path) -> io::Result<Vec<PathBuf>> {
     let parent = session.join("ust").join("pid");
     if !session.is_dir() || !parent.exists() {
@@ -61,23 +61,25 @@ pub fn traces(session: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether there can be event classes with such names: patterns are names, `provider:event`, with
-/// `*` and `?`.
+/// Checks that a pattern can match event classes. Patterns are names, `provider:event`, with `*`
+/// and `?`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why the pattern is invalid.
 pub fn check_pattern(pattern: &str) -> Result<(), String> {
     let is_known = |sign: char| sign.is_ascii_alphanumeric() || "_:*?.-".contains(sign);
     match pattern.chars().find(|&sign| !is_known(sign)) {
-        _ if pattern.is_empty() => Err("a pattern is empty".to_owned()),
+        _ if pattern.is_empty() => {
+            Err("empty pattern: write PROVIDER:EVENT, with * and ? as wildcards".to_owned())
+        }
         Some(sign) => Err(format!(
-            "`{pattern}`: no name has `{sign}` in it; patterns are names with * and ?"
+            "invalid pattern `{pattern}`: `{sign}` does not occur in names; write PROVIDER:EVENT, with * and ? as wildcards"
         )),
         None => Ok(()),
     }
 }
 
-/// Whether patterns to be switched on are for that event class.
+/// True if any of the patterns to enable matches the event class.
 pub fn switches_on(patterns: &[String], class: &str) -> bool {
     let rules: String = patterns
         .iter()
@@ -90,7 +92,7 @@ impl Control {
     /// Opens the control file of a process's trace.
     ///
     /// # Errors
-    /// When there is none, or it is not one.
+    /// If the file does not exist, or is not a control file.
     pub fn open(trace: &Path) -> io::Result<Control> {
         let file = guarded::open(&trace.join(".control"), true)?;
         let mut head = [0; 24];
@@ -112,17 +114,17 @@ impl Control {
         })
     }
 
-    /// The process's id.
+    /// Id of the traced process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Where its trace is.
+    /// The directory of its trace.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Whether the process runs: one with its id began when it did.
+    /// True if the process still runs: a process with its id exists and has the same start time.
     pub fn is_running(&self) -> bool {
         std::fs::read(format!("/proc/{}/stat", self.pid)).is_ok_and(|stat| {
             let is_zombie = stat
@@ -136,15 +138,15 @@ impl Control {
     /// Event classes that the process has registered.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn classes(&self) -> io::Result<Vec<ClassState>> {
         let mut classes = self.places()?;
         classes.retain(|class| !class.name.is_empty());
         Ok(classes)
     }
 
-    /// The same with places of classes that are not registered (again) by a process which became
-    /// another user's.
+    /// All slots of classes, including those that a process which changed its user has not
+    /// registered again.
     fn places(&self) -> io::Result<Vec<ClassState>> {
         let mut count = [0; 4];
         self.file.read_exact_at(&mut count, CLASSES as u64)?;
@@ -167,11 +169,11 @@ impl Control {
             .collect()
     }
 
-    /// Switches classes whose names match the pattern, those that are registered later as well.
-    /// Gives how many of the registered ones changed.
+    /// Enables or disables the classes that match the pattern, including classes registered later.
+    /// Returns how many registered classes changed.
     ///
     /// # Errors
-    /// When the file cannot be changed, or has no room for another rule.
+    /// If the file cannot be written, or has no room for another rule.
     pub fn switch(&self, pattern: &str, on: bool) -> io::Result<usize> {
         let _lock = Lock::take(&self.file)?;
         if self.has_ended()? {
@@ -204,14 +206,14 @@ impl Control {
         Ok(changed)
     }
 
-    /// Switches everything off that is there or comes: the process records nothing any more.
+    /// Disables all classes, registered or not, for good: the process records no more events.
     ///
     /// # Errors
-    /// When the file cannot be changed.
+    /// If the file cannot be written.
     pub fn end(&self) -> io::Result<()> {
         let _lock = Lock::take(&self.file)?;
-        // What is switched on only by its name is switched off by no pattern: no rule is left, and
-        // none can be added.
+        // A pattern such as `*` does not disable classes that are enabled by name only. So all
+        // rules are removed, and none can be added.
         self.file.write_all_at(&[1], ENDED as u64)?;
         self.file.write_all_at(&[0; STATES - RULES], RULES as u64)?;
         let count = self.places()?.len();
@@ -225,19 +227,20 @@ impl Control {
     }
 }
 
-/// Switches classes in all processes of a session, and in those that begin later. Gives how many
-/// classes changed.
+/// Enables or disables classes in all processes of a session, including processes that start later.
+/// Returns how many classes changed.
 ///
 /// # Errors
-/// When a control file or `probe.conf` cannot be changed, there are too many patterns, or the recording is over.
+/// If a control file or `probe.conf` cannot be written, there are too many patterns, or the
+/// recording is over.
 pub fn switch_session(session: &Path, pattern: &str, on: bool) -> io::Result<usize> {
-    // First: a process that begins meanwhile finds it there.
+    // First, so that a process that starts meanwhile reads the new rule.
     conf::switch(session, pattern, on)?;
     let mut changed = 0;
     for trace in traces(session)? {
         match Control::open(&trace) {
             Ok(control) => changed += control.switch(pattern, on)?,
-            // That was not made by a process with probes.
+            // Not created by a process with probes.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
             Err(error) => return Err(error),
         }
@@ -245,11 +248,12 @@ pub fn switch_session(session: &Path, pattern: &str, on: bool) -> io::Result<usi
     Ok(changed)
 }
 
-/// Ends a recording: nothing that runs, or begins later, records any more, or makes a file longer.
-/// There is no way back.
+/// Ends a recording, irreversibly: no process that runs, or starts later, records events or
+/// lengthens a file.
 ///
 /// # Errors
-/// When `probe.conf` or a control file cannot be changed; the others are then changed nevertheless.
+/// If `probe.conf` or a control file cannot be written; the remaining files are written
+/// nevertheless.
 pub fn end_session(session: &Path) -> io::Result<()> {
     let mut ended = conf::end(session);
     for trace in traces(session)? {
@@ -258,7 +262,7 @@ pub fn end_session(session: &Path) -> io::Result<()> {
     ended
 }
 
-/// The rules with another one behind, in place of earlier ones on the same pattern.
+/// Appends a rule to the rules; it replaces earlier rules with the same pattern.
 fn with_rule(rules: &[u8], pattern: &str, on: bool) -> Vec<u8> {
     let is_other = |line: &&[u8]| line.get(1..).is_some_and(|old| old != pattern.as_bytes());
     let mut lines: Vec<&[u8]> = rules
@@ -280,15 +284,14 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// How often a lock is tried to be had, and how much later each time.
+/// Number of attempts to take a lock; the pause between attempts grows.
 const MOST_TRIES: u32 = 1000;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 
-/// The file's lock, until it is dropped.
 struct Lock<'a>(&'a File);
 
 impl<'a> Lock<'a> {
-    /// Waits for it, but not for one who never gives it back.
+    /// Waits for the lock, but not forever: its holder may be stopped.
     fn take(file: &'a File) -> io::Result<Lock<'a>> {
         for _ in 0..MOST_TRIES {
             // SAFETY: an open file.

@@ -1,19 +1,18 @@
-//! Event records that compare clocks: at the beginning of a buffer, and each second in which
-//! packets begin.
+//! Event records that compare clocks: at the beginning of a buffer, and once in each second in
+//! which packets begin.
 
 #![allow(unsafe_code)]
 
 use crate::thread_state::ThreadState;
 use crate::{clock, reserve, sys};
 
-/// Id of their event class.
 pub(crate) const ID: u16 = 1;
 const PERIOD_NS: u64 = 1_000_000_000;
 
-/// Writes one if it is time, in the slow path of the thread whose state it is. The cycle counter
-/// and CLOCK_MONOTONIC are of the same moment.
+/// Writes a record if it is due, in the slow path of the thread that owns the state. The cycle
+/// counter and CLOCK_MONOTONIC are read at the same moment.
 pub(crate) fn record(state: &ThreadState) {
-    // SAFETY: the slow path has the buffer's state to itself.
+    // SAFETY: the slow path has exclusive access to the buffer's state.
     let buffer = unsafe { state.slow() };
     if buffer.correlated_at != 0
         && clock::monotonic().wrapping_sub(buffer.correlated_at) < PERIOD_NS

@@ -5,7 +5,7 @@ use crate::text::Text;
 /// Fields of an event class in TSDL.
 pub(crate) type Fields = Text<3000>;
 
-/// Fields of an event class, as text that grows.
+/// Builder of the fields of an event class in TSDL.
 pub struct Description {
     pub(crate) text: Fields,
 }

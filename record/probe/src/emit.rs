@@ -1,4 +1,4 @@
-//! From a probe to a reserved record where the fast path ([`crate::fast`]) does not serve.
+//! Reservation of records where the fast path ([`crate::fast`]) fails or is unavailable.
 
 #![allow(unsafe_code)]
 
@@ -13,11 +13,10 @@ use crate::thread::Owned;
 use crate::thread_state::ThreadState;
 use crate::{fork, process, sys};
 
-/// Takes room for a record of a class as [`crate::fast::reserve`] does, without restartable
-/// sequences.
+/// Reserves a record like [`crate::fast::reserve`], without restartable sequences.
 pub(crate) extern "C" fn reserve_exchanging(class: &Class, payload: usize) -> *mut u8 {
     let state = ThreadState::current();
-    // SAFETY: the states of threads are never given back; this is the thread's own.
+    // SAFETY: thread states are never unmapped; this is the thread's own.
     if let Some(state) = unsafe { state.as_ref() }
         && state.epoch.load(Ordering::Relaxed) == class.epoch.load(Ordering::Acquire)
     {
@@ -30,16 +29,16 @@ pub(crate) extern "C" fn reserve_exchanging(class: &Class, payload: usize) -> *m
     slow(class, payload)
 }
 
-/// Registers a class, or switches it off if there is no session.
+/// Registers a class, or disables it if there is no session.
 pub(crate) fn register(class: &Class) {
     let _quiet = sys::Quiet::enter();
-    // It may be registered for this process already: a library that is loaded again.
+    // The class may be registered for this process already: a library that is loaded again.
     registered(class, true);
 }
 
-/// The process for which the class is registered, if there is a session.
+/// The process in which the class is registered, if there is a session.
 fn registered(class: &Class, again: bool) -> Option<&'static Process> {
-    // The process may be left once.
+    // A second attempt, since the process may leave its trace once.
     for _ in 0..2 {
         let Some(process) = process::current() else {
             break;
@@ -53,7 +52,7 @@ fn registered(class: &Class, again: bool) -> Option<&'static Process> {
     None
 }
 
-/// What is not the usual, but needs no lock and no system call.
+/// Rare cases that need neither a lock nor a system call.
 #[cold]
 #[inline(never)]
 pub(crate) extern "C" fn slow(class: &Class, payload: usize) -> *mut u8 {
@@ -64,7 +63,7 @@ pub(crate) extern "C" fn slow(class: &Class, payload: usize) -> *mut u8 {
             if state.lose_if_full() {
                 return null_mut();
             }
-            // Under the eyes of the kernel the same needs blocked signals.
+            // On a thread that the kernel watches, this requires blocked signals.
             if !state.is_watched() {
                 // SAFETY: as above.
                 let place = unsafe { reserve::try_again(state, payload) };
@@ -77,7 +76,8 @@ pub(crate) extern "C" fn slow(class: &Class, payload: usize) -> *mut u8 {
     slower(class, payload)
 }
 
-/// Counts an event as lost whose handler interrupted a reservation that the kernel does not watch.
+/// Counts an event of a handler as lost, if the handler interrupted a reservation that the kernel
+/// does not watch.
 #[cold]
 pub(crate) extern "C" fn lose(_: &Class, _: usize) -> *mut u8 {
     // SAFETY: as above.
@@ -92,20 +92,22 @@ fn slower(class: &Class, payload: usize) -> *mut u8 {
     loop {
         let (room, process) = reserve_in_process(class, payload);
         match process {
-            // As another user the process has begun anew, which happens a few times only.
+            // The process has started a new trace as another user, which happens a few times at
+            // most.
             Some(process) if room.is_null() && !process.is_current() => {}
             _ => return room,
         }
     }
 }
 
-/// Room in a buffer of the process; and the process, where there is none and it is not counted yet.
+/// Reserves memory in a buffer of the process. Returns the process, too, if there is no room and
+/// the loss is not counted yet.
 fn reserve_in_process(class: &Class, payload: usize) -> (*mut u8, Option<&'static Process>) {
     let Some(process) = registered(class, false).filter(|_| class.is_enabled()) else {
         return (null_mut(), None);
     };
-    // SAFETY: as above; a state of another epoch is of a process from which this one was forked, or
-    // that it has left.
+    // SAFETY: as above. A state of another epoch belongs to the process from which this process was
+    // forked, or which it has left.
     let state = unsafe { ThreadState::current().as_ref() };
     let mut owned =
         match state.filter(|state| state.epoch.load(Ordering::Relaxed) == process.epoch()) {
@@ -135,10 +137,11 @@ fn reserve_in_process(class: &Class, payload: usize) -> (*mut u8, Option<&'stati
     (room, Some(process))
 }
 
-/// Each try renews the clock's line, which may be over before it is used if the thread has to wait
-/// for a CPU.
+/// Each attempt renews the clock's line, which may expire before it is used if the thread has to
+/// wait for a CPU.
 const MOST_TRIES: u32 = 100;
-/// After so many it is taken that the program has overwritten the packet's head.
+/// Number of failed attempts after which the packet's head is assumed to be overwritten by the
+/// program.
 const PATIENCE: u32 = 5;
 
 fn reserve_slowly(owned: &mut Owned<'_>, payload: usize) -> *mut u8 {

@@ -1,28 +1,28 @@
 //! The fast path as a restartable sequence ([`crate::restart`]).
 //!
-//! From `2:` to `3:` the kernel knows where the thread is: if a signal is delivered there, or
-//! another thread runs, the thread goes on at `6:` and the attempt never was. So nobody sees the
-//! sequence half done but whoever kills the process: it needs no compare-exchange, and a record is
-//! reserved, dated and published by one store, that of the packet's content. What was written
-//! before lies in room that is nobody's, but for the packet's end of time, which may be too late
-//! and never too early.
+//! Between the labels `2:` and `3:` the kernel knows that the thread is in the sequence: if a
+//! signal is delivered there, or the thread is preempted, it continues at `6:`, and the attempt has
+//! no effect. Since only SIGKILL can leave the sequence half done, it needs no compare-exchange,
+//! and one store, that of the packet's content, reserves a record with its time and publishes it.
+//! Earlier stores write to memory beyond the content, except for the packet's end time, which may
+//! be too late but never too early.
 //!
-//! Everything that a handler may change is read within, the thread-local value included: a handler
-//! that forks, switches to another user-level thread, or begins another packet leaves nothing
-//! stale.
+//! All values that a handler may change are read within the sequence, the thread-local pointer
+//! included: a handler that forks, switches to another user-level thread, or begins another packet
+//! leaves no stale value.
 //!
-//! A thread that the kernel does not watch (a child of `vfork` in its parent's memory) is not taken
-//! away from the sequence by its handlers, and finds its mark still there: it loses its event then,
-//! which is counted. The mark is removed behind the sequence, so that it means just that, and no
-//! code that is unloaded is ever named.
+//! On a thread that the kernel does not watch (a child of `vfork` in its parent's memory) handlers
+//! do not abort the sequence. Such a handler finds the mark still set; its event is then lost, and
+//! counted. The mark is removed at the end of the sequence, so that it has only this meaning, and
+//! never points to code that has been unloaded.
 //!
-//! Registers: `rdi` and `rsi` keep the arguments for the slow path. All other ones that are used
-//! belong to the called function in the C ABI, so nothing is saved on the stack.
+//! Registers: `rdi` and `rsi` keep the arguments for the slow path. All other registers in use are
+//! caller-saved in the C ABI, so nothing is saved on the stack.
 //!
-//! Safety: the sequence touches the marks of the kernel's area of the thread, the thread's state,
-//! and the open packet up to its limit, which are what [`crate::reserve`] touches. `limit` is 0
-//! where there is no packet; where the packet's content is not what was written there (the program
-//! has overwritten it) its lower half is taken, which cannot lead behind the limit either.
+//! Safety: the sequence accesses the thread's mark in the kernel's area, the thread's state, and
+//! the open packet up to its limit, like [`crate::reserve`]. `limit` is 0 without a packet. If the
+//! program has overwritten the packet's content field, the lower half of the value is used, which
+//! cannot lead beyond the limit either.
 
 #![allow(unsafe_code)]
 
@@ -34,24 +34,24 @@ use crate::packet::{CONTENT, END, MOST_PAYLOAD, RECORD_HEAD, UNFINISHED};
 use crate::restart::MARK;
 use crate::thread_state::ThreadState;
 
-/// Takes room for a record of a class with that many bytes of fields; null when there is none, or
-/// the class is off: then nothing is left to be done.
+/// Reserves a record of a class with `payload` bytes of fields. Null if there is no room or the
+/// class is disabled; the caller then has nothing more to do.
 #[inline(always)]
 pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
-    // SAFETY: the class is there.
+    // SAFETY: the class is a valid reference.
     unsafe { tb_reserve(class, payload) }
 }
 
-/// Takes room for a record: what [`reserve`] promises. C programs call it as it is: a function
-/// between would cost a jump.
+/// Implementation of [`reserve`], called by C programs directly, because a wrapper would cost a
+/// jump.
 ///
 /// # Safety
-/// The class is registered, or switched off.
+/// The class is registered, or disabled.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn tb_reserve(class: &Class, payload: usize) -> *mut u8 {
     core::arch::naked_asm!(
-        // Who unwinds from a signal handler needs to be told that nothing is on the stack.
+        // Unwinders from a signal handler need to know that the function has pushed nothing.
         ".cfi_startproc",
         "mov rcx, qword ptr [rip + {mark}]",
         "lea rax, [rip + 7f]",
@@ -73,19 +73,18 @@ pub(crate) unsafe extern "C" fn tb_reserve(class: &Class, payload: usize) -> *mu
         "jz 5f",
         "cmp rsi, {most_payload}",
         "ja 5f",
-        // A record that is not finished is one that this handler has interrupted: the slow path
-        // notes it.
+        // An unfinished last record was interrupted by this handler: the slow path notes it.
         "mov rax, qword ptr [r8 + {last}]",
         "cmp word ptr [rax], {unfinished}",
         "je 5f",
-        // In bits: where the record begins (r10, a multiple of 4 bytes) and ends (r11).
+        // In bits: begin (r10, a multiple of 4 bytes) and end (r11) of the record.
         "mov r10d, dword ptr [r9 + {content}]",
         "add r10, 31",
         "and r10, -32",
         "lea r11, [r10 + 8 * rsi + 8 * {record_head}]",
         "cmp r11, qword ptr [r8 + {limit}]",
         "ja 5f",
-        // The time, not before that of the record before.
+        // The time, not before that of the previous record.
         "rdtsc",
         "shl rdx, 32",
         "or rax, rdx",
@@ -99,7 +98,7 @@ pub(crate) unsafe extern "C" fn tb_reserve(class: &Class, payload: usize) -> *mu
         "cmovb rax, qword ptr [r9 + {end}]",
         "shr r10, 3",
         "add r10, r9",
-        // The id of unfinished records; its upper half is written over.
+        // The id of unfinished records; the upper half is overwritten.
         "mov dword ptr [r10], {unfinished}",
         "mov qword ptr [r10 + 2], rax",
         "mov word ptr [r10 + 10], si",
@@ -113,8 +112,8 @@ pub(crate) unsafe extern "C" fn tb_reserve(class: &Class, payload: usize) -> *mu
         "5:",
         "mov qword ptr fs:[rcx], 0",
         "jmp {slow}",
-        // What the kernel asks for before the place where it lets go on: an instruction that is
-        // none, with the number with which the C library has registered.
+        // The kernel requires these bytes before the abort address: an undefined instruction with
+        // the signature with which the C library has registered.
         ".byte 0x0f, 0xb9, 0x3d",
         ".long 0x53053053",
         "6:",

@@ -1,9 +1,9 @@
-//! The last shape of a session's files, when their processes have ended, however they ended.
+//! Completion of a session's files after their processes have ended, however they ended.
 //!
-//! Stream files lose the padding behind their last packet; rings become stream files, with their
-//! packets in the order in which they were begun. A file is written anew and takes the old one's
-//! name when it is complete, so this can be interrupted and done again; and a process that runs
-//! unnoticed keeps its own old file.
+//! Stream files lose the padding after their last packet; rings become stream files, with their
+//! packets in the order in which they were begun. A file is rewritten aside and renamed when it is
+//! complete, so completion can be interrupted and repeated; a process that still runs unnoticed
+//! keeps its own old file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,22 +17,22 @@ use crate::control::Control;
 use crate::guarded::{self, Directory};
 use crate::packet::{self, HEAD};
 
-/// What was done.
+/// Result of completing a session's traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finished {
-    /// Traces that have their last shape now.
+    /// Number of completed traces.
     pub traces: usize,
-    /// Traces of processes that are running: left as they are, but for rings, of which there is a
-    /// stream now as they were.
+    /// Traces of running processes. Their files are unchanged, except that for each ring a stream
+    /// with its current content was written.
     pub running: Vec<PathBuf>,
-    /// Traces with a file that could not be changed.
+    /// Traces with a file that could not be completed, and the error.
     pub failed: Vec<(PathBuf, String)>,
 }
 
-/// Finishes all traces of a session whose processes have ended.
+/// Completes all traces of a session whose processes have ended.
 ///
 /// # Errors
-/// When the session's directory cannot be read; failures of single traces are in what it gives.
+/// If the session's directory cannot be read; failures of single traces are in the result.
 pub fn finish(session: &Path) -> io::Result<Finished> {
     let mut finished = Finished::default();
     let parent = session.join("ust").join("pid");
@@ -66,8 +66,8 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 finished.failed.push((path, error.to_string()));
             }
-            // Without a control file it has been finished, or its process was killed before there
-            // was a trace.
+            // Without a control file the trace has been completed, or its process was killed before
+            // there was a trace.
             Ok(_) | Err(_) => match finish_trace(trace) {
                 Ok(()) => finished.traces += 1,
                 Err(error) => finished.failed.push((path, error.to_string())),
@@ -79,11 +79,11 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
     Ok(finished)
 }
 
-/// Writes a session's traces into another directory as they are now, rings in order; their
-/// processes may run. Gives how many.
+/// Copies a session's traces into another directory in their current state, rings in order; their
+/// processes may run. Returns the number of traces.
 ///
 /// # Errors
-/// When a directory cannot be read, or a file not be written.
+/// If a directory cannot be read, or a file cannot be written.
 pub fn copy(session: &Path, to: &Path) -> io::Result<usize> {
     let (parent, new) = (session.join("ust").join("pid"), to.join("ust").join("pid"));
     let mut count = 0;
@@ -102,7 +102,7 @@ pub fn copy(session: &Path, to: &Path) -> io::Result<usize> {
         let new = new.join(name);
         match copy_trace(directory.path(), &new) {
             Ok(()) => count += 1,
-            // That was not made by a process with probes; the others are there.
+            // Not created by a process with probes; its other traces have been copied.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => fs::remove_dir_all(&new)?,
             Err(error) => return Err(error),
         }
@@ -119,8 +119,8 @@ fn copy_trace(trace: &Path, new: &Path) -> io::Result<()> {
         }
     }
     write_rings(trace, new)?;
-    // Classes are told there before their first event record is written, and stay: so it has those
-    // of all that has been copied only if it comes last.
+    // Copied last: a class is appended to the metadata before its first event record is written, so
+    // the metadata then describes all copied records.
     copy_file(&trace.join("metadata"), &new.join("metadata"))
 }
 
@@ -128,10 +128,11 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut guarded::open(from, false)?, &mut guarded::create(to)?).map(|_| ())
 }
 
-/// Writes the rings of a trace as streams of another one, or of itself, as they are now.
+/// Writes the rings of a trace in their current state as streams of another trace, or of the same
+/// one.
 fn write_rings(trace: &Path, to: &Path) -> io::Result<()> {
     for (buffer, rings) in rings_of(trace)? {
-        // Then these are no rings, but files of another mode that have no name yet.
+        // The files are not rings but files of another mode that have not been renamed yet.
         if to.join(format!("stream_{buffer}_0")).exists() {
             continue;
         }
@@ -150,12 +151,11 @@ fn write_rings(trace: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of a ring that is copied while it is used: as much memory that takes.
+/// Maximum size of a ring that is copied while in use, since the copy is held in memory.
 const MOST_RING: u64 = 4 << 30;
 
-/// Copies a ring that may be written to meanwhile, as it was at one time: packets that were
-/// overwritten while they were copied are left out, and so are those that were begun behind one
-/// that still grew then.
+/// Copies a ring that may be written to meanwhile, as of one moment: leaves out packets that were
+/// overwritten during the copy, and packets begun after a packet that still grew at that time.
 fn copy_ring(from: &Path, to: &Path) -> io::Result<()> {
     let file = guarded::open(from, false)?;
     let length = file.metadata()?.len();
@@ -163,7 +163,7 @@ fn copy_ring(from: &Path, to: &Path) -> io::Result<()> {
     if length > MOST_RING {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "too long for a ring that is copied while it is used",
+            "the ring exceeds 4 GiB, the limit for copying a ring in use",
         ));
     }
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
@@ -180,7 +180,7 @@ fn copy_ring(from: &Path, to: &Path) -> io::Result<()> {
     guarded::create(to)?.write_all(&bytes)
 }
 
-/// The packets of a copied ring that were all there at one time: from which number to which.
+/// Range of sequence numbers of the packets in a copied ring that existed at one moment.
 struct OneTime {
     oldest: u64,
     newest: u64,
@@ -196,7 +196,7 @@ impl Default for OneTime {
 }
 
 impl OneTime {
-    /// Compares the packets of a slot that was copied with what they are now.
+    /// Compares the packets of a copied slot with their current state.
     fn check(&mut self, slot: &mut [u8], file: &File, offset: u64) -> io::Result<()> {
         let mut packets = PacketsOfSlot::default();
         let (mut last, mut was_overwritten) = (None, false);
@@ -211,34 +211,34 @@ impl OneTime {
                 was_overwritten = true;
                 continue;
             }
-            // Then there is more in it, or behind it, than was copied.
+            // The packet, or the slot after it, has grown since it was copied.
             if copied != now || packet::bytes::size(packet) != packet::bytes::size(&head) {
                 self.newest = self.newest.min(last.unwrap_or(u64::MAX));
             }
-            // Which may be too late, and was perhaps too early when the rest of the head was
-            // copied.
+            // The current end time may be later than the copied content; the copied end time may be
+            // too early, because it was copied before the rest of the head.
             packet::bytes::take_end(packet, &head);
         }
-        // The one that it tells of was not whole.
+        // The packet that follows was not complete when the slot was copied.
         if packets.next + HEAD <= slot.len() {
             self.newest = self.newest.min(last.unwrap_or(u64::MAX));
         }
         let now = place_at(file, offset, slot.len() as u64)?.map(|(place, _)| place.sequence);
         let first = packet::bytes::content(slot, slot.len() as u64).map(|(_, sequence)| sequence);
         if was_overwritten || first != now {
-            // What was begun since then, or behind it, is of a later time.
+            // Packets begun since then are later than the common moment.
             self.newest = now.map_or(self.newest, |begun| {
                 self.newest.min(begun.saturating_sub(1))
             });
-            // What is older was looked at before, and is perhaps overwritten as well now: there
-            // would be a gap.
+            // Packets older than the overwritten packet were checked earlier and may have been
+            // overwritten meanwhile, which would leave a gap.
             self.oldest = last.map_or(self.oldest, |last| self.oldest.max(last.saturating_add(1)));
             packet::bytes::forget(slot);
         }
         Ok(())
     }
 
-    /// Leaves the packets of that time in a slot.
+    /// Invalidates the packets of a slot outside the common range.
     fn keep(&self, slot: &mut [u8]) {
         let is_kept = |packet: &[u8]| {
             packet::bytes::content(packet, packet.len() as u64)
@@ -253,7 +253,7 @@ impl OneTime {
     }
 }
 
-/// The packets of a ring's slot, one by one: where the one that was given last begins.
+/// Iterator over the packets in a ring's slot; `begin` is the offset of the last returned packet.
 #[derive(Default)]
 struct PacketsOfSlot {
     begin: usize,
@@ -261,7 +261,6 @@ struct PacketsOfSlot {
 }
 
 impl PacketsOfSlot {
-    /// The next packet, up to the slot's end.
     fn next<'a>(&mut self, slot: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let packet = slot
             .get_mut(self.next..)
@@ -274,10 +273,10 @@ impl PacketsOfSlot {
     }
 }
 
-/// Removes what a process left that was killed before its directory was complete: there is nothing
-/// in it.
+/// Removes the directory of a process that was killed before the directory was complete; it
+/// contains no events.
 fn remove_incomplete(directory: &Path) -> io::Result<()> {
-    // `.NAME-PID-DATE-TIME`, and the name may have dashes.
+    // `.NAME-PID-DATE-TIME`, where NAME may contain dashes.
     let name = name_of(directory);
     let pid = name
         .rsplit('-')
@@ -291,7 +290,7 @@ fn remove_incomplete(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Files of rings by the number of their buffer.
+/// Files of rings by buffer number.
 type Rings = BTreeMap<u64, Vec<PathBuf>>;
 
 fn rings_of(trace: &Path) -> io::Result<Rings> {
@@ -317,8 +316,8 @@ fn finish_trace(trace: &Path) -> io::Result<()> {
         }
     }
     for (buffer, files) in rings {
-        // If the stream is there, finishing was interrupted behind this, or the file is one of a
-        // mode without rings that had not got its name.
+        // If the stream exists, an earlier completion was interrupted after this step, or the file
+        // belongs to a mode without rings and has not been renamed yet.
         if !trace.join(format!("stream_{buffer}_0")).exists() {
             order(trace, buffer, &files)?;
         }
@@ -343,7 +342,7 @@ fn buffer_of(name: &str) -> Option<u64> {
     name.split('_').next()?.parse().ok()
 }
 
-/// Takes the padding of the last packet away.
+/// Removes the padding of the last packet.
 fn cut(path: &Path) -> io::Result<()> {
     let file = guarded::open(path, false)?;
     let length = file.metadata()?.len();
@@ -360,7 +359,7 @@ fn cut(path: &Path) -> io::Result<()> {
     })
 }
 
-/// A packet in a file.
+/// Position and size of a packet in a file.
 struct PacketSpan {
     offset: u64,
     content: usize,
@@ -387,7 +386,7 @@ fn place_at(file: &File, offset: u64, room: u64) -> io::Result<Option<(PacketSpa
     }))
 }
 
-/// The last packet of a file that is whole up to there.
+/// The last complete packet of a file.
 fn last_packet(file: &File, length: u64) -> io::Result<Option<PacketSpan>> {
     let (mut offset, mut last) = (0, None);
     while let Some((place, size)) = place_at(file, offset, length - offset)? {
@@ -400,7 +399,7 @@ fn last_packet(file: &File, length: u64) -> io::Result<Option<PacketSpan>> {
     Ok(last)
 }
 
-/// Writes a packet without what is behind its content.
+/// Writes a packet without the padding after its content.
 fn write_packet(file: &File, place: &PacketSpan, to: &mut impl Write) -> io::Result<()> {
     let mut bytes = vec![0; place.content.next_multiple_of(8)];
     let content = bytes.get_mut(..place.content).unwrap_or_default();
@@ -442,8 +441,8 @@ fn order(trace: &Path, buffer: u64, rings: &[PathBuf]) -> io::Result<()> {
     })
 }
 
-/// The length of a ring's slots, which its name tells; in traces of earlier versions, where each
-/// has one packet, all packets say it.
+/// The length of a ring's slots, which is part of its file name; in traces of earlier versions,
+/// where each slot has one packet, the packet size.
 fn slot_of(path: &Path, file: &File, length: u64) -> io::Result<u64> {
     let name = name_of(path);
     let numbers = name.rsplit("ring_").next().unwrap_or_default();
@@ -456,7 +455,8 @@ fn slot_of(path: &Path, file: &File, length: u64) -> io::Result<u64> {
     }
     let mut offset = 0;
     let length = length.min(2 * MOST_PACKET);
-    // Packets begin at multiples of 8 bytes; the first one may just be being overwritten.
+    // Packets begin at multiples of 8 bytes. The first packet may be in the middle of being
+    // overwritten.
     while offset + (HEAD as u64) <= length {
         if let Some((_, size)) = place_at(file, offset, length - offset)?
             && offset.is_multiple_of(size.max(1))
@@ -468,7 +468,7 @@ fn slot_of(path: &Path, file: &File, length: u64) -> io::Result<u64> {
     Ok(length.max(HEAD as u64))
 }
 
-/// Writes a file under another name, then gives it this one.
+/// Writes a file aside and renames it.
 fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,

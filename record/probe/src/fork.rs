@@ -1,10 +1,10 @@
-//! What a forked child must do at once: nothing, unless it was forked in the middle of a probe.
+//! Handling of forked children: needed only if the fork happened in the middle of a probe.
 //!
-//! Private state is wiped by the kernel (`MADV_WIPEONFORK`, Linux 4.14). The thread that forked may
-//! have been interrupted in a probe by the handler that forks: it will come back to that probe in
-//! the child and write the rest of its record. [`in_child`] puts private memory at the address of
-//! its buffer for that. It is not called for `_Fork` and raw `clone`: then the child writes, in the
-//! place of the parent's record, the same bytes that the parent writes there itself.
+//! The kernel wipes private state in the child (`MADV_WIPEONFORK`, Linux 4.14). The thread that
+//! forked may have been interrupted in a probe by the handler that forks: the child returns to that
+//! probe and writes the rest of its record. For that case [`in_child`] maps private memory at the
+//! address of the buffer. It does not run for `_Fork` and raw `clone`: then the child writes, to
+//! the parent's record, the same bytes that the parent writes there itself.
 //!
 //! Safety: the handler touches only mappings of this crate, in a process with one thread.
 
@@ -21,7 +21,7 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
 
-/// When the program, or the library that this is in, is loaded.
+/// Runs when the program, or the library that contains this code, is loaded.
 extern "C" fn begin() {
     kept::SESSION.keep();
     kept::OPTIONS.keep();
@@ -30,9 +30,9 @@ extern "C" fn begin() {
     }
 }
 
-/// Sees to it that [`in_child`] is called, once per program. Never to be called in a signal
-/// handler, nor while another lock is held: the C library holds its own throughout a fork, in which
-/// a handler may trace.
+/// Registers [`in_child`], once per program. Must not be called in a signal handler, nor while
+/// another lock is held: the C library holds its own lock throughout a fork, in which a handler may
+/// trace.
 pub(crate) fn watch() {
     unsafe extern "C" {
         fn pthread_atfork(
@@ -42,16 +42,16 @@ pub(crate) fn watch() {
         ) -> libc::c_int;
     }
     if !WATCHED.swap(true, Ordering::Relaxed) {
-        // SAFETY: the function stays where it is: this library is never unloaded while it has
-        // threads' buffers.
+        // SAFETY: the function stays mapped: this library is never unloaded while threads have
+        // buffers.
         unsafe {
             pthread_atfork(None, None, Some(in_child));
         }
     }
 }
 
-/// Puts private memory in the place of the parent's buffer. Whichever comes first in a child does
-/// it: [`in_child`], or the first event record, which may be another handler's of the same fork.
+/// Maps private memory in place of the parent's buffer. Called in a child by [`in_child`] or by the
+/// first event record, which may come from another handler of the same fork, whichever is first.
 pub(crate) fn leave_buffer() {
     let (address, bytes) = tls::mapping();
     if bytes != 0 {
@@ -62,9 +62,9 @@ pub(crate) fn leave_buffer() {
 
 extern "C" fn in_child() {
     let is_unwiped = sys::is_unwiped();
-    // SAFETY: the states of threads are never given back.
+    // SAFETY: thread states are never unmapped.
     let state = unsafe { ThreadState::current().as_ref() };
-    // One that is not wiped is of a buffer that this child has made itself.
+    // A state that is not wiped belongs to a buffer that this child has made itself.
     if is_unwiped || state.is_none_or(ThreadState::is_wiped) {
         leave_buffer();
     }

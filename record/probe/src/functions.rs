@@ -1,6 +1,6 @@
 //! Functions of programs that are compiled with `-finstrument-functions`.
 //!
-//! Safety: the hook is stored once, as what it is.
+//! Safety: only values of the hook's type are stored.
 
 #![allow(unsafe_code)]
 
@@ -8,11 +8,11 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::probe;
 
-/// What is told of each address before it is recorded.
+/// Called with each function's address before the address is recorded.
 static HOOK: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Has each address of a function told to `hook` before it is recorded, so that what it means
-/// stands earlier in the trace. The hook may be called in signal handlers.
+/// Has `hook` called with each function's address before the address is recorded, so that the hook
+/// can record the module first. The hook may be called in signal handlers.
 pub fn tell_first(hook: fn(u64)) {
     HOOK.store(hook as *mut (), Ordering::Release);
 }

@@ -4,14 +4,15 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// 0 free, 1 taken, 2 taken and someone waits (Drepper, "Futexes Are Tricky", 2011, mutex 2).
+/// 0: free, 1: taken, 2: taken with waiters (Drepper, "Futexes Are Tricky", 2011, mutex 2).
 pub(crate) struct Futex(AtomicU32);
 
 /// Holds the lock until it is dropped.
 pub(crate) struct Held<'a>(&'a Futex);
 
 impl Futex {
-    /// Takes the lock. Only with signals blocked: a handler could wait for its own thread.
+    /// Takes the lock. Signals must be blocked, since a handler could otherwise wait for its own
+    /// thread.
     pub(crate) fn lock(&self) -> Held<'_> {
         if self
             .0

@@ -1,9 +1,9 @@
-//! Patterns for names of event classes: `*` is any text, `?` any one byte.
+//! Patterns for names of event classes: `*` matches any text, `?` any one byte.
 
-/// Whether the whole name matches. Takes time proportional to the product of the lengths.
+/// True if the whole name matches. Takes time proportional to the product of the lengths.
 pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // Where to go on when what follows the last star does not match.
+    // Backtracking position if the text after the last star does not match.
     let mut star: Option<(usize, usize)> = None;
     while let Some(&byte) = name.get(from) {
         match pattern.get(at) {
@@ -32,14 +32,14 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
         .all(|&byte| byte == b'*')
 }
 
-/// Whether a name is switched on by rules: lines of `+PATTERN` and `-PATTERN`, of which the last
-/// that matches decides. `None` when none does.
+/// The decision of rules on a name: lines of `+PATTERN` and `-PATTERN`, of which the last match
+/// decides. `None` without a match.
 pub(crate) fn decide(rules: &[u8], name: &[u8]) -> Option<bool> {
     decide_by(rules, name, |_| true)
 }
 
-/// As [`decide`], by rules only whose pattern has a leading part without wild cards, so that it
-/// names what it means: for classes that no one gets by a mere `*`.
+/// Like [`decide`], but only with rules whose pattern starts with literal text: for classes that a
+/// mere `*` must not enable.
 pub(crate) fn decide_named(rules: &[u8], name: &[u8]) -> Option<bool> {
     decide_by(rules, name, |pattern| {
         !pattern.starts_with(b"*") && !pattern.starts_with(b"?")

@@ -1,9 +1,8 @@
-//! Files of traces whose directories may be another user's (see [`crate::parents`]): nothing there
-//! leads elsewhere.
+//! Access to trace files in directories that may belong to another user (see [`crate::parents`]),
+//! without following links to other directories.
 //!
-//! A directory is opened once, and what is in it is reached by that, whatever takes its name
-//! meanwhile; files are opened only if they are files, of no other name, and not in the way of what
-//! is written.
+//! A directory is opened once, and its files are reached through the descriptor, even if its path
+//! is replaced meanwhile. Only regular files with a single hard link are opened.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,14 +10,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A directory that stays the same as long as this lives.
+/// A directory that stays the same as long as this value lives.
 pub(crate) struct Directory {
     _file: File,
     path: PathBuf,
 }
 
 impl Directory {
-    /// Opens a directory; `None` if it is something else, or gone.
+    /// Opens a directory; `None` if it does not exist or is not a directory.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Directory>> {
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
         match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -33,17 +32,22 @@ impl Directory {
         }
     }
 
-    /// A path by which it is reached.
+    /// A path that refers to the open directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Opens a file, to be read, or to be changed too.
+/// Opens a regular file for reading and, if `write`, for writing.
 pub(crate) fn open(path: &Path, write: bool) -> io::Result<File> {
-    // Not to wait for anybody, if it is a pipe.
+    // Does not block if the file is a pipe.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let refused = || io::Error::new(io::ErrorKind::InvalidData, "not a file of its own");
+    let refused = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "not a regular file with a single hard link",
+        )
+    };
     let opened = OpenOptions::new()
         .read(true)
         .write(write)
@@ -59,7 +63,7 @@ pub(crate) fn open(path: &Path, write: bool) -> io::Result<File> {
         .ok_or_else(refused)
 }
 
-/// Makes a file, in place of what may be there.
+/// Creates a file in place of any existing file.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,8 +1,8 @@
-//! What the environment said when this library was loaded: programs clear it, or put something else
-//! in its place (servers that write their titles there), and their children are to be recorded all
-//! the same.
+//! Environment variables as they were when this library was loaded: programs may clear their
+//! environment or overwrite it (servers write their titles there), and their children must be
+//! recorded all the same.
 //!
-//! Safety: bytes are written once, by a constructor, before their number is published.
+//! Safety: the bytes are written once, by a constructor, before their number is published.
 
 #![allow(unsafe_code)]
 
@@ -14,19 +14,18 @@ use crate::sys;
 
 const MOST: usize = 4096;
 
-/// A variable.
 pub(crate) struct Kept {
     name: &'static CStr,
     bytes: UnsafeCell<[u8; MOST]>,
     length: AtomicUsize,
 }
 
-// SAFETY: see the module's text.
+// SAFETY: see the module documentation.
 unsafe impl Sync for Kept {}
 
 /// The session's directory.
 pub(crate) static SESSION: Kept = Kept::new(c"TRACEBRAID_SESSION");
-/// Options beside those of the session.
+/// Options in addition to those of the session.
 pub(crate) static OPTIONS: Kept = Kept::new(c"TRACEBRAID_PROBE");
 
 impl Kept {
@@ -38,13 +37,13 @@ impl Kept {
         }
     }
 
-    /// Keeps what it is now. Only for constructors.
+    /// Keeps the current value. Only for constructors.
     pub(crate) fn keep(&self) {
         let Some(value) = sys::environment(self.name).filter(|value| value.len() <= MOST) else {
             return;
         };
         if self.length.load(Ordering::Relaxed) == 0 {
-            // SAFETY: nobody reads it before the number is published, and nobody else writes.
+            // SAFETY: only this thread accesses the bytes before their number is published.
             let bytes = unsafe { &mut *self.bytes.get() };
             bytes
                 .iter_mut()
@@ -54,15 +53,15 @@ impl Kept {
         }
     }
 
-    /// What was kept is not to be used any more.
+    /// Discards the kept value.
     pub(crate) fn forget(&self) {
         self.length.store(0, Ordering::Release);
     }
 
-    /// What the environment says, or said; never empty.
+    /// The variable's current or kept value; never empty.
     pub(crate) fn value(&self) -> Option<&[u8]> {
         let length = self.length.load(Ordering::Acquire);
-        // SAFETY: what was published is not written any more.
+        // SAFETY: published bytes are not written any more.
         let kept = unsafe { &*self.bytes.get() }
             .get(..length)
             .unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The trace's metadata: a preamble, then an event class by each registration, each in one piece.
+//! The trace's metadata: a preamble, then one event class for each registration, each appended as a
+//! whole.
 
 use core::fmt::Write;
 
@@ -6,12 +7,12 @@ use crate::clock;
 use crate::sys::{self, Errno, Path};
 use crate::text::Text;
 
-/// Room for the longest piece that is written at once. No piece crosses a page of the file, because
-/// the file's length changes page by page: what SIGKILL interrupts is a whole piece or none of it.
+/// Maximum length of an appended piece. No piece crosses a page boundary of the file, because the
+/// file's length changes page by page: after SIGKILL a piece is either complete or absent.
 const PAGE: usize = 4096;
 type Piece = Text<{ PAGE + 1 }>;
 
-/// What the preamble says of the process.
+/// Properties of the process for the preamble.
 pub(crate) struct About<'a> {
     pub(crate) uuid: [u8; 16],
     pub(crate) name: &'a [u8],
@@ -20,7 +21,7 @@ pub(crate) struct About<'a> {
     pub(crate) offset: u64,
 }
 
-/// Nanoseconds from CLOCK_MONOTONIC to CLOCK_REALTIME: of some tries the quickest.
+/// Nanoseconds from CLOCK_MONOTONIC to CLOCK_REALTIME: the fastest of several measurements.
 pub(crate) fn measured_offset() -> u64 {
     let mut best = (u64::MAX, 0);
     for _ in 0..8 {
@@ -34,11 +35,11 @@ pub(crate) fn measured_offset() -> u64 {
     best.1
 }
 
-/// Writes the file anew.
+/// Writes the file with its preamble.
 pub(crate) fn write_preamble(path: &Path, about: &About<'_>) -> Result<(), Errno> {
     let file = sys::open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
     let mut text = Piece::new();
-    // Text takes what fits, and tells below.
+    // Text truncates; the overflow is checked below.
     let _ = write_trace(&mut text, about);
     text.push(STREAM.as_bytes());
     if text.overflowed() {
@@ -122,7 +123,7 @@ fn write_host(text: &mut Piece) {
     push_escaped(text, name.trim_ascii_end());
 }
 
-/// Appends text for use between quotes.
+/// Appends text, escaped for use between quotes.
 fn push_escaped<const N: usize>(text: &mut Text<N>, name: &[u8]) {
     for &byte in name {
         match byte {

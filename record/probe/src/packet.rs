@@ -1,4 +1,4 @@
-//! Where the fields of a packet's head and of a record's head are.
+//! Layout of the heads of packets and records.
 //!
 //! Both are in native byte order, the head of a packet 8-byte aligned, that of a record 4-byte
 //! aligned: `{u16 id, u64 timestamp}`, 10 bytes, two bytes for the length of the payload, then the
@@ -8,23 +8,21 @@
 //! (16 bytes of head) the difference in time is below the noise, and traces are a sixth smaller; a
 //! head of 8 bytes with a short timestamp would need packets cut at each wrap.
 //!
-//! Safety of [`Packet`]: whoever makes one says that [`HEAD`] bytes at that address are mapped for
-//! as long as it is used, and that the address is a multiple of 8. Mappings of buffers are never
-//! taken away.
+//! Safety of [`Packet`]: the creator guarantees that [`HEAD`] bytes at the address are mapped for
+//! as long as the value is used, and that the address is a multiple of 8. Mappings of buffers are
+//! never unmapped.
 
 #![allow(unsafe_code)]
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// CTF's magic number of packets.
 pub(crate) const MAGIC: u32 = 0xC1FC_1FC1;
 /// Bytes of a packet's header and context.
 pub(crate) const HEAD: usize = 88;
 /// Bytes of a record's head.
 pub(crate) const RECORD_HEAD: usize = 12;
-/// Payload bytes of a record at most: its head tells the length in 16 bits.
+/// Maximum number of payload bytes of a record: its head has 16 bits for the length.
 pub(crate) const MOST_PAYLOAD: usize = 65_520;
-/// Id of the event class of records that are not finished.
 pub(crate) const UNFINISHED: u16 = 0;
 
 const UUID: usize = 4;
@@ -39,7 +37,7 @@ const DISCARDED: usize = 72;
 const CPU: usize = 80;
 const TID: usize = 84;
 
-/// What a new packet begins with.
+/// Variable fields of a new packet's head.
 pub(crate) struct Head {
     pub(crate) uuid: [u8; 16],
     pub(crate) instance: u64,
@@ -51,13 +49,12 @@ pub(crate) struct Head {
     pub(crate) tid: u32,
 }
 
-/// A packet in memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Packet(*mut u8);
 
 impl Packet {
     /// # Safety
-    /// See the module's text.
+    /// See the module documentation.
     #[inline(always)]
     pub(crate) unsafe fn at(address: *mut u8) -> Packet {
         Packet(address)
@@ -65,7 +62,7 @@ impl Packet {
 
     #[inline(always)]
     fn word(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: within the head, aligned; see the module's text.
+        // SAFETY: within the head, aligned; see the module documentation.
         unsafe { &*self.0.add(offset).cast::<AtomicU64>() }
     }
 
@@ -78,39 +75,38 @@ impl Packet {
         self.0
     }
 
-    /// Bits of the packet that are published.
+    /// Published bits of the packet.
     #[inline(always)]
     pub(crate) fn content(&self) -> &AtomicU64 {
         self.word(CONTENT)
     }
 
-    /// Time of the last record, or of the beginning.
+    /// Time of the last record, or of the packet's beginning.
     #[inline(always)]
     pub(crate) fn end(&self) -> &AtomicU64 {
         self.word(END)
     }
 
-    /// Running count of events that the stream has lost.
+    /// Cumulative count of events that the stream has lost.
     pub(crate) fn discarded(&self) -> &AtomicU64 {
         self.word(DISCARDED)
     }
 
-    /// Bits from its beginning to that of the next packet.
+    /// Bits from its beginning to the beginning of the next packet.
     pub(crate) fn size(&self) -> &AtomicU64 {
         self.word(SIZE)
     }
 
-    /// Number of the packet in its stream.
     pub(crate) fn sequence(&self) -> u64 {
         self.word(SEQUENCE).load(Ordering::Relaxed)
     }
 
-    /// Makes it something that is no packet.
+    /// Overwrites the magic number.
     pub(crate) fn invalidate(&self) {
         self.half(0).store(0, Ordering::Release);
     }
 
-    /// Whether there is a packet.
+    /// True if the magic number is present.
     pub(crate) fn is_valid(&self) -> bool {
         self.half(0).load(Ordering::Acquire) == MAGIC
     }
@@ -142,8 +138,8 @@ pub(crate) mod bytes {
         Some(u64::from_ne_bytes(head.get(at..at + 8)?.try_into().ok()?))
     }
 
-    /// The content's length in bytes and the sequence number, if that is the head of a packet whose
-    /// content takes no more bytes than `room`.
+    /// The content's length in bytes and the sequence number, if the bytes are the head of a packet
+    /// whose content fits in `room` bytes.
     pub(crate) fn content(packet: &[u8], room: u64) -> Option<(usize, u64)> {
         let magic = u32::from_ne_bytes(packet.get(..4)?.try_into().ok()?);
         let bits = word(packet, CONTENT)?;
@@ -153,24 +149,23 @@ pub(crate) mod bytes {
         Some((usize::try_from(bits / 8).ok()?, word(packet, SEQUENCE)?))
     }
 
-    /// The packet's length in bytes, as its head tells.
+    /// The packet's length in bytes, as stored in its head.
     pub(crate) fn size(packet: &[u8]) -> Option<usize> {
         usize::try_from(word(packet, SIZE)? / 8).ok()
     }
 
-    /// Makes it no packet.
+    /// Overwrites the magic number.
     pub(crate) fn forget(packet: &mut [u8]) {
         packet.iter_mut().take(4).for_each(|byte| *byte = 0);
     }
 
-    /// Takes the end of time of another head.
+    /// Copies the end time from another head.
     pub(crate) fn take_end(packet: &mut [u8], head: &[u8]) {
         if let (Some(to), Some(from)) = (packet.get_mut(END..END + 8), head.get(END..END + 8)) {
             to.copy_from_slice(from);
         }
     }
 
-    /// Changes the packet's length.
     pub(crate) fn set_size(packet: &mut [u8], size: usize) {
         if let Some(place) = packet.get_mut(SIZE..SIZE + 8) {
             place.copy_from_slice(&(size as u64 * 8).to_ne_bytes());

@@ -1,10 +1,10 @@
-//! The directories below a session's in which processes make theirs: `ust` and `pid` in it.
+//! The parent directories of process traces below a session's directory: `ust`, and `pid` in it.
 //!
-//! A server that root starts gives up root in its children before they do anything worth recording,
-//! and they cannot make directories in one of root's. So where root makes them, `ust` lets
-//! everybody through (mode 0711), and everybody may make something in `ust/pid`, but neither see
-//! what is there nor touch what is others' (mode 1733). What they make is theirs alone. Whoever
-//! reads all that as root takes care not to be led elsewhere ([`crate::finish`]).
+//! A server that root starts gives up root in its children before their first event, and such
+//! children cannot create directories in a directory of root. So if root creates the parents, `ust`
+//! can be traversed by all users (mode 0711), and all users can create entries in `ust/pid`, but
+//! neither list it nor change entries of other users (mode 1733). Created directories are private
+//! to their users. A reader that runs as root must not follow links there ([`crate::finish`]).
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -14,8 +14,8 @@ use crate::sys::{self, Path, below};
 const THROUGH: u32 = 0o711;
 const FOR_ALL: u32 = 0o1733;
 
-/// Makes them, if they are not there; gives the path of `ust/pid`. If they cannot be made, what
-/// follows fails.
+/// Creates the directories if they do not exist; returns the path of `ust/pid`. If creation fails,
+/// the caller's next step fails.
 pub(crate) fn make(session: &Path) -> Path {
     let ust = below(session, b"/ust");
     let pid = below(session, b"/ust/pid");
@@ -27,10 +27,11 @@ pub(crate) fn make(session: &Path) -> Path {
     pid
 }
 
-/// Makes them before a session's processes do, the first of which may not be allowed to.
+/// Creates the directories before the first process needs them, because that process may lack the
+/// permission.
 ///
 /// # Errors
-/// When they cannot be made.
+/// If they cannot be created.
 pub fn prepare(session: &std::path::Path) -> io::Result<()> {
     let mut path = Path::new();
     path.push(session.as_os_str().as_bytes());
@@ -42,9 +43,9 @@ pub fn prepare(session: &std::path::Path) -> io::Result<()> {
     }
 }
 
-/// Removes them again if no process has made anything there.
+/// Removes the directories if no process has created a trace.
 pub fn remove_if_empty(session: &std::path::Path) {
     let ust = session.join("ust");
-    // They stay if something is in them.
+    // Fails if the directory is not empty.
     let _ = std::fs::remove_dir(ust.join("pid")).and_then(|()| std::fs::remove_dir(ust));
 }

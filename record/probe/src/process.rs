@@ -1,11 +1,11 @@
-//! The process's trace: its state, its event classes, its buffers; `trace_directory` makes its
+//! The process's trace: its state, its event classes, its buffers; `trace_directory` creates its
 //! files.
 //!
-//! Safety. All of it lies in private pages of zeros, which a forked child finds zeroed again: a
-//! process that has not begun (another one is put in its place when a process
-//! [leaves](Process::leave) its trace). `shared` is touched under the lock, with signals blocked,
-//! except what [`Process::config`], [`Process::directory`] and [`Process::uuid`] give, which does
-//! not change once the process has begun. The pages are never given back.
+//! Safety: all state is in private pages of zeros, which are zero again in a forked child: zeros
+//! represent a process that has not begun. When a process [leaves](Process::leave) its trace, new
+//! pages replace them. `shared` is accessed under the lock with signals blocked, except for the
+//! values that [`Process::config`], [`Process::directory`] and [`Process::uuid`] return, which do
+//! not change once the process has begun. The pages are never unmapped.
 
 #![allow(unsafe_code)]
 
@@ -27,27 +27,28 @@ use crate::{metadata, restart, tls};
 
 const BEGUN: u32 = 1;
 const OFF: u32 = 2;
-/// There is no trace, and all events are counted as lost in that of the process from which this one
-/// was forked.
+/// Status: there is no trace, and all events are counted as lost in the trace of the process from
+/// which this process was forked.
 const LOSING: u32 = 3;
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
-/// Traces begun in this program's memory; a forked child goes on counting.
+/// Number of traces begun in this program's memory; a forked child continues the count.
 static EPOCHS: AtomicU32 = AtomicU32::new(0);
-/// Of the process that began last, also in its forked children: where it counts what finds no
-/// buffer, and its control file.
+/// Loss counter and control file of the last process that began, also visible in its forked
+/// children.
 static LAST_LOST: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 static LAST_CONTROL: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// The epoch that this process has left to begin anew, and how many classes it had then.
+/// The epoch that this process has left to start a new trace, and its number of classes at that
+/// time.
 static LEFT: AtomicU64 = AtomicU64::new(0);
-/// How often that happened.
+/// Number of times this process has left a trace.
 static LEAVES: AtomicU32 = AtomicU32::new(0);
-/// A program that changes its user again and again does not get a trace for each time.
+/// Limit for programs that change their user again and again.
 const MOST_LEAVES: u32 = 16;
-/// Key for the handler of a thread's exit, plus 1.
+/// Key of the thread-exit handler, plus 1.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
-/// The C library keeps values of the first keys in the thread itself; those of later ones it
-/// allocates.
+/// The C library stores values of the first keys in the thread itself, and allocates memory for
+/// those of later keys.
 const MOST_KEY: u32 = 32;
 
 pub(crate) struct Process {
@@ -55,14 +56,14 @@ pub(crate) struct Process {
     status: AtomicU32,
     epoch: AtomicU32,
     lost: AtomicPtr<AtomicU64>,
-    /// The control file's [`ControlMap`].
+    /// Address of the [`ControlMap`].
     control: AtomicPtr<u8>,
-    /// The state of threads for which there is no buffer.
+    /// The state of threads without a buffer.
     nowhere: ThreadState,
     shared: UnsafeCell<Shared>,
 }
 
-// SAFETY: see the module's text.
+// SAFETY: see the module documentation.
 unsafe impl Sync for Process {}
 
 struct Shared {
@@ -81,7 +82,7 @@ struct Shared {
     taken: u64,
 }
 
-/// The process, begun if there is a session. Signals are blocked.
+/// The process; begins its trace if there is a session. Signals must be blocked.
 pub(crate) fn current() -> Option<&'static Process> {
     let mut process = PROCESS.load(Ordering::Acquire);
     if process.is_null() {
@@ -96,7 +97,7 @@ pub(crate) fn current() -> Option<&'static Process> {
             }
         };
     }
-    // SAFETY: zeroed pages hold a process that has not begun; they are never given back.
+    // SAFETY: zeroed pages are a process that has not begun; they are never unmapped.
     let process = unsafe { &*process };
     if process.status.load(Ordering::Acquire) == 0 {
         let held = process.lock.lock();
@@ -109,11 +110,11 @@ pub(crate) fn current() -> Option<&'static Process> {
     (process.status.load(Ordering::Acquire) != OFF).then_some(process)
 }
 
-/// Whether nothing is recorded any more, whatever is switched: the recording is over, or could not
-/// begin. False as long as nothing has been tried. Takes no lock.
+/// True if no class can be enabled any more: the recording is over, or its start failed. False
+/// before the first attempt. Takes no lock.
 #[doc(hidden)]
 pub fn has_ended() -> bool {
-    // SAFETY: the pages are never given back.
+    // SAFETY: the pages are never unmapped.
     let Some(process) = (unsafe { PROCESS.load(Ordering::Acquire).as_ref() }) else {
         return false;
     };
@@ -124,7 +125,7 @@ pub fn has_ended() -> bool {
     }
 }
 
-/// In a forked child of a kernel that does not wipe pages.
+/// Resets the state in a forked child if the kernel does not wipe pages.
 pub(crate) fn forget() {
     PROCESS.store(core::ptr::null_mut(), Ordering::Release);
 }
@@ -137,7 +138,7 @@ impl Process {
     }
 
     pub(crate) fn config(&self) -> &Config {
-        // SAFETY: not changed after the process has begun.
+        // SAFETY: does not change after the process has begun.
         unsafe { &(*self.shared.get()).config }
     }
 
@@ -155,23 +156,23 @@ impl Process {
         ControlMap::at(self.control.load(Ordering::Acquire)).is_some_and(|map| map.has_ended())
     }
 
-    /// Whether it has no trace, and its events are counted as lost, as long as the recording goes
-    /// on.
+    /// True if the process has no trace, and its events are counted as lost while the recording
+    /// continues.
     fn is_losing(&self) -> bool {
         self.status.load(Ordering::Acquire) == LOSING
     }
 
-    /// Differs from that of every process from which this one was forked; above 0.
+    /// Differs from the epoch of every process from which this process was forked; above 0.
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Where events are counted that are lost with no buffer.
+    /// Counter of events lost without a buffer.
     pub(crate) fn lost_counter(&self) -> *mut AtomicU64 {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// The line of the clock that holds now.
+    /// The current line of the clock.
     pub(crate) fn clock(&self) -> Line {
         let held = self.lock.lock();
         let shared = self.shared(&held);
@@ -179,8 +180,8 @@ impl Process {
         shared.clock.line
     }
 
-    /// Takes bytes of what the process may write: as many as wanted, or what is left if that is at
-    /// least `least`.
+    /// Reserves part of the bytes that the process may write: `wanted`, or the remainder if it is
+    /// at least `least`.
     pub(crate) fn take_room(&self, wanted: u64, least: u64) -> Option<u64> {
         let held = self.lock.lock();
         let shared = self.shared(&held);
@@ -190,7 +191,7 @@ impl Process {
         Some(granted)
     }
 
-    /// Gives back what was taken and not written.
+    /// Returns reserved bytes that were not written.
     pub(crate) fn give_back(&self, bytes: u64) {
         let held = self.lock.lock();
         let shared = self.shared(&held);
@@ -202,7 +203,8 @@ impl Process {
 impl Process {
     fn begin(&self, held: &Held<'_>) -> Result<(), Errno> {
         let shared = self.shared(held);
-        // SAFETY: plain data of no drop; zeros are no value of some of its types until here.
+        // SAFETY: plain data without destructors; until here, zeros may be invalid for some of its
+        // types.
         unsafe { core::ptr::write(&mut shared.config, Config::new()) };
         let session = session().ok_or(libc::ECANCELED)?;
         shared.config = read_config(&session)?;
@@ -237,7 +239,7 @@ impl Process {
         shared.clock = Clock::begin(shared.config.cycles);
         restart::begin();
         shared.scan_at = 64;
-        // Those that the process had before keep their ids.
+        // Classes registered in the trace that the process left keep their ids.
         shared.classes = LEFT.load(Ordering::Relaxed) as u16;
         LAST_LOST.store(lost, Ordering::Release);
         LAST_CONTROL.store(self.control.load(Ordering::Relaxed), Ordering::Release);
@@ -246,7 +248,7 @@ impl Process {
         Ok(())
     }
 
-    /// Gives it an epoch, and a place to count what finds no buffer.
+    /// Assigns an epoch, and a counter for events lost without a buffer.
     fn count_from(&self, lost: *mut AtomicU64) {
         let epoch = EPOCHS
             .fetch_add(1, Ordering::Relaxed)
@@ -257,8 +259,8 @@ impl Process {
         self.epoch.store(epoch, Ordering::Release);
     }
 
-    /// When it could not begin: its events are counted as lost by the process from which it was
-    /// forked, or it is said that there is nothing of them. Gives the status.
+    /// Handles a failed start: events are counted as lost in the trace of the process from which
+    /// this process was forked or, without one, the failure is reported. Returns the status.
     fn fail(&self, _: &Held<'_>, error: Errno) -> u32 {
         let lost = LAST_LOST.load(Ordering::Acquire);
         if error == libc::ECANCELED {
@@ -270,7 +272,8 @@ impl Process {
             self.count_from(lost);
             return LOSING;
         }
-        // Whoever has forgotten to make the directory is told by what records without being asked.
+        // If the directory does not exist, the user has forgotten to create it, and
+        // `libtracebraid_modules` reports that.
         if error != libc::ENOENT
             && let Some(session) = session()
         {
@@ -279,8 +282,8 @@ impl Process {
         OFF
     }
 
-    /// After the user was changed, and may not write into the trace any more: the process begins
-    /// anew, as that user. Whether it does.
+    /// Called after a write failed because the process changed its user: starts a new trace as that
+    /// user. Returns whether it did.
     pub(crate) fn leave(&self, error: Errno) -> bool {
         let held = self.lock.lock();
         if !matches!(error, libc::EACCES | libc::EPERM)
@@ -299,12 +302,12 @@ impl Process {
         true
     }
 
-    /// Whether it has no trace, and needs no count of what is lost any more.
+    /// True if the process has no trace and no longer needs to count losses.
     pub(crate) fn is_over(&self) -> bool {
         self.is_losing() && self.has_ended()
     }
 
-    /// Whether it has not been left.
+    /// True if the process has not been left.
     pub(crate) fn is_current(&self) -> bool {
         core::ptr::eq(PROCESS.load(Ordering::Acquire), self)
     }
@@ -315,7 +318,7 @@ fn make_exit_key() {
         return;
     }
     let mut key = 0;
-    // SAFETY: the handler stays where it is, since the library is never unloaded.
+    // SAFETY: the handler stays mapped, since the library is never unloaded.
     if unsafe { libc::pthread_key_create(&mut key, Some(thread_exits)) } == 0 && key < MOST_KEY {
         EXIT_KEY.store(key + 1, Ordering::Relaxed);
     }
@@ -323,8 +326,8 @@ fn make_exit_key() {
 
 // Event classes.
 impl Process {
-    /// Gives a class its id and its byte. Switched off when that fails. False if the process has
-    /// been left instead.
+    /// Assigns an id and a control byte to a class; disables the class if that fails. False if the
+    /// process has been left instead.
     pub(crate) fn register(&self, class: &Class) -> bool {
         if self.is_losing() {
             self.register_as_lost(class);
@@ -342,7 +345,7 @@ impl Process {
         true
     }
 
-    /// Leaves a class as it was in the process from which this one was forked.
+    /// Keeps the state that a class had in the process from which this process was forked.
     fn register_as_lost(&self, class: &Class) {
         let control = ControlMap::at(self.control.load(Ordering::Acquire));
         let is_on = control.is_some_and(|map| !map.has_ended() && map.decide(class.name()));
@@ -355,8 +358,8 @@ impl Process {
 }
 
 impl Shared {
-    /// Takes the session's rules again: who switched classes while the directory was hidden has
-    /// found nothing here to switch.
+    /// Reads the session's rules again: rules added while the directory was hidden have not been
+    /// written to this control file.
     fn renew_rules(&self, session: &Path, old: &Rules) -> Result<(), Errno> {
         let mut has_ended = false;
         let now = || {
@@ -387,7 +390,7 @@ impl Shared {
         if control.has_ended() {
             return Err(libc::ECANCELED);
         }
-        // SAFETY: as many as there are classes.
+        // SAFETY: the array has `MOST_CLASSES` elements.
         let hashes = unsafe { core::slice::from_raw_parts_mut(self.hashes, MOST_CLASSES) };
         if let Some(at) = hashes
             .iter()
@@ -407,7 +410,7 @@ impl Shared {
         let id = at as u16 + FIRST_ID;
         let metadata = below(&self.directory, b"/metadata");
         metadata::append(&metadata, id, name, fields.bytes())?;
-        // From here on the id is taken, whatever else fails.
+        // From here on the id is taken, even if a later step fails.
         self.classes = self.classes.max(at as u16 + 1);
         *place = hash;
         control.add(&below(&self.directory, b"/.control"), at, name)?;
@@ -415,10 +418,10 @@ impl Shared {
     }
 }
 
-/// Ids below are those of the preamble.
+/// Smaller ids belong to the preamble.
 const FIRST_ID: u16 = 2;
 
-/// FNV-1a of both.
+/// FNV-1a over both.
 fn hash(name: &[u8], fields: &[u8]) -> u64 {
     let bytes = name.iter().chain(&[0]).chain(fields);
     bytes.fold(0xCBF2_9CE4_8422_2325, |hash, &byte| {
@@ -428,8 +431,8 @@ fn hash(name: &[u8], fields: &[u8]) -> u64 {
 
 // Buffers.
 impl Process {
-    /// Gives this thread a buffer; or, when there is none, the state in which everything is counted
-    /// as lost.
+    /// Attaches a buffer to this thread; without one, returns the state in which all events are
+    /// counted as lost.
     pub(crate) fn attach(&'static self) -> &'static ThreadState {
         let state = self.take_buffer().unwrap_or(&self.nowhere);
         ThreadState::set_current(state);
@@ -442,7 +445,7 @@ impl Process {
         state
     }
 
-    /// Whether that is the state without a buffer.
+    /// True for the state without a buffer.
     pub(crate) fn is_nowhere(&self, state: &ThreadState) -> bool {
         core::ptr::eq(state, &self.nowhere)
     }
@@ -461,18 +464,18 @@ impl Process {
         if state.is_null() {
             let bytes = size_of::<ThreadState>().next_multiple_of(4096);
             state = sys::private(bytes).ok()?.cast();
-            // SAFETY: zeroed pages are a state without anything; the lock is held.
+            // SAFETY: zeroed pages are an empty state; the lock is held.
             let buffer = unsafe { (*state).slow() };
             buffer.number = shared.buffers;
             buffer.next_all = shared.all;
             shared.all = state;
             shared.buffers += 1;
         } else {
-            // SAFETY: states are never given back; that of a free one is touched under the lock.
+            // SAFETY: states are never unmapped; a free state is accessed under the lock.
             shared.free = unsafe { (*state).slow() }.next_free;
         }
         shared.owned += 1;
-        // SAFETY: as above; from here on it is this thread's.
+        // SAFETY: as above; from here on the state belongs to this thread.
         let state = unsafe { &*state };
         unsafe { state.slow() }.owner = tid;
         state.set_watched(restart::is_watched() && shared.clock.line.span != 0);
@@ -480,7 +483,7 @@ impl Process {
         Some(state)
     }
 
-    /// Takes the buffer of a thread back.
+    /// Takes a thread's buffer back.
     fn detach(&self, state: &ThreadState) {
         let held = self.lock.lock();
         self.shared(&held).release(state);
@@ -490,11 +493,11 @@ impl Process {
 impl Shared {
     fn release(&mut self, state: &ThreadState) {
         state.note_open();
-        // SAFETY: its owner is gone, or here with signals blocked.
+        // SAFETY: its owner has ended, or is this thread with signals blocked.
         let buffer = unsafe { state.slow() };
         buffer.owner = 0;
         self.owned = self.owned.saturating_sub(1);
-        // A full buffer of a fixed size is of no use to anyone.
+        // A full buffer of fixed size cannot be reused.
         if self.config.mode == Mode::Discard && state.is_full() {
             return;
         }
@@ -503,12 +506,13 @@ impl Shared {
         self.free = core::ptr::from_ref(state).cast_mut();
     }
 
-    /// Takes back the buffers of threads that are gone and did not say so: their exit handlers do
-    /// not run when a thread is made by `clone`, and cannot be had when a program has many keys.
+    /// Takes back the buffers of threads that have ended without running their exit handlers: the
+    /// handlers do not run for threads made by `clone`, and are unavailable in programs with many
+    /// keys.
     fn reclaim(&mut self, own: u32) {
         let mut state = self.all;
         while !state.is_null() {
-            // SAFETY: states are never given back; a dead thread uses none.
+            // SAFETY: states are never unmapped; an ended thread uses none.
             let owned = unsafe { &*state };
             let buffer = unsafe { owned.slow() };
             let next = buffer.next_all;
@@ -524,7 +528,7 @@ impl Shared {
 
 fn watch_exit() {
     if let Some(key) = EXIT_KEY.load(Ordering::Relaxed).checked_sub(1) {
-        // SAFETY: a key of the program; of the first ones the values need no allocation.
+        // SAFETY: a key of this library; values of the first keys need no allocation.
         unsafe {
             libc::pthread_setspecific(key, PROCESS.load(Ordering::Relaxed).cast());
         }
@@ -540,7 +544,7 @@ unsafe extern "C" fn thread_exits(_: *mut libc::c_void) {
     if state.is_null() || process.is_null() {
         return;
     }
-    // SAFETY: neither is ever given back.
+    // SAFETY: neither is ever unmapped.
     let (state, process) = unsafe { (&*state, &*process) };
     let epoch = state.epoch.load(Ordering::Relaxed);
     if epoch != 0 && epoch == process.epoch() && !process.is_nowhere(state) {

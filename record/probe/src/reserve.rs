@@ -1,14 +1,13 @@
-//! Taking room for an event record, where there are no restartable sequences ([`crate::fast`] has
-//! the fast path for where they are). The module page of the crate tells the protocol.
+//! Reservation of event records without restartable sequences ([`crate::fast`] has the fast path
+//! with them). The crate documentation describes the protocol.
 //!
-//! Safety. A [`ThreadState`] is changed by its own thread only: by [`try_reserve`], through one
-//! word, and by the slow path, with signals blocked. So the only competitor of a line here is a
-//! signal handler that runs between two of its instructions, from its beginning to its end (or
-//! never comes back). All that the slow path changes is followed by a change of the word's
-//! generation, so the exchange fails if anything that was read before is stale. The record lies
-//! within the packet, since `limit` does within the mapping, and mappings of buffers are never
-//! taken away. Fields are atomics, accessed by plain instructions, so that the compiler neither
-//! splits nor invents accesses.
+//! Safety: a [`ThreadState`] is changed by its own thread only: by [`try_reserve`], through one
+//! word, and by the slow path, with signals blocked. So the only competitor of an instruction here
+//! is a signal handler that runs between two instructions, from its beginning to its end (or never
+//! returns). Every change by the slow path is followed by a change of the word's generation, so the
+//! exchange fails if any value read before is stale. The record lies within the packet, since
+//! `limit` lies within the mapping, and mappings of buffers are never unmapped. Fields are atomics,
+//! accessed by plain instructions, so that the compiler neither splits nor invents accesses.
 
 #![allow(unsafe_code)]
 
@@ -19,14 +18,15 @@ use crate::packet::{MOST_PAYLOAD, Packet, RECORD_HEAD, UNFINISHED};
 use crate::thread_state::ThreadState;
 use crate::word::{MASK, Word};
 
-/// Records begin at multiples of 4 bytes. They end where their payload does: readers take bytes
-/// behind the last record for another one.
+/// Records begin at multiples of 4 bytes. The packet ends with the payload of its last record,
+/// because readers interpret bytes after it as another record.
 const UNIT: usize = 4;
-/// A program that overwrites a packet's head must not hang in a probe.
+/// Limit that prevents a program which overwrites a packet's head from hanging in a probe.
 const MOST_TRIES: u32 = 100;
 
-/// Compare-exchange in one instruction: atomic towards signal handlers of the same thread, which is
-/// all that is needed, at a quarter of the cost of one that is atomic towards other CPUs.
+/// Compare-exchange in one instruction without a lock prefix: atomic with regard to signal handlers
+/// of the same thread, which suffices, at a quarter of the cost of an exchange that is atomic with
+/// regard to other CPUs.
 ///
 /// # Safety
 /// No other thread may write the word meanwhile.
@@ -35,8 +35,8 @@ unsafe fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         let found: u64;
-        // SAFETY: the word is valid and aligned; the assembly is taken to read and write all
-        // memory.
+        // SAFETY: the word is valid and aligned; the compiler assumes that the assembly reads and
+        // writes all memory.
         unsafe {
             core::arch::asm!(
                 "cmpxchg qword ptr [{word}], {new}",
@@ -55,8 +55,8 @@ unsafe fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
     }
 }
 
-/// The time by the cycle counter, or `None` when the line is over or there is none. The line is
-/// read behind the counter, which needs two registers.
+/// The time by the cycle counter; `None` if the line has expired or does not exist. The line is
+/// read after the counter, which needs two registers.
 #[inline(always)]
 fn counted(thread: &ThreadState) -> Option<u64> {
     let cycles = clock::cycles();
@@ -70,36 +70,36 @@ fn counted(thread: &ThreadState) -> Option<u64> {
     Some(ns.load(Ordering::Relaxed).wrapping_add(passed >> 32))
 }
 
-/// The time by CLOCK_MONOTONIC where there is no line.
+/// The time by CLOCK_MONOTONIC, for processes without a line.
 #[inline(never)]
 fn asked(thread: &ThreadState) -> Option<u64> {
     (thread.line().span == 0).then(clock::monotonic)
 }
 
-/// Bytes that a record with that payload takes at most.
+/// Maximum number of bytes of a record with that payload.
 pub(crate) fn room(payload: usize) -> usize {
     (RECORD_HEAD + payload).next_multiple_of(UNIT)
 }
 
-/// Takes room for a record and publishes it as unfinished; gives the address of its payload, or
-/// null: then [`try_again`] tells more.
+/// Reserves a record and publishes it as unfinished. Returns the address of its payload; null if
+/// that fails for a reason that [`try_again`] determines.
 ///
 /// # Safety
 /// `thread` is the state of the running thread's buffer.
 #[inline(always)]
 pub(crate) unsafe fn try_reserve(thread: &ThreadState, payload: usize) -> *mut u8 {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { attempt(thread, payload, counted) }
 }
 
-/// Whether a record with that payload fits into the packet.
+/// True if a record with that payload fits in the packet.
 pub(crate) fn has_room(thread: &ThreadState, payload: usize) -> bool {
     let start = end_of(thread).next_multiple_of(UNIT as u64);
     payload <= MOST_PAYLOAD
         && start + (RECORD_HEAD + payload) as u64 <= thread.limit.load(Ordering::Relaxed)
 }
 
-/// Bytes of the packet that are taken.
+/// Used bytes of the packet.
 fn end_of(thread: &ThreadState) -> u64 {
     let address = thread.packet.load(Ordering::Relaxed);
     if !thread.is_watched() || address.is_null() {
@@ -112,7 +112,7 @@ fn end_of(thread: &ThreadState) -> u64 {
     (bits / 8).min(MASK)
 }
 
-/// As [`try_reserve`], for a thread that the kernel watches, with signals blocked.
+/// Like [`try_reserve`], for a thread that the kernel watches, with signals blocked.
 ///
 /// # Safety
 /// As for [`try_reserve`].
@@ -139,15 +139,15 @@ unsafe fn reserve_alone(thread: &ThreadState, payload: usize) -> *mut u8 {
     }
 }
 
-/// As [`try_reserve`], as often as signal handlers come in between and with whatever clock there
-/// is; null when the packet is full or the clock's line is over.
+/// Like [`try_reserve`], repeated if signal handlers interfere, and with any clock; null if the
+/// packet is full or the clock's line has expired.
 ///
 /// # Safety
 /// As for [`try_reserve`]; if the kernel watches the thread, signals are blocked.
 #[inline(never)]
 pub(crate) unsafe fn try_again(thread: &ThreadState, payload: usize) -> *mut u8 {
     if thread.is_watched() {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         return unsafe { reserve_alone(thread, payload) };
     }
     let time = if thread.line().span == 0 {
@@ -156,7 +156,7 @@ pub(crate) unsafe fn try_again(thread: &ThreadState, payload: usize) -> *mut u8 
         counted
     };
     for _ in 0..MOST_TRIES {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             help(thread);
             let place = attempt(thread, payload, time);
@@ -184,12 +184,12 @@ unsafe fn attempt(
         return null;
     }
     let address = thread.packet.load(Ordering::Relaxed);
-    // The limit is above 0, so there is a packet; but a handler may have forked since, and in the
-    // child all is wiped.
+    // The limit is above 0, so a packet exists; but a handler may have forked since, and in the
+    // child all state is wiped.
     if address.is_null() {
         return null;
     }
-    // SAFETY: begun packets stay mapped, and in a child there is private memory in their place.
+    // SAFETY: begun packets stay mapped; a forked child has private memory at their addresses.
     let packet = unsafe { Packet::at(address) };
     if packet.content().load(Ordering::Relaxed) != before * 8 {
         return null;
@@ -197,7 +197,7 @@ unsafe fn attempt(
     let last = packet.end().load(Ordering::Relaxed);
     let Some(now) = time(thread) else { return null };
     let now = now.max(last);
-    // SAFETY: see the module's text.
+    // SAFETY: see the module documentation.
     unsafe {
         if !exchange(&thread.word, word.0, word.followed_by(start, end).0) {
             return null;
@@ -221,7 +221,7 @@ unsafe fn write_head(record: *mut u8, payload: usize, now: u64) {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Publishes the last record as unfinished, if whoever reserved it has been interrupted before.
+/// Publishes the last record as unfinished, if its reservation was interrupted before publishing.
 ///
 /// # Safety
 /// As for [`try_reserve`].
@@ -241,9 +241,9 @@ pub(crate) unsafe fn help(thread: &ThreadState) {
     }
     let payload = (end - start) as usize - RECORD_HEAD;
     let time = packet.end().load(Ordering::Relaxed);
-    // SAFETY: the record lies below the limit that held when it was reserved. A handler that helps
-    // meanwhile writes the same bytes; none can have finished the record, which is not yet its
-    // writer's.
+    // SAFETY: the record lies below the limit at the time of its reservation. A handler that helps
+    // meanwhile writes the same bytes. The record cannot be finished yet, because its writer has
+    // not received its address.
     unsafe {
         if thread.word.load(Ordering::Relaxed) != word.0 {
             return;
@@ -253,7 +253,7 @@ pub(crate) unsafe fn help(thread: &ThreadState) {
     }
 }
 
-/// Makes a reserved record one of an event class: the whole of it, by one store.
+/// Turns a reserved record into a complete record of an event class, by one store.
 ///
 /// # Safety
 /// `payload` comes from a reservation whose payload has been written.

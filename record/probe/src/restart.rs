@@ -1,21 +1,22 @@
-//! Restartable sequences (rseq, Linux 4.18; the C library registers threads since glibc 2.35):
-//! whether the kernel watches this thread, and where the mark lies by which it knows that the
-//! thread is in one. [`crate::fast`] is the sequence.
+//! Restartable sequences (rseq, Linux 4.18; glibc registers threads since 2.35): whether the kernel
+//! watches this thread, and the position of the mark that shows the kernel that the thread is in
+//! the sequence. [`crate::fast`] is the sequence.
 
 #![allow(unsafe_code)]
 
 use core::sync::atomic::{AtomicIsize, Ordering};
 
-/// From the thread pointer to the place of the mark; 0 where there are no restartable sequences.
+/// Offset of the mark from the thread pointer; 0 without restartable sequences.
 pub(crate) static MARK: AtomicIsize = AtomicIsize::new(0);
 
-/// Where the mark lies in the kernel's area (`rseq_cs` of `struct rseq`).
+/// Offset of the mark in the kernel's area (`rseq_cs` of `struct rseq`).
 const MARK_IN_AREA: isize = 8;
 
-/// Finds the kernel's area. To be called before a thread gets a buffer.
+/// Finds the kernel's area. Must be called before a thread gets a buffer.
 pub(crate) fn begin() {
     let (size, offset): (*const u32, *const isize);
-    // SAFETY: both are looked up by the loader, or null where the C library has none.
+    // SAFETY: the loader resolves both symbols; they are null if the C library does not define
+    // them.
     unsafe {
         core::arch::asm!(
             ".weak __rseq_size",
@@ -32,15 +33,15 @@ pub(crate) fn begin() {
     }
 }
 
-/// Whether the kernel watches this thread.
+/// True if the kernel watches this thread.
 pub(crate) fn is_watched() -> bool {
     let mark = MARK.load(Ordering::Acquire);
     if mark == 0 {
         return false;
     }
     let cpu: i32;
-    // SAFETY: the area's second word is the number of the CPU, and negative where the thread is not
-    // registered.
+    // SAFETY: the second word of the area is the number of the CPU, or negative if the thread is
+    // not registered.
     unsafe {
         core::arch::asm!(
             "mov {cpu:e}, dword ptr fs:[{mark} - 4]",

@@ -1,7 +1,7 @@
 //! Probes in Rust: [`probe!`](crate::probe).
 //!
-//! A site registers its event class when it is first met; there is nothing to declare elsewhere.
-//! The macro needs no `unsafe` in the program that uses it.
+//! A site registers its event class at its first use; no other declaration is needed. The program
+//! that uses the macro needs no `unsafe`.
 
 #![allow(unsafe_code)]
 
@@ -13,11 +13,11 @@ pub use crate::description::Description;
 use crate::description::Fields;
 use crate::reserve;
 
-/// Bytes of a string or byte array that are recorded at most.
+/// Maximum length in bytes of a recorded string or byte array.
 pub const MOST_TEXT: usize = 4095;
 
 impl Description {
-    /// Adds a field.
+    /// Appends the declaration of a field.
     pub fn field<T: Field>(&mut self, name: &str) {
         T::describe(&mut self.text_of(name));
     }
@@ -38,7 +38,7 @@ pub struct FieldText<'a> {
 
 impl FieldText<'_> {
     fn integer(&mut self, bits: usize, signed: bool) {
-        // What does not fit is told by the text itself.
+        // The text records an overflow itself.
         let _ = writeln!(
             self.text,
             "integer {{ size = {bits}; align = 8; signed = {signed}; }} _{};",
@@ -87,11 +87,11 @@ impl FieldText<'_> {
 
 /// A value that can be a field.
 pub trait Field {
-    /// Writes its declaration.
+    /// Writes the field's declaration.
     fn describe(text: &mut FieldText<'_>);
-    /// Bytes that it takes.
+    /// Size of the encoded value in bytes.
     fn size(&self) -> usize;
-    /// Writes them.
+    /// Writes the encoded value.
     fn write(&self, record: &mut Record);
 }
 
@@ -183,7 +183,7 @@ impl Field for &[u8] {
     }
 }
 
-/// Up to 511 words, shown in base 16: addresses.
+/// Up to 511 words, shown in base 16, for addresses.
 impl Field for &[u64] {
     fn describe(text: &mut FieldText<'_>) {
         text.words();
@@ -202,8 +202,8 @@ impl Field for &[u64] {
     }
 }
 
-/// A reserved record, filled from its beginning. It counts only when it is
-/// [committed](Record::commit); else it stays unfinished.
+/// A reserved record, filled from its beginning. It is unfinished until it is
+/// [committed](Record::commit).
 pub struct Record {
     payload: *mut u8,
     at: usize,
@@ -214,7 +214,7 @@ pub struct Record {
 impl Record {
     #[inline(always)]
     fn put(&mut self, bytes: &[u8]) {
-        // A value whose size changes between two looks is cut.
+        // A value that has grown since its size was determined is cut.
         let count = bytes.len().min(self.size - self.at);
         // SAFETY: `size` bytes were reserved.
         unsafe {
@@ -223,7 +223,7 @@ impl Record {
         self.at += count;
     }
 
-    /// Makes it an event record.
+    /// Completes the event record.
     #[inline(always)]
     pub fn commit(self) {
         if self.at == self.size {
@@ -233,13 +233,13 @@ impl Record {
     }
 }
 
-/// A place in a program that records events of one class.
+/// A probe in a program: records events of one class.
 pub struct Site {
     class: Class,
 }
 
 impl Site {
-    /// For static values only. `name` is `provider:event` with a NUL at its end.
+    /// For static values only. `name` is `provider:event` with a terminating NUL.
     pub const fn new(name: &'static str, describe: fn(&mut Description)) -> Site {
         assert!(
             matches!(name.as_bytes().last(), Some(0)),
@@ -250,7 +250,7 @@ impl Site {
         }
     }
 
-    /// Whether its event class is switched on.
+    /// True if its event class is enabled.
     #[inline(always)]
     pub fn is_enabled(&'static self) -> bool {
         self.class.is_enabled()
@@ -263,7 +263,7 @@ impl Site {
         self.class.is_enabled()
     }
 
-    /// Takes room for a record with that many bytes of fields.
+    /// Reserves a record with `size` bytes of fields; `None` if there is no room.
     #[inline(always)]
     pub fn reserve(&'static self, size: usize) -> Option<Record> {
         let payload = crate::fast::reserve(&self.class, size);
@@ -276,11 +276,10 @@ impl Site {
     }
 }
 
-/// Records an event, if its class is switched on: `probe!(provider, event, field: type = value,
-/// ...)`.
+/// Records an event, if its class is enabled: `probe!(provider, event, field: type = value, ...)`.
 ///
 /// Types are integers, `bool`, `f32`, `f64`, `&str`, `&[u8]` and `&[u64]`; up to ten fields. Values
-/// are computed only if the class is on.
+/// are evaluated only if the class is enabled.
 ///
 /// ```
 /// # let (descriptor, path) = (3, "/tmp/x");

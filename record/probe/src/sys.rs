@@ -1,8 +1,8 @@
-//! The system calls of the slow path, each as a function that says what it does.
+//! System calls of the slow path.
 //!
-//! Safety: pointers handed to the kernel come from references or from [`Text`], which ends with a
-//! NUL; results are checked. Mappings are handed out as raw pointers, whose users say why they are
-//! valid.
+//! Safety: pointers passed to the kernel come from references or from [`Text`], which ends with a
+//! NUL; results are checked. Mappings are returned as raw pointers; their users explain why they
+//! are valid.
 
 #![allow(unsafe_code)]
 
@@ -12,10 +12,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::text::Text;
 
-/// A path.
 pub(crate) type Path = Text<1024>;
 
-/// A failed call's `errno`.
+/// `errno` of a failed call.
 pub(crate) type Errno = libc::c_int;
 
 pub(crate) fn errno() -> Errno {
@@ -28,8 +27,8 @@ fn set_errno(value: Errno) {
     unsafe { *libc::__errno_location() = value }
 }
 
-/// While it lives, no signal handler runs on this thread and the thread is not cancelled;
-/// afterwards `errno` is what it was, and a SIGXFSZ that the slow path caused is gone.
+/// Guard: while it lives, no signal handler runs on this thread and the thread is not cancelled. On
+/// drop, `errno` is restored and a SIGXFSZ that the slow path caused is discarded.
 pub(crate) struct Quiet {
     mask: libc::sigset_t,
     errno: Errno,
@@ -42,27 +41,27 @@ unsafe extern "C" {
 }
 
 fn is_file_size_pending() -> bool {
-    // SAFETY: the set is initialised by sigpending, or else not looked at.
+    // SAFETY: the set is read only if sigpending has initialized it.
     unsafe {
         let mut set: libc::sigset_t = core::mem::zeroed();
         libc::sigpending(&mut set) == 0 && libc::sigismember(&set, libc::SIGXFSZ) == 1
     }
 }
 
-/// Sets the mask by the system call itself: the C library's function may be another's, which sees
-/// to it that some signal is never blocked.
+/// Sets the mask by the system call itself: the C library's function may be interposed by a library
+/// that keeps some signal unblocked.
 ///
 /// # Safety
 /// The pointers are to sets, or null.
 unsafe fn set_mask(set: *const libc::sigset_t, old: *mut libc::sigset_t) {
-    // SAFETY: the caller's; the kernel knows the first 8 bytes of a set.
+    // SAFETY: guaranteed by the caller; the kernel reads the first 8 bytes of a set.
     unsafe { libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, set, old, 8) };
 }
 
 impl Quiet {
     pub(crate) fn enter() -> Quiet {
-        // SAFETY: all sets are local; signals of faults stay unblocked, since blocked they would
-        // kill.
+        // SAFETY: all sets are local. Signals of faults stay unblocked, since a blocked one would
+        // kill the process.
         unsafe {
             let errno = errno();
             let mut set: libc::sigset_t = core::mem::zeroed();
@@ -108,7 +107,7 @@ pub(crate) struct Descriptor(libc::c_int);
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: it is ours and closed once.
+        // SAFETY: the descriptor is owned and closed once.
         unsafe {
             libc::close(self.0);
         }
@@ -119,21 +118,21 @@ fn check(result: libc::c_long) -> Result<usize, Errno> {
     usize::try_from(result).map_err(|_| errno())
 }
 
-/// Opens a file; `flags` beside `O_CLOEXEC`.
+/// Opens a file; `flags` in addition to `O_CLOEXEC`.
 pub(crate) fn open(path: &Path, flags: libc::c_int) -> Result<Descriptor, Errno> {
     if path.overflowed() {
         return Err(libc::ENAMETOOLONG);
     }
-    // SAFETY: see the module's text.
+    // SAFETY: see the module documentation.
     let fd = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o640) };
     check(fd.into()).map(|_| Descriptor(fd))
 }
 
-/// Reads from the beginning; the number of bytes that were there and fit.
+/// Reads from the beginning until the buffer is full or the file ends; returns the number of bytes.
 pub(crate) fn read(file: &Descriptor, into: &mut [u8]) -> Result<usize, Errno> {
     let mut done = 0;
     while done < into.len() {
-        // SAFETY: the rest of the slice.
+        // SAFETY: the unread part of the slice.
         let got = unsafe {
             libc::read(
                 file.0,
@@ -149,9 +148,9 @@ pub(crate) fn read(file: &Descriptor, into: &mut [u8]) -> Result<usize, Errno> {
     Ok(done)
 }
 
-/// Writes all of it, by one call (a file takes less only when the disk is full).
+/// Writes all bytes by one call (a file accepts fewer only if the disk is full).
 pub(crate) fn write(file: &Descriptor, bytes: &[u8]) -> Result<(), Errno> {
-    // SAFETY: the slice.
+    // SAFETY: pointer and length of a slice.
     let done = unsafe { libc::write(file.0, bytes.as_ptr().cast(), bytes.len()) };
     match check(done as libc::c_long)? {
         count if count == bytes.len() => Ok(()),
@@ -159,9 +158,9 @@ pub(crate) fn write(file: &Descriptor, bytes: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Writes all of it at an offset.
+/// Writes all bytes at an offset.
 pub(crate) fn write_at(file: &Descriptor, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-    // SAFETY: the slice.
+    // SAFETY: pointer and length of a slice.
     let done = unsafe {
         libc::pwrite(
             file.0,
@@ -176,13 +175,12 @@ pub(crate) fn write_at(file: &Descriptor, bytes: &[u8], offset: u64) -> Result<(
     }
 }
 
-/// The file's length.
 pub(crate) fn length(file: &Descriptor) -> Result<u64, Errno> {
     // SAFETY: no pointers.
     check(unsafe { libc::lseek(file.0, 0, libc::SEEK_END) }).map(|length| length as u64)
 }
 
-/// Shortens a file again.
+/// Truncates a file.
 pub(crate) fn cut(file: &Descriptor, bytes: u64) {
     // SAFETY: no pointers.
     unsafe {
@@ -190,8 +188,8 @@ pub(crate) fn cut(file: &Descriptor, bytes: u64) {
     }
 }
 
-/// Makes a file `bytes` long with blocks behind all of them, so that no later store into its
-/// mapping can fail for want of room. (File systems that copy on write cannot promise it.)
+/// Extends a file to `bytes` with all blocks allocated, so that no later store into its mapping can
+/// fail for lack of space. (Copy-on-write file systems cannot guarantee that.)
 pub(crate) fn allocate(file: &Descriptor, bytes: usize) -> Result<(), Errno> {
     // SAFETY: no pointers.
     let result = unsafe { libc::fallocate(file.0, 0, 0, bytes as libc::off_t) };
@@ -221,19 +219,19 @@ pub(crate) fn map(file: &Descriptor, bytes: usize) -> Result<*mut u8, Errno> {
     }
 }
 
-/// The kernel does not wipe pages in a forked child.
+/// Set if the kernel does not wipe pages in a forked child.
 static UNWIPED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a forked child finds [`private`] memory as it was: it has to wipe it itself then.
+/// True if a forked child finds [`private`] memory unchanged and must wipe it itself.
 pub(crate) fn is_unwiped() -> bool {
     UNWIPED.load(Ordering::Relaxed)
 }
 
-/// Zeroed private memory that is zeroed again in a forked child.
+/// Maps zeroed private memory that is zero again in a forked child.
 pub(crate) fn private(bytes: usize) -> Result<*mut u8, Errno> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping; the advice concerns that only. Kernels before 4.14 refuse the advice.
+    // SAFETY: a new mapping; the advice concerns only that. Kernels before 4.14 reject the advice.
     unsafe {
         let address = libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0);
         if address == libc::MAP_FAILED {
@@ -246,29 +244,29 @@ pub(crate) fn private(bytes: usize) -> Result<*mut u8, Errno> {
     }
 }
 
-/// Gives private memory or a mapping back.
+/// Unmaps private memory or a file.
 pub(crate) fn unmap(address: *mut u8, bytes: usize) {
-    // SAFETY: callers made the mapping and have no pointer into it left.
+    // SAFETY: callers own the mapping and have no pointer into it left.
     unsafe {
         libc::munmap(address.cast(), bytes);
     }
 }
 
-/// Puts private memory where a mapping was.
+/// Replaces a mapping by private memory.
 pub(crate) fn replace_by_private(address: usize, bytes: usize) {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-    // SAFETY: the range is a mapping of ours, and stays mapped throughout.
+    // SAFETY: the range is a mapping of this library, and stays mapped throughout.
     unsafe {
         libc::mmap(address as *mut libc::c_void, bytes, access, flags, -1, 0);
     }
 }
 
-/// Brings pages of a mapping in, ready to be written, if the kernel knows how (5.14).
+/// Faults in pages of a mapping for writing, if the kernel supports it (5.14).
 pub(crate) fn populate(address: *mut u8, bytes: usize) {
     let start = (address as usize) & !4095;
     let end = address as usize + bytes;
-    // SAFETY: advice about a mapping of ours changes no contents.
+    // SAFETY: the advice changes no contents.
     unsafe {
         libc::madvise(
             start as *mut libc::c_void,
@@ -278,36 +276,36 @@ pub(crate) fn populate(address: *mut u8, bytes: usize) {
     }
 }
 
-/// Lets go of the pages of a shared mapping; what is touched again comes back from the file.
+/// Releases the pages of a shared mapping; later accesses read the file again.
 pub(crate) fn release(address: *mut u8, bytes: usize) {
-    // SAFETY: of a shared mapping of a file nothing is lost.
+    // SAFETY: a shared mapping of a file loses no data.
     unsafe {
         libc::madvise(address.cast(), bytes, libc::MADV_DONTNEED);
     }
 }
 
-/// Makes a directory.
 pub(crate) fn make_directory(path: &Path) -> Result<(), Errno> {
     if path.overflowed() {
         return Err(libc::ENAMETOOLONG);
     }
-    // SAFETY: see the module's text.
+    // SAFETY: see the module documentation.
     check(unsafe { libc::mkdir(path.as_ptr(), 0o750) }.into()).map(|_| ())
 }
 
-/// Whether the process is root: it may become another user.
+/// True if the process is root, which may become another user.
 pub(crate) fn is_root() -> bool {
     // SAFETY: no arguments.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Sets the mode of a directory that this process has just made, if it is still that.
+/// Sets the mode of a directory that this process has just created, unless it was replaced
+/// meanwhile.
 pub(crate) fn set_mode(path: &Path, mode: u32) {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let Ok(directory) = open(path, flags) else {
         return;
     };
-    // SAFETY: the structure is filled before it is looked at; our own descriptor.
+    // SAFETY: the structure is read only after the call has filled it; the descriptor is owned.
     unsafe {
         let mut about: libc::stat = core::mem::zeroed();
         if libc::fstat(directory.0, &mut about) == 0 && about.st_uid == libc::geteuid() {
@@ -316,10 +314,11 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     }
 }
 
-/// Says something on standard error, unless what has its number is a connection, or a file that is
-/// read as well.
+/// Writes to standard error, unless the descriptor is a socket, or a file that is open for reading,
+/// too.
 pub(crate) fn say(text: &[u8]) {
-    // SAFETY: the structure is filled before it is looked at; the slice.
+    // SAFETY: the structure is read only after the call has filled it; pointer and length of a
+    // slice.
     unsafe {
         let mut about: libc::stat = core::mem::zeroed();
         let access = libc::fcntl(libc::STDERR_FILENO, libc::F_GETFL) & libc::O_ACCMODE;
@@ -337,46 +336,45 @@ pub(crate) fn say(text: &[u8]) {
     }
 }
 
-/// Renames; for a directory the new name must be free.
+/// Renames; the new name of a directory must not exist.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Errno> {
     if from.overflowed() || to.overflowed() {
         return Err(libc::ENAMETOOLONG);
     }
-    // SAFETY: see the module's text.
+    // SAFETY: see the module documentation.
     check(unsafe { libc::rename(from.as_ptr(), to.as_ptr()) }.into()).map(|_| ())
 }
 
-/// Whether something with that name is there.
+/// True if a file of that name exists.
 pub(crate) fn exists(path: &Path) -> bool {
-    // SAFETY: see the module's text.
+    // SAFETY: see the module documentation.
     unsafe { libc::access(path.as_ptr(), libc::F_OK) == 0 }
 }
 
-/// Deletes a file.
 pub(crate) fn unlink(path: &Path) {
-    // SAFETY: see the module's text.
+    // SAFETY: see the module documentation.
     unsafe {
         libc::unlink(path.as_ptr());
     }
 }
 
-/// An environment variable, unless the program runs with privileges that its user lacks.
+/// An environment variable; `None` if the program runs with privileges that its user lacks.
 pub(crate) fn environment<'a>(name: &CStr) -> Option<&'a [u8]> {
     unsafe extern "C" {
         fn secure_getenv(name: *const libc::c_char) -> *mut libc::c_char;
     }
-    // SAFETY: the C library gives a string or null; it is used at once, before the program can
-    // change it on this thread.
+    // SAFETY: the C library returns a string or null; the string is used at once, before the
+    // program can change it on this thread.
     unsafe {
         let value = secure_getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
     }
 }
 
-/// The current directory, appended.
+/// Appends the current directory.
 pub(crate) fn current_directory(path: &mut Path) -> bool {
     let mut buffer = [0u8; 1024];
-    // SAFETY: the buffer and its length.
+    // SAFETY: pointer and length of the buffer.
     if unsafe { libc::getcwd(buffer.as_mut_ptr().cast(), buffer.len()) }.is_null() {
         return false;
     }
@@ -393,10 +391,10 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.get(..end).unwrap_or_default()
 }
 
-/// Nanoseconds of a clock of the system.
+/// The time of a system clock in nanoseconds.
 #[inline]
 pub(crate) fn clock(id: libc::clockid_t) -> u64 {
-    // SAFETY: a local structure.
+    // SAFETY: the structure is local.
     unsafe {
         let mut time: libc::timespec = core::mem::zeroed();
         libc::clock_gettime(id, &mut time);
@@ -406,26 +404,23 @@ pub(crate) fn clock(id: libc::clockid_t) -> u64 {
     }
 }
 
-/// The thread's id.
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: no arguments.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// The process's id.
 pub(crate) fn process_id() -> u32 {
     // SAFETY: no arguments.
     unsafe { libc::getpid() as u32 }
 }
 
-/// Whether a thread of this process has that id.
+/// True if this process has a thread with that id.
 pub(crate) fn is_thread_alive(tid: u32) -> bool {
-    // SAFETY: signal 0 only asks.
+    // SAFETY: signal 0 only checks for existence.
     let result = unsafe { libc::syscall(libc::SYS_tgkill, process_id(), tid, 0) };
     result == 0 || errno() != libc::ESRCH
 }
 
-/// The CPU that the thread runs on.
 pub(crate) fn cpu() -> u32 {
     // SAFETY: no arguments.
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(u32::MAX)
@@ -437,22 +432,21 @@ pub(crate) fn try_lock(file: &Descriptor) -> bool {
     unsafe { libc::flock(file.0, libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// Waits for half a millisecond.
+/// Sleeps for half a millisecond.
 pub(crate) fn pause() {
     let time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 500_000,
     };
-    // SAFETY: a local structure.
+    // SAFETY: the structure is local.
     unsafe {
         libc::nanosleep(&time, ptr::null_mut());
     }
 }
 
-/// Sixteen random bytes.
 pub(crate) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
-    // SAFETY: the array and its length.
+    // SAFETY: pointer and length of the array.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 16, libc::GRND_NONBLOCK) };
     if got != 16 {
         let (time, pid) = (clock(libc::CLOCK_REALTIME), u64::from(process_id()));
@@ -462,7 +456,7 @@ pub(crate) fn random() -> [u8; 16] {
     bytes
 }
 
-/// The path of what has that name, which begins with a slash, in a directory.
+/// The path of an entry of a directory; `name` begins with a slash.
 pub(crate) fn below(directory: &Path, name: &[u8]) -> Path {
     let mut path = Path::new();
     path.push(directory.bytes());

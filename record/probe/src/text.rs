@@ -1,8 +1,9 @@
-//! Text of a bounded length without allocation.
+//! Text of bounded length without allocation.
 
 use core::fmt;
 
-/// Up to `N - 1` bytes of text, always followed by a NUL. What does not fit is left out, and told.
+/// Up to `N - 1` bytes of text, always followed by a NUL. Excess text is dropped, and the overflow
+/// is recorded.
 pub(crate) struct Text<const N: usize> {
     bytes: [u8; N],
     len: usize,
@@ -22,7 +23,7 @@ impl<const N: usize> Text<N> {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 
-    /// For the C library.
+    /// The NUL-terminated text.
     pub(crate) fn as_ptr(&self) -> *const libc::c_char {
         self.bytes.as_ptr().cast()
     }

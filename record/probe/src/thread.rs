@@ -1,7 +1,7 @@
-//! The slow path: attaching a thread to a buffer, the next packet, the next file.
+//! The slow path: attaching a thread to a buffer, beginning the next packet or file.
 //!
-//! Safety. Everything here runs with signals blocked ([`crate::sys::Quiet`]) on the thread that
-//! owns the state; so the slow part of [`ThreadState`] has one user at a time.
+//! Safety: all functions run with signals blocked ([`crate::sys::Quiet`]) on the thread that owns
+//! the state, so the slow part of [`ThreadState`] has one user at a time.
 
 #![allow(unsafe_code)]
 
@@ -16,25 +16,26 @@ use crate::word::Word;
 use crate::{clock, correlation, reserve, sys, tls};
 
 const RELAXED: Ordering = Ordering::Relaxed;
-/// Bytes of the first file of a buffer in mode grow (at least four packets), and of the largest.
+/// Size in bytes of a buffer's first file in mode grow (at least four packets), and of the largest
+/// file.
 const FIRST_SEGMENT: usize = 256 << 10;
 const MOST_SEGMENT: usize = 16 << 20;
 
-/// A buffer in the hands of the slow path.
+/// A buffer that the slow path works on.
 pub(crate) struct Owned<'a> {
     pub(crate) process: &'a Process,
     pub(crate) state: &'a ThreadState,
 }
 
 impl Owned<'static> {
-    /// Gives this thread a buffer of the process; or, when there is none, the state in which
-    /// everything is counted as lost.
+    /// Attaches a buffer of the process to this thread; without one, uses the state in which all
+    /// events are counted as lost.
     pub(crate) fn attach(process: &'static Process) -> Owned<'static> {
         let state = process.attach();
         Owned { process, state }
     }
 
-    /// The same for a thread that has one.
+    /// Like `attach`, for a thread that has a buffer.
     pub(crate) fn attached(
         process: &'static Process,
         state: &'static ThreadState,
@@ -48,24 +49,24 @@ impl Owned<'static> {
 
 impl Owned<'_> {
     fn buffer(&mut self) -> &mut Buffer {
-        // SAFETY: see the module's text.
+        // SAFETY: see the module documentation.
         unsafe { self.state.slow() }
     }
 
-    /// The packet that was begun last.
+    /// The most recently begun packet.
     fn packet(&self) -> Option<Packet> {
         let address = self.state.packet.load(RELAXED);
         // SAFETY: begun packets stay mapped.
         (!address.is_null()).then(|| unsafe { Packet::at(address) })
     }
 
-    /// Takes the process's line of the clock.
+    /// Copies the process's current line of the clock.
     pub(crate) fn renew_clock(&mut self) {
         let line = self.process.clock();
         self.state.set_line(line);
     }
 
-    /// Begins a packet that has room for a record; else the buffer is full.
+    /// Begins a packet with room for a record; marks the buffer as full if that fails.
     pub(crate) fn next_packet(&mut self, payload: usize) {
         if !self.state.is_watched() {
             // SAFETY: the state is that of this thread.
@@ -74,8 +75,8 @@ impl Owned<'_> {
         let need = HEAD + reserve::room(payload);
         let config = self.process.config();
         let ring = config.mode == Mode::Ring;
-        // A ring's packet has room behind it for this only if another thread left it: it is of one
-        // thread.
+        // The current packet of a ring has room after it only if another thread left the packet: a
+        // packet belongs to one thread.
         let place = self.behind(need);
         let place = if ring {
             place.or_else(|| self.next_slot())
@@ -99,20 +100,20 @@ impl Owned<'_> {
         }
     }
 
-    /// If the last record is not finished, this is a handler that has interrupted it: notes that
-    /// its packet must be looked through before it is written over.
+    /// If the last record is unfinished, this is a handler that has interrupted it. Notes that its
+    /// packet must be searched before it is overwritten.
     ///
-    /// Whoever takes room next sees the record that was interrupted as the last one, and comes
-    /// here: no packet has an unfinished record unnoticed. (Looking through each packet would cost
-    /// as much as a fifth of all else.)
+    /// The next reservation sees the interrupted record as the last record, and the slow path comes
+    /// here: no unfinished record is missed. (Searching each packet would cost as much as a fifth
+    /// of all other work.)
     pub(crate) fn note_nesting(&mut self) {
         if self.state.is_watched() {
             self.state.note_open();
         }
     }
 
-    /// Room behind the content of the open packet, up to the file's end, where a head's room stays
-    /// free; in a ring up to the slot's end.
+    /// Free space after the content of the open packet, up to the end of the file less one packet
+    /// head, or up to the end of a ring's slot.
     fn behind(&mut self, need: usize) -> Option<(*mut u8, usize)> {
         let packet = self.packet()?;
         let config = self.process.config();
@@ -129,8 +130,8 @@ impl Owned<'_> {
         (room >= need + kept).then(|| (unsafe { segment.address.add(offset) }, room))
     }
 
-    /// The slot of a ring that is overwritten next: the oldest one without an unfinished record;
-    /// none if those that have one are half of all.
+    /// The slot of a ring to overwrite next: the oldest without an unfinished record; `None` if
+    /// half of the slots have unfinished records.
     fn next_slot(&mut self) -> Option<(*mut u8, usize)> {
         let bytes = self.process.config().packet_size;
         let segment = self.buffer().segment;
@@ -150,16 +151,16 @@ impl Owned<'_> {
             if packets_of_slot(first, bytes).any(is_open) {
                 return None;
             }
-            // Those behind it in the slot are found by it only.
+            // The other packets of the slot are found only through its first.
             first.invalidate();
             Some((first.address(), bytes))
         })
     }
 
-    /// Begins a packet at that address, which spans `bytes`, then shrinks the one before.
+    /// Begins a packet of `bytes` bytes at an address, then shrinks the previous packet.
     fn begin_packet(&mut self, address: *mut u8, bytes: usize) {
         let limit = self.prepare_packet(address, bytes);
-        // The packet before spans to the end of the file or slot, unless it is of another one.
+        // The previous packet extends to the end of the file or slot, unless it is in another one.
         if let Some(before) = self.packet() {
             let distance = (address as usize).wrapping_sub(before.address() as usize);
             let spans = (before.size().load(RELAXED) / 8) as usize;
@@ -170,21 +171,21 @@ impl Owned<'_> {
         self.enter(address, limit);
     }
 
-    /// Writes the head of a packet; gives its limit in bytes.
+    /// Writes the head of a packet; returns its limit in bytes.
     fn prepare_packet(&mut self, address: *mut u8, bytes: usize) -> u64 {
         let config = self.process.config();
         let tail = if config.mode == Mode::Ring { 0 } else { HEAD };
         let usable = config.packet_size.min(bytes.saturating_sub(tail));
         sys::populate(address, usable);
-        // SAFETY: at least a head's room is there.
+        // SAFETY: there is room for at least a head.
         let packet = unsafe { Packet::at(address) };
         let before = self.packet();
         let (discarded, end) = before.map_or((0, 0), |before| {
             (before.discarded().load(RELAXED), before.end().load(RELAXED))
         });
-        // Later than all before: two files of a stream are read side by side, and of records with
-        // the same time nobody could tell which came first. Times are the same where the clock's
-        // new line is a little behind the old one.
+        // Later than all previous records: readers merge two files of a stream by time, and the
+        // order of records with equal times would be undefined. The times can be equal where the
+        // new line of the clock starts slightly below the old one.
         let now = self.now().max(end.saturating_add(1));
         let uuid = self.process.uuid();
         let buffer = self.buffer();
@@ -212,7 +213,7 @@ impl Owned<'_> {
         }
     }
 
-    /// Lets records into a packet that is ready.
+    /// Makes a prepared packet the target of reservations.
     fn enter(&mut self, address: *mut u8, limit: u64) {
         let state = self.state;
         let segment = self.buffer().segment;
@@ -232,8 +233,8 @@ impl Owned<'_> {
         state.word.store(word.renewed(HEAD as u64).0, RELAXED);
     }
 
-    /// No more room: losses are counted in a packet of their own behind the last, so that they are
-    /// told at their time.
+    /// Closes a full buffer: losses are counted in a separate packet after the last one, so that
+    /// they are reported at their time.
     fn end(&mut self, retry_at: u64) {
         if let Some((address, bytes)) = self.tail() {
             self.begin_packet(address, bytes);
@@ -246,7 +247,7 @@ impl Owned<'_> {
         }
     }
 
-    /// The room of a head that is kept free at a file's end.
+    /// The space of one packet head, kept free at the end of a file.
     fn tail(&mut self) -> Option<(*mut u8, usize)> {
         let packet = self.packet()?;
         let segment = self.buffer().segment;
@@ -254,7 +255,7 @@ impl Owned<'_> {
         let offset =
             packet.address() as usize - segment.address as usize + content.next_multiple_of(8);
         let is_ring = self.process.config().mode == Mode::Ring;
-        // A packet that is empty counts losses as well as another one would.
+        // An empty packet can count losses itself.
         let is_empty = content == HEAD;
         let room = segment.bytes.checked_sub(offset)?;
         // SAFETY: within the mapping.
@@ -262,7 +263,7 @@ impl Owned<'_> {
             .then(|| (unsafe { segment.address.add(offset) }, room))
     }
 
-    /// Goes on in a new file.
+    /// Continues in a new file.
     fn next_segment(&mut self, need: usize) -> Result<(), sys::Errno> {
         let bytes = self.segment_bytes(need)?;
         let buffer = self.buffer();
@@ -287,8 +288,8 @@ impl Owned<'_> {
             self.process.give_back(bytes as u64);
             return Err(error);
         }
-        // Pages of a file that is full are not kept; whoever is interrupted in a probe there finds
-        // them again.
+        // Pages of a full file are released; a probe that was interrupted there faults them in
+        // again.
         if old.bytes != 0 && !is_ring {
             sys::release(old.address, old.bytes);
         }
@@ -299,7 +300,7 @@ impl Owned<'_> {
         Ok(())
     }
 
-    /// The length of the next file, if the process may write that much.
+    /// The length of the next file, if the process may still write that much.
     fn segment_bytes(&mut self, need: usize) -> Result<usize, sys::Errno> {
         let config = self.process.config();
         let fixed = config.packet_size * config.packets;
@@ -322,8 +323,8 @@ impl Owned<'_> {
     }
 }
 
-/// The packets of a ring's slot, the first of which begins it, and the bytes from each to the
-/// slot's end: those of threads that have ended, and the last one's.
+/// The packets of a ring's slot, from its first packet, each with the bytes up to the slot's end:
+/// packets of ended threads, and the last packet.
 fn packets_of_slot(first: Packet, bytes: usize) -> impl Iterator<Item = (Packet, usize)> {
     let begin = first.address();
     let mut offset = 0;
@@ -338,7 +339,7 @@ fn packets_of_slot(first: Packet, bytes: usize) -> impl Iterator<Item = (Packet,
     })
 }
 
-/// Whether a full packet has a record that is not finished; so many bytes of it are there.
+/// True if a full packet, of which `bytes` bytes are mapped, contains an unfinished record.
 fn has_unfinished(packet: Packet, bytes: usize) -> bool {
     let content = ((packet.content().load(RELAXED) / 8) as usize).min(bytes);
     let mut offset = HEAD;

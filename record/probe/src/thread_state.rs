@@ -1,9 +1,9 @@
-//! What a thread knows of its buffer.
+//! The state of a thread's buffer.
 //!
-//! Safety. Everything here but [`ThreadState::line`] and [`ThreadState::lose`] runs with signals
+//! Safety: all methods except [`ThreadState::line`] and [`ThreadState::lose`] run with signals
 //! blocked ([`crate::sys::Quiet`]) on the thread that owns the state, or under the process's lock
-//! for states without a living owner; so `slow` has one user at a time. States are pages that are
-//! never given back.
+//! for states without a living owner, so `slow` has one user at a time. The pages of states are
+//! never unmapped.
 
 #![allow(unsafe_code)]
 
@@ -17,61 +17,61 @@ use crate::word::Word;
 use crate::{clock, tls};
 
 const RELAXED: Ordering = Ordering::Relaxed;
-/// After a failure to get room it is tried again this much later.
+/// Delay before another attempt to get room, after a failure.
 pub(crate) const RETRY_NS: u64 = 1_000_000_000;
 
-/// What a thread knows of its buffer. All zero (as in a forked child) there is no room, and no
-/// process has that epoch.
+/// The state of a thread's buffer. All zeros (as in a forked child) mean that there is no room, and
+/// an epoch that no process has.
 #[repr(C)]
 pub(crate) struct ThreadState {
     pub(crate) word: AtomicU64,
     pub(crate) packet: AtomicPtr<u8>,
-    /// Bytes of the packet behind which no record may reach.
+    /// End of the last record at most, as an offset in the packet in bytes.
     pub(crate) limit: AtomicU64,
-    /// The same in bits for [`crate::fast`]; 0 if that does not serve this thread.
+    /// The same in bits for [`crate::fast`]; 0 if that path is unavailable to this thread.
     pub(crate) sequence_limit: AtomicU64,
-    /// Where the last record of the packet begins, if the kernel watches the thread; the packet's
-    /// beginning if it is empty.
+    /// Address of the packet's last record, or of the packet if it is empty; used if the kernel
+    /// watches the thread.
     pub(crate) last: AtomicPtr<u8>,
     pub(crate) line: [AtomicU64; 4],
-    /// The epoch of the process that it belongs to.
+    /// Epoch of the process that owns the buffer.
     pub(crate) epoch: AtomicU32,
-    /// There is no room, and looking for some is of no use before `retry_at`.
+    /// 1 if there is no room, and searching is pointless before `retry_at`.
     pub(crate) full: AtomicU32,
-    /// Whether records are reserved by [`crate::fast`], and `word` is not used.
+    /// 1 if [`crate::fast`] reserves records, and `word` is unused.
     watched: AtomicU32,
     retry_at: AtomicU64,
-    /// Where lost events are counted.
+    /// Counter of lost events.
     pub(crate) discarded: AtomicPtr<AtomicU64>,
     slow: UnsafeCell<Buffer>,
 }
 
-/// The slow path's part.
+/// The slow path's part of the state.
 pub(crate) struct Buffer {
     pub(crate) next_free: *mut ThreadState,
     pub(crate) next_all: *mut ThreadState,
-    /// Thread that it belongs to; 0 for none.
+    /// Id of the owning thread; 0 for none.
     pub(crate) owner: u32,
     pub(crate) number: u64,
-    /// Files made so far.
+    /// Number of files created so far.
     pub(crate) segments: u32,
     pub(crate) segment: Segment,
-    /// Packets begun so far.
+    /// Number of packets begun so far.
     pub(crate) sequence: u64,
-    /// The packets begun before that one may have records that are not finished; only these, if the
-    /// kernel watches the thread.
+    /// Packets with smaller sequence numbers may contain unfinished records. If the kernel watches
+    /// the thread, later packets contain none.
     pub(crate) nested_before: u64,
     pub(crate) correlated_at: u64,
 }
 
 impl ThreadState {
-    /// That of the running thread; null before its first event record.
+    /// The state of the running thread; null before its first event record.
     #[inline(always)]
     pub(crate) fn current() -> *const ThreadState {
         tls::get().cast()
     }
 
-    /// Sets what [`current`](Self::current) gives.
+    /// Sets the result of [`current`](Self::current).
     pub(crate) fn set_current(state: *const ThreadState) {
         tls::set(state.cast());
     }
@@ -82,22 +82,21 @@ impl ThreadState {
         &self.line
     }
 
-    /// Whether records are reserved by restartable sequences.
+    /// True if records are reserved by restartable sequences.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(RELAXED) != 0
     }
 
-    /// Whether it is that of a thread of the process from which this one was forked.
+    /// True if the state belongs to a thread of the process from which this process was forked.
     pub(crate) fn is_wiped(&self) -> bool {
         self.epoch.load(RELAXED) == 0
     }
 
-    /// Sets whether they are, before the first packet of an owner.
+    /// Sets whether restartable sequences are used, before the first packet of an owner.
     pub(crate) fn set_watched(&self, watched: bool) {
         self.watched.store(watched.into(), RELAXED);
     }
 
-    /// The line of the clock.
     pub(crate) fn line(&self) -> Line {
         let [cycles, ns, factor, span] = &self.line;
         Line {
@@ -110,7 +109,7 @@ impl ThreadState {
         }
     }
 
-    /// If there is no room and none will come soon: counts an event as lost.
+    /// Counts an event as lost if there is no room and none is expected soon.
     #[inline]
     pub(crate) fn lose_if_full(&self) -> bool {
         let retry_at = self.retry_at.load(RELAXED);
@@ -122,20 +121,19 @@ impl ThreadState {
         is_full
     }
 
-    /// Counts an event as lost.
     pub(crate) fn lose(&self) {
         let counter = self.discarded.load(RELAXED);
         if !counter.is_null() {
-            // SAFETY: it points into the head of a packet, which stays mapped.
+            // SAFETY: points into the head of a packet, which stays mapped.
             unsafe { (*counter).fetch_add(1, RELAXED) };
         }
     }
 
     /// # Safety
-    /// See the module's text.
+    /// See the module documentation.
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn slow(&self) -> &mut Buffer {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { &mut *self.slow.get() }
     }
 
@@ -148,29 +146,29 @@ impl ThreadState {
         self.word.store(word.touched().0, RELAXED);
     }
 
-    /// Makes it the state of threads for which no buffer can be had.
+    /// Turns this into the state of threads without a buffer.
     pub(crate) fn without_buffer(&self, epoch: u32, counter: *mut AtomicU64) {
         self.discarded.store(counter, RELAXED);
         self.epoch.store(epoch, RELAXED);
         self.close(clock::monotonic().saturating_add(RETRY_NS));
     }
 
-    /// Whether events are being lost for want of room.
+    /// True if events are being lost for lack of room.
     pub(crate) fn is_full(&self) -> bool {
         self.full.load(RELAXED) != 0
     }
 
-    /// Leaves no room, so that who comes next begins a packet.
+    /// Leaves no room, so that the next reservation begins a packet.
     pub(crate) fn shut(&self) {
         self.close(0);
         self.full.store(0, RELAXED);
     }
 
-    /// Before another thread takes the buffer over: if a packet may have a record that is not
-    /// finished, notes that it must be looked through before it is written over. Of a thread that
-    /// the kernel does not watch nobody knows, and the next one may be watched.
+    /// Called before another thread takes the buffer over: if a packet may have an unfinished
+    /// record, notes that it must be searched before it is overwritten. This is always assumed
+    /// after a thread that the kernel does not watch, since the next owner may be watched.
     pub(crate) fn note_open(&self) {
-        // SAFETY: the owner is gone, or here with signals blocked.
+        // SAFETY: the owner has ended, or is this thread with signals blocked.
         if !self.is_watched() || unsafe { self.is_last_unfinished() } {
             // SAFETY: as above.
             let buffer = unsafe { self.slow() };
@@ -178,18 +176,18 @@ impl ThreadState {
         }
     }
 
-    /// Whether the last record of the packet is not finished, of a thread that the kernel watches.
+    /// True if the last record of the packet is unfinished, for a thread that the kernel watches.
     ///
     /// # Safety
-    /// It is the state of the running thread's buffer, or of one without a living owner.
+    /// The state belongs to the running thread, or has no living owner.
     unsafe fn is_last_unfinished(&self) -> bool {
         let last = self.last.load(RELAXED);
-        // SAFETY: it is a record of the open packet or its head, which begins with a number that is
-        // not 0.
+        // SAFETY: points to a record of the open packet, or to the packet's head, which begins with
+        // a number other than 0.
         !last.is_null() && unsafe { last.cast::<u16>().read_volatile() } == UNFINISHED
     }
 
-    /// Leaves no room before that time (for ever if it is 0).
+    /// Leaves no room before `retry_at` (forever if it is 0).
     pub(crate) fn close(&self, retry_at: u64) {
         self.limit.store(0, RELAXED);
         self.sequence_limit.store(0, RELAXED);

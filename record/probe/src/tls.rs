@@ -1,12 +1,12 @@
-//! The one thread-local value: where the state of this thread's buffer is.
+//! The only thread-local variable: a pointer to the state of this thread's buffer.
 //!
 //! A `thread_local!` of a shared library is found by `__tls_get_addr`, which may allocate in a
 //! signal handler and costs nanoseconds. On x86-64 the variable is defined and read in assembly
-//! with the initial-exec model: two loads. The C library keeps room for such small variables of
+//! with the initial-exec model: two loads. The C library reserves space for such small variables of
 //! libraries that are opened later.
 //!
-//! Safety: the variable is 24 bytes of zeros at first, private to the thread, read and written by
-//! single instructions only, so a signal handler sees one value or the other.
+//! Safety: the variable is 24 bytes, initially zero, private to the thread, and read and written by
+//! single instructions only, so a signal handler sees either the old or the new value.
 
 #![allow(unsafe_code)]
 
@@ -30,7 +30,7 @@ mod place {
     #[inline(always)]
     pub(super) fn get() -> usize {
         let value: usize;
-        // SAFETY: the variable above is defined in this link unit; see the module's text.
+        // SAFETY: the variable above is defined in this link unit; see the module documentation.
         unsafe {
             core::arch::asm!(
                 "mov {value}, qword ptr [rip + tracebraid_probe_thread@GOTTPOFF]",
@@ -71,7 +71,7 @@ mod place {
 
     #[inline(always)]
     pub(super) fn get() -> usize {
-        // SAFETY: see the module's text.
+        // SAFETY: see the module documentation.
         unsafe { address().read_volatile() }
     }
 }
@@ -82,13 +82,14 @@ pub(crate) fn get() -> *const c_void {
     place::get() as *const c_void
 }
 
-/// Sets what [`get`] gives.
+/// Sets the result of [`get`].
 pub(crate) fn set(state: *const c_void) {
-    // SAFETY: see the module's text.
+    // SAFETY: see the module documentation.
     unsafe { place::address().write_volatile(state as usize) }
 }
 
-/// Notes where this thread's buffer is mapped, in memory that a forked child keeps: address, bytes.
+/// Stores address and size of the mapping of this thread's buffer, in memory that a forked child
+/// keeps.
 pub(crate) fn set_mapping(address: usize, bytes: usize) {
     // SAFETY: see the module's text; the words belong to this thread.
     unsafe {
@@ -97,7 +98,7 @@ pub(crate) fn set_mapping(address: usize, bytes: usize) {
     }
 }
 
-/// What [`set_mapping`] noted.
+/// The values of [`set_mapping`].
 pub(crate) fn mapping() -> (usize, usize) {
     // SAFETY: as above.
     unsafe {

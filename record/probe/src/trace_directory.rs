@@ -1,6 +1,6 @@
 //! Directory of the process's trace: path, name, options, and the file that counts losses.
 //!
-//! Safety. Memory is mapped here, and not used elsewhere before it is returned or unmapped.
+//! Safety: memory mapped here is not accessed elsewhere before it is returned or unmapped.
 
 #![allow(unsafe_code)]
 
@@ -12,8 +12,8 @@ use crate::packet::{HEAD, Head, Packet};
 use crate::sys::{self, Errno, Path, below};
 use crate::{clock, kept, parents};
 
-/// Reports on standard error that nothing is recorded, unless the descriptor may be a file that the
-/// program also reads, or a connection.
+/// Reports on standard error that the process is not recorded, unless the descriptor may be a file
+/// that the program also reads, or a socket.
 pub(crate) fn report_unrecorded(session: &Path, error: Errno) {
     let mut text = Path::new();
     text.push(b"libtracebraid_probe: process ");
@@ -30,7 +30,7 @@ pub(crate) fn report_unrecorded(session: &Path, error: Errno) {
     sys::say(text.bytes());
 }
 
-/// The session's directory, absolute: the program may change the current one.
+/// The session's directory as an absolute path: the program may change its current directory.
 pub(crate) fn session() -> Option<Path> {
     let name = kept::SESSION.value()?;
     let mut path = Path::new();
@@ -64,7 +64,7 @@ pub(crate) fn read_config(session: &Path) -> Result<Config, Errno> {
     }
 }
 
-/// The name of the program's main thread, as LTTng names directories by it.
+/// The name of the program's main thread, which LTTng uses in names of directories.
 pub(crate) fn program_name(buffer: &mut [u8; 32]) -> &[u8] {
     let mut path = Path::new();
     path.push(b"/proc/self/comm");
@@ -77,7 +77,7 @@ pub(crate) fn program_name(buffer: &mut [u8; 32]) -> &[u8] {
     if name.is_empty() { b"unknown" } else { name }
 }
 
-/// Makes the trace's directory under a hidden name. Returns that name and the final one.
+/// Creates the trace's directory under a hidden name. Returns the hidden name and the final one.
 pub(crate) fn make_directory(session: &Path, name: &[u8]) -> Result<(Path, Path), Errno> {
     let parent = parents::make(session);
     for attempt in 0..100 {
@@ -125,8 +125,8 @@ fn write_date(path: &mut Path, seconds: u64) {
     );
 }
 
-/// Makes a stream of one packet without event records: it counts events that were lost for lack of
-/// a buffer.
+/// Creates a stream of one packet without event records: it counts events that were lost for lack
+/// of a buffer.
 pub(crate) fn make_losses(path: &Path, uuid: [u8; 16]) -> Result<*mut AtomicU64, Errno> {
     let file = sys::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
     sys::allocate(&file, HEAD)?;

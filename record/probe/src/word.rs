@@ -1,11 +1,9 @@
-//! The word by which a thread takes room in its packet.
+//! The word by which a thread reserves space in its packet.
 
-/// Bits of an offset in bytes.
 const FIELD: u32 = 24;
-/// An offset in bytes, all bits of it.
 pub(crate) const MASK: u64 = (1 << FIELD) - 1;
 
-/// The word of a thread that holds where its last record begins and ends, and a generation.
+/// Begin and end of a thread's last record as offsets in the packet, and a generation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word(pub(crate) u64);
 
@@ -25,13 +23,13 @@ impl Word {
         Word((self.0 & !(MASK | MASK << FIELD)) | start << FIELD | end)
     }
 
-    /// Of another generation, with nothing but the packet's head.
+    /// Next generation, for a packet that contains only its head.
     pub(crate) fn renewed(self, end: u64) -> Word {
         let generation = (self.0 >> (2 * FIELD)).wrapping_add(1);
         Word(generation << (2 * FIELD) | end << FIELD | end)
     }
 
-    /// Of another generation.
+    /// Next generation of the same value.
     pub(crate) fn touched(self) -> Word {
         Word(self.0.wrapping_add(1 << (2 * FIELD)))
     }

@@ -1,7 +1,7 @@
-//! Sessions in the background: how they are found, asked and told.
+//! Background sessions: discovery, requests and answers.
 //!
-//! Each has a socket by its name in a directory that is the user's own. Whoever connects sends one
-//! line, a [`Request`] as JSON, and gets one line back, an [`Answer`].
+//! Each session has a socket with its name in a directory that belongs to the user. A client sends
+//! one line, a [`Request`] as JSON, and receives one line, an [`Answer`].
 
 use std::cell::RefCell;
 use std::fs;
@@ -15,65 +15,65 @@ use serde::{Deserialize, Serialize};
 
 use crate::{SessionError, logs};
 
-/// What a session is asked for.
+/// A request to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// How it is.
+    /// Report the status.
     Status,
-    /// To end.
+    /// End the recording.
     Stop,
-    /// To write what its memory holds into that directory.
+    /// Write the trace buffers in memory to this directory.
     Snapshot(PathBuf),
-    /// To begin a new chunk.
+    /// Start a new chunk.
     Rotate,
 }
 
-/// How a session is.
+/// Status of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Its name.
+    /// Name of the session.
     pub name: String,
-    /// Its process.
+    /// Process id of the recorder.
     pub pid: u32,
-    /// Where its trace is or will be.
+    /// Directory of the trace, which may not exist yet.
     pub directory: PathBuf,
-    /// Nanoseconds since it began.
+    /// Nanoseconds since the session began.
     pub elapsed_ns: u64,
-    /// Events that were recorded.
+    /// Number of recorded events.
     pub events: u64,
-    /// Events that found no room.
+    /// Number of events lost because a buffer was full.
     pub lost: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub bytes: u64,
-    /// Only the newest is kept, in memory. (Recorders of earlier versions do not tell.)
+    /// True if only the newest events are kept, in memory. (Recorders of earlier versions omit it.)
     #[serde(default)]
     pub keeps_newest: bool,
-    /// Chunks that have begun; 0 if the trace is not written as chunks.
+    /// Chunks begun; 0 if the trace is not written as chunks.
     #[serde(default)]
     pub chunks: u64,
 }
 
-/// What a session answers.
+/// A session's answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// It is so, and what was asked for has been done.
+    /// The request was carried out; the status afterwards.
     Done(Status),
-    /// It could not do that.
+    /// The request failed, for this reason.
     Failed(String),
 }
 
-/// A session that can be asked.
+/// The listening side of a session.
 #[derive(Debug)]
 pub struct Server {
     listener: UnixListener,
     path: PathBuf,
-    /// Who has connected and not said a whole line yet.
+    /// Clients that have connected and not yet sent a whole line.
     callers: RefCell<Vec<Caller>>,
 }
 
-/// Somebody who has not said a whole line yet.
+/// A client that has not yet sent a whole line.
 #[derive(Debug)]
 struct Caller {
     stream: UnixStream,
@@ -81,36 +81,35 @@ struct Caller {
     since: Instant,
 }
 
-/// What has become of a caller.
+/// Result of reading from a client.
 enum Heard {
     Asks(Request),
     Waits,
-    /// It is gone, or says what makes no sense.
+    /// The client disconnected or sent an invalid request.
     Nothing,
 }
 
-/// A question that waits for its answer.
+/// A request that waits for its answer.
 #[derive(Debug)]
 pub struct Question {
-    /// What it is.
+    /// The request.
     pub request: Request,
     stream: UnixStream,
 }
 
-/// How long the other side may take to say its line.
+/// Maximum time for the other side to send its line.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of a line: paths are not longer.
+/// Maximum bytes of a line; paths are not longer.
 const MOST_BYTES: u64 = 64 << 10;
-/// Callers that are waited for at a time.
+/// Maximum number of pending clients.
 const MOST_CALLERS: usize = 64;
-/// How long a session may take to do what it is told: ending a recording is writing what is left of
-/// it.
+/// Maximum time for a session to carry out a request: stopping writes the remaining buffers.
 const LONG: Duration = Duration::from_secs(120);
 
-/// The directory of the sockets, which is made if it is not there.
+/// The directory of the sockets, created if missing.
 ///
 /// # Errors
-/// When it cannot be made, or is somebody else's.
+/// If it cannot be created, or belongs to another user.
 pub fn directory() -> Result<PathBuf, SessionError> {
     let own = nix::unistd::geteuid();
     let path = match (std::env::var_os("XDG_RUNTIME_DIR"), own.is_root()) {
@@ -130,16 +129,16 @@ pub fn directory() -> Result<PathBuf, SessionError> {
     let owner = fs::metadata(&path).map_err(failed)?.uid();
     if owner != own.as_raw() {
         return Err(failed(io::Error::other(
-            "this directory is somebody else's",
+            "this directory belongs to another user: remove it, or set XDG_RUNTIME_DIR",
         )));
     }
     Ok(path)
 }
 
-/// Names of all sessions that have a socket, in order. What others have said long ago is removed.
+/// Names of all sessions that have a socket, sorted. Removes old logs of ended sessions.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// If the directory cannot be read.
 pub fn names() -> Result<Vec<String>, SessionError> {
     let path = directory()?;
     logs::tidy(&path);
@@ -158,7 +157,7 @@ pub fn names() -> Result<Vec<String>, SessionError> {
     Ok(names)
 }
 
-/// Where the socket of a session of that name is.
+/// The path of the socket of a session.
 pub(crate) fn socket(name: &str) -> Result<PathBuf, SessionError> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
@@ -167,17 +166,18 @@ pub(crate) fn socket(name: &str) -> Result<PathBuf, SessionError> {
     Ok(directory()?.join(format!("{name}.sock")))
 }
 
-/// Asks the session of that name.
+/// Sends a request to a session and waits for the answer.
 ///
 /// # Errors
-/// When there is none, it has gone without saying so, or cannot do it.
+/// If the session does not exist, has been killed, does not answer, or cannot carry out the
+/// request.
 pub fn ask(name: &str, request: &Request) -> Result<Status, SessionError> {
     let path = socket(name)?;
     let none = || SessionError::NoSession(name.to_owned());
     let stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
         Err(error) => {
-            // A socket that nobody listens at is what a killed session leaves behind.
+            // A socket without a listener remains after a session was killed.
             if error.kind() == io::ErrorKind::ConnectionRefused {
                 let _ = fs::remove_file(&path);
             }
@@ -217,8 +217,8 @@ fn receive<T: for<'d> Deserialize<'d>>(stream: &UnixStream) -> io::Result<T> {
     Ok(serde_json::from_str(&line)?)
 }
 
-/// Listens at a path where nothing is yet. The socket gets that name when it listens: whoever
-/// connects before takes it for what a killed session has left, and removes it.
+/// Listens at a path that does not exist yet. The socket is renamed to the path once it listens: a
+/// client that connected earlier would take it for the socket of a killed session, and remove it.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let hidden = path.with_file_name(format!(".{}", std::process::id()));
     let _ = fs::remove_file(&hidden);
@@ -231,10 +231,10 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 }
 
 impl Server {
-    /// Makes the socket of a session of that name.
+    /// Creates the socket of a session.
     ///
     /// # Errors
-    /// When there is a session of that name, or the socket cannot be made.
+    /// If a session of that name exists, or the socket cannot be created.
     pub fn new(name: &str) -> Result<Server, SessionError> {
         let path = socket(name)?;
         if ask(name, &Request::Status).is_ok() {
@@ -250,8 +250,7 @@ impl Server {
         }
     }
 
-    /// The next question, if there is one now: nobody is waited for. Who says nothing that makes
-    /// sense is not answered.
+    /// The next request that has arrived; does not wait. Invalid requests are not answered.
     pub fn question(&self) -> Option<Question> {
         let mut callers = self.callers.borrow_mut();
         while callers.len() < MOST_CALLERS
@@ -286,7 +285,7 @@ impl Caller {
         })
     }
 
-    /// Takes what has been said by now.
+    /// Reads the data that has arrived.
     fn hear(&mut self) -> Heard {
         let room = MOST_BYTES.saturating_sub(self.said.len() as u64);
         let heard = io::Read::take(&self.stream, room).read_to_end(&mut self.said);
@@ -312,9 +311,9 @@ impl Drop for Server {
 }
 
 impl Question {
-    /// Answers it.
+    /// Sends the answer.
     pub fn answer(mut self, answer: &Answer) {
-        // Who does not wait for it any more does not get it.
+        // A client that no longer waits does not get it.
         let _ = send(&mut self.stream, answer);
     }
 }
@@ -339,7 +338,7 @@ mod tests {
                 }
                 refused
             });
-            // All of them stay: none refuses because it is gone.
+            // All listeners are kept: no connection is refused because its listener is gone.
             let mut listeners = Vec::new();
             for _ in 0..800 {
                 listeners.push(listen(&path).unwrap());

@@ -1,12 +1,12 @@
-//! Signals that were ignored when this program was started, and that its command must ignore too.
+//! Signals that were ignored when this program was started, which its command must ignore, too.
 //!
 //! A command must inherit the dispositions with which the recorder was started, but three layers
-//! change them on the way: the runtime of Rust ignores SIGPIPE before `main` and gives children its
-//! default, the recorder handles SIGBUS, and `posix_spawn` of glibc makes children ignore signals
-//! 32 and 33, which glibc uses itself. A function in `.init_array`, which runs before `main`, reads
-//! the dispositions, and the launcher restores them. Both use the system call, since `sigaction` of
-//! glibc refuses 32 and 33. `Command::pre_exec` was the alternative: it runs in a fork of the whole
-//! recorder, and still needs the function before `main`.
+//! change them: the Rust runtime ignores SIGPIPE before `main` and resets it in children, the
+//! recorder handles SIGBUS, and `posix_spawn` of glibc makes children ignore signals 32 and 33,
+//! which glibc uses itself. A function in `.init_array`, which runs before `main`, reads the
+//! dispositions, and the launcher restores them. Both use the system call, since `sigaction` of
+//! glibc rejects 32 and 33. The alternative, `Command::pre_exec`, was rejected: it runs in a fork
+//! of the whole recorder, and still needs the function before `main`.
 //!
 //! # Safety
 //!
@@ -37,7 +37,7 @@ extern "C" fn read_all() {
     IGNORED.store(ignored, Ordering::Relaxed);
 }
 
-/// All signals of Linux.
+/// Range of signal numbers on Linux.
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
 
 /// The kernel's `struct sigaction` (x86-64, arm64).

@@ -1,9 +1,8 @@
 //! A command that waits until recording has begun.
 //!
-//! Its process must be known before it does anything: a launcher, which is this very program, waits
-//! at a gate (a named pipe) and becomes the command when the gate opens. It keeps its end of the
-//! gate until it has: the kernel closes that end in the middle of exec, and so says that the
-//! command runs.
+//! Its process id must be known before it runs: a launcher, which is this program itself, waits at
+//! a gate (a named pipe) and becomes the command when the gate opens. The launcher keeps its end of
+//! the gate open until the kernel closes it during `execve`, which indicates that the command runs.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -26,12 +25,12 @@ use crate::dispositions::{ignore_only, ignored_at_start, keep_children, take_ove
 use crate::standard_streams;
 use crate::{Received, SessionError};
 
-/// A command that has been launched, or waits at the gate.
+/// A command that runs, or whose launcher waits at the gate.
 #[derive(Debug)]
 pub struct Launched {
     child: Child,
     gate: PathBuf,
-    /// Our end of it, while the launcher waits at the other one.
+    /// This process's end of the gate, while the launcher waits at the other end.
     opened: Option<File>,
     is_released: bool,
     name: OsString,
@@ -64,27 +63,27 @@ fn parse_mask(text: &OsStr) -> u64 {
     number.and_then(Result::ok).unwrap_or(0)
 }
 
-/// The end of the environment among the launcher's arguments; no variable has such a name.
+/// Ends the list of environment variables in the launcher's arguments; no variable has this name.
 const END: &str = "=";
 
-/// What goes through the gate.
+/// The byte sent through the gate.
 const GO: u8 = b'g';
 
-/// Where the launcher says, beside the gate, that it could not become the command: the number of
-/// the error.
+/// Suffix of the file beside the gate to which the launcher writes the `errno` if it could not
+/// become the command.
 const REFUSED: &str = ".refused";
 
-/// A launcher that is stopped, or whose program comes over a slow network, is not waited for
-/// longer.
+/// Maximum wait for a launcher that is stopped, or whose program loads over a slow network.
 const LONGEST: Duration = Duration::from_secs(10);
 
 impl Launched {
-    /// Launches a command, which waits. `launcher` is a program that calls [`wait_and_become`] with
-    /// what follows `first` on its command line. `environment` is what the command gets besides its
-    /// own; `directory` is where the gate can be.
+    /// Starts the launcher of a command, which then waits. `launcher` is a program that calls
+    /// [`wait_and_become`] with the arguments that follow `first` on its command line.
+    /// `environment` is added to the environment of the command; `directory` is where the gate can
+    /// be created.
     ///
     /// # Errors
-    /// When the launcher cannot be started.
+    /// If the launcher cannot be started.
     pub fn new(
         launcher: &Path,
         first: &OsStr,
@@ -100,7 +99,8 @@ impl Launched {
         nix::unistd::mkfifo(&gate, Mode::S_IRUSR | Mode::S_IWUSR)
             .map_err(|error| failed(error.into()))?;
         let mut launch = Command::new(launcher);
-        // Not in the environment of the launcher, which is no part of what is recorded.
+        // Passed as arguments and not in the environment of the launcher, which is not part of the
+        // recording.
         let environment = environment
             .iter()
             .flat_map(|(name, value)| [OsStr::new(name), value]);
@@ -132,16 +132,16 @@ impl Launched {
         }
     }
 
-    /// Its process.
+    /// Process id of the launcher, and later of the command.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until the launcher is at the gate. From then on it has the name of the command, so
-    /// that a recording that begins now has no other name for it.
+    /// Waits until the launcher is at the gate. By then it has taken the name of the command, so
+    /// that a recording that begins now contains no other name for it.
     ///
     /// # Errors
-    /// When the launcher has ended instead.
+    /// If the launcher has ended instead.
     pub fn wait_until_ready(&mut self) -> Result<(), SessionError> {
         let mut options = OpenOptions::new();
         options.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
@@ -152,7 +152,7 @@ impl Launched {
                 Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => {
                     if let Some(status) = self.try_wait()? {
                         let source =
-                            io::Error::other(format!("the launcher ended at once: {status}"));
+                            io::Error::other(format!("the launcher ended immediately: {status}"));
                         return Err(SessionError::Launch { source });
                     }
                     std::thread::sleep(Duration::from_millis(1));
@@ -163,10 +163,11 @@ impl Launched {
         Ok(())
     }
 
-    /// Opens the gate. When this returns the command runs.
+    /// Opens the gate. The command runs when this returns.
     ///
     /// # Errors
-    /// When there is no such command, or it cannot be run; when the launcher has ended instead of waiting.
+    /// If the command does not exist or cannot be executed, or if the launcher has ended instead of
+    /// waiting.
     pub fn release(&mut self) -> Result<(), SessionError> {
         let refused = self.gate.with_file_name(REFUSED);
         self.open()?;
@@ -177,13 +178,13 @@ impl Launched {
         let _ = self.child.wait();
         let source = match number.trim().parse() {
             Ok(number) => io::Error::from_raw_os_error(number),
-            Err(_) => io::Error::other("it says no reason"),
+            Err(_) => io::Error::other("the launcher ended without giving a reason"),
         };
         let name = self.name.clone();
         Err(SessionError::Command { name, source })
     }
 
-    /// Opens the gate and waits until the launcher no longer has its end of it.
+    /// Opens the gate and waits until the launcher has closed its end.
     fn open(&mut self) -> Result<(), SessionError> {
         self.wait_until_ready()?;
         let Some(mut gate) = self.opened.take() else {
@@ -196,16 +197,16 @@ impl Launched {
         opened.map_err(|source| SessionError::Launch { source })
     }
 
-    /// Passes on a signal that the recorder got: to the command, or to its process group if it
-    /// leads one. A signal of the terminal goes to the command only where the terminal has not sent
-    /// it itself. The recorder's own group is never signalled, since others that the user has
-    /// started are in it.
+    /// Forwards a signal that the recorder received to the command, or to its process group if it
+    /// leads one. A signal from the terminal is forwarded only if the terminal has not sent it to
+    /// the command itself. The recorder's own group is never signalled, since it may contain other
+    /// processes of the user.
     pub fn pass_on(&self, signal: Received) {
         let Ok(number) = Signal::try_from(signal.number) else {
             return;
         };
-        // rustix takes no group with the number 0, as the kernel gives for one that was made
-        // outside this PID namespace.
+        // rustix rejects group 0, which the kernel returns for groups created outside this PID
+        // namespace.
         let command = Pid::from_raw(self.child.id() as i32);
         let group = getpgid(Some(command)).ok();
         let is_ours = group == Some(getpgrp());
@@ -219,10 +220,10 @@ impl Launched {
         };
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if the command has ended.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// If `waitpid` fails.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, SessionError> {
         self.child
             .try_wait()
@@ -232,7 +233,7 @@ impl Launched {
 
 impl Drop for Launched {
     fn drop(&mut self) {
-        // The launcher never becomes the command.
+        // Without `release` the launcher would wait forever.
         if !self.is_released {
             let _ = std::fs::remove_file(&self.gate);
             let _ = self.child.kill();
@@ -241,7 +242,7 @@ impl Drop for Launched {
     }
 }
 
-/// Waits until nobody has the other end of a pipe any more.
+/// Waits until no process holds the other end of a pipe.
 fn wait_for_end(pipe: &File) {
     let since = Instant::now();
     let pause = Timespec {
@@ -249,7 +250,8 @@ fn wait_for_end(pipe: &File) {
         tv_nsec: 0,
     };
     while since.elapsed() < LONGEST {
-        // That there is no other end is told unasked.
+        // `POLLERR`, which indicates that the other end is closed, is reported without being
+        // requested.
         let mut asked = [PollFd::new(pipe, PollFlags::empty())];
         if rustix::event::poll(&mut asked, Some(&pause)).is_ok_and(|found| found > 0) {
             return;
@@ -257,8 +259,8 @@ fn wait_for_end(pipe: &File) {
     }
 }
 
-/// Has this process killed when the one that launched it ends without a word; an error if it has
-/// already.
+/// Has this process killed if the process that launched it is killed; fails if that has already
+/// ended.
 fn die_with(parent: Option<&str>) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let now = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
@@ -268,7 +270,7 @@ fn die_with(parent: Option<&str>) -> io::Result<()> {
     }
 }
 
-/// Gives this process the name that it will have as the command: what it does until then is part of
+/// Gives this process the name of the command, so that its work until then is attributed to
 /// starting the command.
 fn take_name(program: &OsStr) {
     let name = Path::new(program).file_name().unwrap_or(program);
@@ -277,7 +279,7 @@ fn take_name(program: &OsStr) {
     }
 }
 
-/// The first executable file of that name in `PATH`, as `execvp` finds it; `None` for names with a
+/// The first executable file of this name in `PATH`, as `execvp` finds it; `None` for names with a
 /// slash.
 fn found_in_path(program: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
@@ -321,8 +323,8 @@ fn become_program(
     }
 }
 
-/// Waits at the gate, and becomes the command. Comes back only with the reason why not, and the
-/// name of the command; then the recorder knows it too.
+/// Waits at the gate, and becomes the command. Returns only on failure, with the name of the
+/// command and the error, which the recorder receives, too.
 pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsString, io::Error) {
     let gate = PathBuf::from(arguments.next().unwrap_or_default());
     let parent = arguments.next();
@@ -335,7 +337,8 @@ pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsStri
     }
     let program = arguments.next().unwrap_or_default();
     take_name(&program);
-    // Searched before the recording begins, so that the search is not recorded as the command's.
+    // Searched before the recording begins, so that the search is not recorded as work of the
+    // command.
     let found = found_in_path(&program);
     let mut go = [0];
     let opened = die_with(parent.as_deref().and_then(OsStr::to_str)).and_then(|()| {

@@ -1,18 +1,18 @@
 //! Starts and stops the recorders as one recording, in one directory.
 //!
-//! In: what is recorded, and of which processes ([`SessionOptions`]). Out: a directory with a trace
-//! of the kernel (`kernel/`) and one of each process that has probes (`ust/`), laid out as LTTng
-//! does. Promise: nothing of a command to be recorded is missed ([`Launched`]).
+//! In: the events to record, and the processes ([`SessionOptions`]). Out: a directory with a trace
+//! of the kernel (`kernel/`) and a trace of each process with probes (`ust/`), laid out as by
+//! LTTng. Promise: a command is recorded from its first instruction ([`Launched`]).
 //!
 //! A command is launched by this same program, which waits at a named pipe until recording has
 //! begun and then becomes the command (`launch`). No file descriptor is inherited, and the end of
-//! the pipe shows that the command runs, or why it does not. The command ignores the signals, and
-//! lacks the standard streams, that were ignored or closed when the recorder was started
-//! (`dispositions`, `standard_streams`; the only `unsafe` code of the crate).
+//! the pipe shows that the command runs, or why it does not. The command inherits the signals
+//! ignored and the standard streams closed when the recorder was started (`dispositions`,
+//! `standard_streams`; the only `unsafe` code of the crate).
 //!
-//! A session in the background is a process with a socket ([`control`]). When a recording ends,
-//! `probe.conf` and the control files of processes are marked, so that programs that go on, or
-//! begin later, write no more events (`probes`).
+//! A background session is a process with a socket ([`control`]). When a recording ends,
+//! `probe.conf` and the control files of processes are marked, so that programs that continue, or
+//! start later, write no more events (`probes`).
 
 pub mod control;
 mod dispositions;
@@ -41,65 +41,65 @@ pub use session::{Session, SessionOptions, SessionSummary};
 pub use signals::{Received, Signals};
 pub use target::Target;
 pub use tracebraid_kernel_recorder as kernel;
-/// Switching event classes of programs that run.
+/// Enables and disables event classes of running programs.
 pub use tracebraid_probe::control as classes;
 
 pub use tracebraid_probe::finish::Finished;
 
-/// What can keep a session from being recorded.
+/// Why a session cannot be recorded or controlled.
 #[derive(Debug, Error)]
 pub enum SessionError {
-    /// The recorder of kernel events fails.
+    /// The recorder of kernel events failed.
     #[error(transparent)]
     Kernel(#[from] RecordError),
     /// A command cannot be launched.
-    #[error("the command cannot be launched: {source}")]
+    #[error("cannot launch the command: {source}")]
     Launch {
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A command is not there, or cannot be run.
+    /// A command does not exist or cannot be executed.
     #[error("{}: {source}", name.display())]
     Command {
-        /// Its name.
+        /// The command as given.
         name: OsString,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// There is no session of that name.
-    #[error("there is no session `{0}`: see `tracebraid list`")]
+    /// No session has this name.
+    #[error("no session is named `{0}`: `tracebraid list` prints the sessions")]
     NoSession(String),
-    /// There is one, which does not answer.
-    #[error("session `{0}` does not answer: it is stopped, or very busy")]
+    /// The session exists and does not answer.
+    #[error("session `{0}` does not answer: its process is stopped or very busy")]
     Silent(String),
-    /// There is one already.
+    /// A session of this name exists already.
     #[error(
-        "there is a session `{0}` already: stop it by `tracebraid stop {0}`, or take another name"
+        "session `{0}` exists already: stop it with `tracebraid stop {0}`, or choose another name"
     )]
     Exists(String),
-    /// This cannot be the name of a session.
-    #[error("`{0}` cannot be a session's name: letters, digits, - _ and . can")]
+    /// The name of a session is invalid.
+    #[error("invalid session name `{0}`: use only letters, digits, `-`, `_` and `.`")]
     Name(String),
-    /// A session cannot do what it was asked for.
+    /// A session rejected a request, for this reason.
     #[error("{0}")]
     Refused(String),
-    /// There is no such process.
-    #[error("there is no process {0}")]
+    /// The process does not exist.
+    #[error("no process has the id {0}")]
     NoProcess(u32),
-    /// It is a thread.
+    /// The number is the id of a thread, not of a process.
     #[error("{thread} is a thread of process {process}: give --pid {process}")]
     Thread {
-        /// Which.
+        /// Thread id.
         thread: u32,
-        /// Of which process.
+        /// Id of the process that the thread belongs to.
         process: u32,
     },
-    /// A file cannot be made.
+    /// A file cannot be created, read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
 }

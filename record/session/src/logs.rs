@@ -1,4 +1,4 @@
-//! What sessions in the background had to say: a file for each, beside its socket.
+//! Messages of background sessions: one file for each, beside its socket.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use std::time::{Duration, SystemTime};
 use crate::SessionError;
 use crate::control::socket;
 
-/// An empty one is of no use, but one of a session that begins just now is empty, too.
+/// An empty log is useless, but that of a session that has just begun is empty, too.
 const BEGINNING: Duration = Duration::from_secs(60);
-/// How long what a session has said can be read when it has ended.
+/// How long the log of an ended session is kept.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Where a session in the background writes what it has to say.
+/// The path of the log of a background session.
 ///
 /// # Errors
-/// When this cannot be the name of a session, and when the directory cannot be had.
+/// If the name is invalid, or the directory cannot be created.
 pub fn path(name: &str) -> Result<PathBuf, SessionError> {
     Ok(socket(name)?.with_extension("log"))
 }
 
-/// To be called when a session has ended well: if it has said nothing, its file goes.
+/// Removes the log of a session that ended without a message.
 pub fn ended(name: &str) {
     if let Ok(path) = path(name)
         && fs::metadata(&path).is_ok_and(|about| about.len() == 0)
@@ -29,7 +29,7 @@ pub fn ended(name: &str) {
     }
 }
 
-/// Removes those of sessions that ended long ago, and empty ones of sessions that were killed.
+/// Removes logs of sessions that ended long ago, and empty logs of sessions that were killed.
 pub(crate) fn tidy(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -1,5 +1,4 @@
-//! Maps of what just-in-time compilers made (`/tmp/perf-PID.map`), which are kept with the
-//! recording.
+//! Maps of code compiled at run time (`/tmp/perf-PID.map`), which are copied into the recording.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,19 +11,20 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
 use tracebraid_kernel_recorder::Processes;
 
-/// Where runtimes write them.
+/// Directory to which runtimes write the maps.
 const PLACE: &str = "/tmp";
 
-/// Larger ones are not kept.
+/// Maximum size; larger maps are not copied.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// The kernel tells when a process began in hundredths of a second, and file systems when a file
-/// was written by a clock that ticks; and the time of day may have been set right meanwhile.
+/// Tolerance when comparing times: the kernel gives the start of a process in hundredths of a
+/// second, file times have the resolution of the tick, and the wall clock may have been adjusted
+/// meanwhile.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// Copies those that processes have written to since that time, or that the process that still runs
-/// has written, into a directory. A runtime names its map by the number that it has in its own PID
-/// namespace; the copy has the number of event records, which is that of the initial one.
+/// Copies the maps that processes have written since `since`, or that the running process of that
+/// number has written, into a directory. A runtime names its map by its process id in its own PID
+/// namespace; the copy has the id in the initial namespace, as in event records.
 pub(crate) fn keep(directory: &Path, since: SystemTime, processes: Option<&Processes>) {
     let listed = processes
         .and_then(|processes| processes.numbers().ok())
@@ -40,7 +40,7 @@ pub(crate) fn keep(directory: &Path, since: SystemTime, processes: Option<&Proce
     }
 }
 
-/// Those of this process's own file system. Their processes may have ended.
+/// Copies the maps in this process's own file system. Their processes may have ended.
 fn keep_own(
     directory: &Path,
     since: SystemTime,
@@ -70,7 +70,7 @@ fn keep_own(
     }
 }
 
-/// All users may put things there: what is no plain file is left alone.
+/// All users may create files there: only regular files are opened.
 const FLAGS: OFlag = OFlag::O_NOFOLLOW
     .union(OFlag::O_NONBLOCK)
     .union(OFlag::O_CLOEXEC);
@@ -80,7 +80,8 @@ fn open(path: &Path) -> io::Result<File> {
     options.read(true).custom_flags(FLAGS.bits()).open(path)
 }
 
-/// Opens the map of a process, which may be in a container: links there lead nowhere else.
+/// Opens the map of a process, which may be in a container: symbolic links there are not followed
+/// to the outside.
 fn open_in(number: u32, own: u32) -> io::Result<File> {
     let root = File::open(format!("/proc/{number}/root"))?;
     let path = format!("tmp/perf-{own}.map");
@@ -90,7 +91,7 @@ fn open_in(number: u32, own: u32) -> io::Result<File> {
     Ok(File::from(openat2(&root, path.as_str(), how)?))
 }
 
-/// Copies the map of a process that has that number under `/proc`, if it is there.
+/// Copies the map of the process that has this number under `/proc`, if it exists.
 fn copy(number: u32, mut file: File, to: &Path, since: SystemTime) -> io::Result<()> {
     let about = file.metadata()?;
     let written = about.modified()?;
@@ -107,18 +108,18 @@ fn copy(number: u32, mut file: File, to: &Path, since: SystemTime) -> io::Result
     fs::rename(part, to)
 }
 
-/// Whether a map is that of the process that runs under this number now, and not of an earlier one
-/// of that number.
+/// True if a map was written by the running process of this number and not by an earlier process
+/// with the same number.
 fn is_of_running(pid: u32, about: &fs::Metadata, written: SystemTime) -> bool {
     let process = fs::metadata(format!("/proc/{pid}"));
     let is_its_users = process.is_ok_and(|process| process.uid() == about.uid());
     is_its_users && begun(pid).is_some_and(|begun| written + SLACK >= begun)
 }
 
-/// When a process began.
+/// Start time of a process.
 fn begun(pid: u32) -> Option<SystemTime> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Field 22, in ticks since the machine was started; the second one may hold anything.
+    // Field 22, in ticks since boot; field 2 may contain any character.
     let (_, behind) = stat.rsplit_once(')')?;
     let ticks: u64 = behind.split_whitespace().nth(19)?.parse().ok()?;
     let in_a_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
@@ -175,6 +176,6 @@ mod tests {
         process.kill().unwrap();
         process.wait().unwrap();
         assert!(own, "written before recording began");
-        assert!(!earlier, "written by another one of that number");
+        assert!(!earlier, "written by an earlier process of the same number");
     }
 }

@@ -1,4 +1,4 @@
-//! What programs with probes are told, and what is done with their traces in the end.
+//! Options for programs with probes, and the completion of their traces.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,32 +11,30 @@ use tracebraid_probe::parents;
 
 use crate::SessionError;
 
-/// How events of programs' own are recorded.
+/// Options for recording user-space events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probes {
     /// Patterns (`*`, `?`) of event classes.
     pub patterns: Vec<String>,
-    /// Keep only the newest.
+    /// Keep only the newest events.
     pub ring: bool,
-    /// Bytes that a process may write, if not the usual.
+    /// Maximum bytes that a process may write; `None` for the default.
     pub limit: Option<u64>,
-    /// Library to preload into programs that are not linked with it; not needed if the one for
+    /// Library to preload into programs that are not linked with it; unnecessary if the library for
     /// modules is preloaded.
     pub library: Option<PathBuf>,
 }
 
-/// The library that records which modules of a program are loaded where, so that addresses of
-/// functions have names.
+/// Recording of the modules of programs, with which addresses of functions are resolved to names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modules {
     /// The library to preload.
     pub library: PathBuf,
 }
 
-/// Event classes of modules.
 const MODULES: &str = "lttng_ust_lib:*";
 
-/// Has programs load a library, before what the user has them load.
+/// The value of `LD_PRELOAD` that loads a library ahead of the user's own.
 pub(crate) fn preload(library: &Path) -> (String, OsString) {
     let mut libraries = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -47,25 +45,26 @@ pub(crate) fn preload(library: &Path) -> (String, OsString) {
 }
 
 impl Probes {
-    /// Whether functions are recorded of programs that are compiled with `-finstrument-functions`.
+    /// True if functions of programs compiled with `-finstrument-functions` are recorded.
     pub fn has_functions(&self) -> bool {
         switches_on(&self.patterns, "lttng_ust_cyg_profile:func_entry")
     }
 
-    /// With the event classes of modules.
+    /// Adds the event classes of modules.
     pub(crate) fn with_modules(mut self) -> Probes {
         self.patterns.push(MODULES.to_owned());
         self
     }
 }
 
-/// Writes the options where programs look for them; gives what their environment must have.
+/// Writes the options where programs look for them; returns the variables to add to their
+/// environment.
 pub(crate) fn prepare(
     probes: &Probes,
     directory: &Path,
     clock_offset: u64,
 ) -> Result<Vec<(String, OsString)>, SessionError> {
-    // Programs pass over the last key. Readers expect `ended = yes` only where it is.
+    // Programs ignore the last key. Readers expect `ended = yes` only where it is present.
     let recorder = std::process::id();
     let mut text = format!("clock_offset = {clock_offset}\nrecorder = {recorder}\n");
     if probes.ring {
@@ -91,25 +90,25 @@ pub(crate) fn prepare(
     )])
 }
 
-/// A lock of the directory of programs' traces, which lasts as long as this process, however it
-/// ends: readers distinguish by it a recording that goes on from one whose recorder was killed.
-/// File systems without locks have none. (The session's own directory is locked by those who change
-/// `probe.conf`.)
+/// A lock of the directory of user-space traces, which lasts as long as this process, however it
+/// ends: by the lock, readers distinguish a running recording from one whose recorder was killed.
+/// `None` on file systems without locks. (The session's own directory is locked when `probe.conf`
+/// is changed.)
 pub(crate) fn locked(directory: &Path) -> Option<fs::File> {
     let directory = fs::File::open(directory.join("ust")).ok()?;
     directory.try_lock().is_ok().then_some(directory)
 }
 
-/// Removes again what was made for programs with probes, where none of them has begun.
+/// Removes the files prepared for programs with probes if no program used them.
 pub fn forget_probes(directory: &Path) {
     let _ = fs::remove_file(directory.join("probe.conf"));
     parents::remove_if_empty(directory);
 }
 
-/// Writes what programs with probes keep into another directory.
+/// Writes the buffers of programs with probes to another directory.
 ///
 /// # Errors
-/// When something cannot be read or written.
+/// If a file cannot be read or written.
 pub(crate) fn copy_probes(session: &Path, directory: &Path) -> Result<usize, SessionError> {
     copy(session, directory).map_err(|source| SessionError::File {
         path: directory.to_owned(),
@@ -117,13 +116,13 @@ pub(crate) fn copy_probes(session: &Path, directory: &Path) -> Result<usize, Ses
     })
 }
 
-/// Has programs that go on record nothing any more, and gives the traces of those that have ended
-/// their last shape.
+/// Stops recording in programs that continue to run, and completes the traces of programs that have
+/// ended.
 ///
 /// # Errors
-/// When the directory cannot be read, or `probe.conf` not be written.
+/// If the directory cannot be read, or `probe.conf` cannot be written.
 pub fn finish_probes(directory: &Path) -> Result<Finished, SessionError> {
-    // What cannot be done for one process is told of by what comes next.
+    // Failures for single processes are reported by `finish`.
     let ended = end_session(directory);
     let finished = finish(directory);
     parents::remove_if_empty(directory);

@@ -1,4 +1,4 @@
-//! A recording of everything that was asked for.
+//! A recording of kernel and user space.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,51 +13,51 @@ use tracebraid_probe::finish::Finished;
 use crate::probes::{Modules, Probes, copy_probes, finish_probes, locked, preload, prepare};
 use crate::{SessionError, symbols};
 
-/// What is recorded, and where.
+/// The recorders of a recording, and its directory.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
-    /// The directory, which must not be there yet, or be empty.
+    /// The directory, which must be empty or not exist.
     pub directory: PathBuf,
-    /// Kernel events, if any.
+    /// Kernel events; `None` to leave them out.
     pub kernel: Option<Options>,
-    /// Events of programs' own, if any.
+    /// User-space events; `None` to leave them out.
     pub probes: Option<Probes>,
-    /// The library that records modules of programs, if functions need it.
+    /// The library that records modules of programs, if functions are recorded.
     pub modules: Option<Modules>,
 }
 
-/// A recording that runs.
+/// A recording in progress.
 #[derive(Debug)]
 pub struct Session {
     directory: PathBuf,
     kernel: Option<Recording>,
-    /// Where programs with probes write their traces.
+    /// The directory of user-space traces.
     probes: Option<PathBuf>,
-    /// They keep only the newest.
+    /// Programs keep only the newest events.
     keeps_probes: bool,
-    /// They do, or the kernel's recorder does.
+    /// Programs or the kernel recorder keep only the newest events.
     keeps_newest: bool,
-    /// Where maps of what was compiled meanwhile go, if call stacks need them; and since when they
-    /// count.
+    /// Destination of the maps of compiled code, if call stacks need them, and the time from which
+    /// maps count.
     compiled: Option<(PathBuf, SystemTime)>,
     begun: Instant,
-    /// Locked as long as programs with probes are recorded.
+    /// Held as long as programs with probes are recorded.
     _going_on: Option<File>,
 }
 
-/// What was recorded.
+/// The result of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// Of the kernel.
+    /// Summary of the kernel trace.
     pub kernel: Option<Summary>,
-    /// Of programs with probes.
+    /// Summary of the user-space traces.
     pub probes: Option<Finished>,
 }
 
-/// Makes a directory for a trace; false if it was there already.
+/// Creates the directory of a trace; false if it existed.
 ///
 /// # Errors
-/// When it cannot be made, or has something in it.
+/// If it cannot be created, or is not empty.
 fn make_empty(directory: &Path) -> Result<bool, SessionError> {
     let failed = |source| SessionError::File {
         path: directory.to_owned(),
@@ -68,32 +68,31 @@ fn make_empty(directory: &Path) -> Result<bool, SessionError> {
     match fs::read_dir(directory).map_err(failed)?.next() {
         None => Ok(is_new),
         Some(_) => {
-            let why = "the directory is not empty: give another one by -o";
+            let why = "the directory is not empty: choose another with -o";
             Err(failed(std::io::Error::other(why)))
         }
     }
 }
 
-/// Whether two paths lead to the same directory.
 fn is_same(one: &Path, other: &Path) -> bool {
     let [one, other] = [one, other].map(fs::canonicalize);
     matches!((one, other), (Ok(one), Ok(other)) if one == other)
 }
 
 impl SessionOptions {
-    /// Makes the directory; false if it was there already.
+    /// Creates the directory of the recording; false if it existed.
     ///
     /// # Errors
-    /// When it cannot be made, or has something in it.
+    /// If it cannot be created, or is not empty.
     pub fn make_directory(&self) -> Result<bool, SessionError> {
         make_empty(&self.directory)
     }
 
-    /// Gives all traces the same relation to the time of day, and tells programs with probes what
-    /// to record. Gives what the environment of such programs must have.
+    /// Gives all traces the same offset to the wall clock, and writes the options for programs with
+    /// probes. Returns the variables to add to their environment.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn prepare(&mut self) -> Result<Vec<(String, OsString)>, SessionError> {
         let offset = clock_offset();
         if let Some(kernel) = &mut self.kernel {
@@ -121,12 +120,12 @@ impl SessionOptions {
 }
 
 impl Session {
-    /// Begins to record. When this returns, events are being recorded.
+    /// Starts recording. Events are being recorded when this returns.
     ///
     /// # Errors
-    /// When a recorder cannot be started; then none is.
+    /// If a recorder cannot be started; the others are stopped then.
     pub fn start(options: &SessionOptions) -> Result<Session, SessionError> {
-        // Earlier than recording begins: file times are those of the last tick of the clock.
+        // Before recording begins, since file times are those of the last tick.
         let since = SystemTime::now();
         let kernel = match &options.kernel {
             Some(kernel) => {
@@ -167,12 +166,12 @@ impl Session {
         })
     }
 
-    /// How long it has been recording.
+    /// Duration of the recording so far.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// What has been recorded up to now.
+    /// Counts so far.
     pub fn progress(&self) -> Progress {
         self.kernel
             .as_ref()
@@ -180,13 +179,12 @@ impl Session {
             .unwrap_or_default()
     }
 
-    /// Whether only the newest is kept, in memory.
+    /// True if only the newest events are kept, in memory.
     pub fn keeps_newest(&self) -> bool {
         self.keeps_newest
     }
 
-    /// Conditions that have held since the last call: for each, [`Session::snapshot`] should be
-    /// called.
+    /// Conditions that have become true since the last call: for each, call [`Session::snapshot`].
     pub fn held(&self) -> Vec<Held> {
         self.kernel
             .as_ref()
@@ -194,13 +192,13 @@ impl Session {
             .unwrap_or_default()
     }
 
-    /// Writes what is kept in memory into that directory; the recording goes on.
+    /// Writes the events kept in memory to a directory; recording continues.
     ///
     /// # Errors
-    /// When nothing is kept in memory, the directory has something in it, or the trace cannot be written.
+    /// If no events are kept in memory, the directory is not empty, or the trace cannot be written.
     pub fn snapshot(&self, directory: &Path) -> Result<Progress, SessionError> {
         if is_same(directory, &self.directory) {
-            let why = "the session's own trace will be there: give another directory by -o";
+            let why = "the session writes its own trace there: choose another directory with -o";
             return Err(SessionError::Refused(format!(
                 "{}: {why}",
                 directory.display()
@@ -218,11 +216,11 @@ impl Session {
         Ok(progress)
     }
 
-    /// Ends the chunk of the kernel's trace now, and begins the next one; gives the directory of
-    /// the one that has ended.
+    /// Ends the current chunk of the kernel trace and begins the next; returns the directory of the
+    /// chunk that ended.
     ///
     /// # Errors
-    /// When the recording is not written as chunks, or has ended.
+    /// If the recording is not written as chunks, or has ended.
     pub fn rotate(&self) -> Result<PathBuf, SessionError> {
         match &self.kernel {
             Some(kernel) => Ok(kernel.rotate()?),
@@ -234,7 +232,11 @@ impl Session {
         let progress = match &self.kernel {
             Some(kernel) => kernel.snapshot(&directory.join("kernel"))?,
             None if self.keeps_probes => Progress::default(),
-            None => return Err(SessionError::Refused("nothing is kept in memory".into())),
+            None => {
+                return Err(SessionError::Refused(
+                    "this session keeps no events in memory".into(),
+                ));
+            }
         };
         if let (Some(session), true) = (&self.probes, self.keeps_probes) {
             copy_probes(session, directory)?;
@@ -242,22 +244,21 @@ impl Session {
         Ok(progress)
     }
 
-    /// True if a recorder has ended by itself: [`Session::stop`] says why.
+    /// True if a recorder has ended by itself: [`Session::stop`] returns the reason.
     pub fn has_failed(&self) -> bool {
         self.kernel.as_ref().is_some_and(Recording::has_failed)
     }
 
-    /// Processes as the kernel numbers them, if it is recorded.
+    /// Processes by their ids in the kernel trace, if the kernel is recorded.
     fn processes(&self) -> Option<&Processes> {
         self.kernel.as_ref().map(Recording::processes)
     }
 
-    /// Processes that are followed and still run, by their numbers in the initial PID namespace:
-    /// the command or the chosen processes, and their descendants. None are known where the kernel
-    /// is not recorded.
+    /// Running processes that are followed, by their ids in the initial PID namespace: the command
+    /// or the chosen processes, and their descendants. Empty if the kernel is not recorded.
     ///
     /// # Errors
-    /// When the kernel does not list its threads.
+    /// If the kernel does not list its threads.
     pub fn followed(&self) -> Result<Vec<u32>, SessionError> {
         let followed = self.processes().map(Processes::followed);
         Ok(followed.transpose()?.unwrap_or_default())
@@ -267,22 +268,22 @@ impl Session {
     /// recording.
     ///
     /// # Errors
-    /// When the kernel does not list its threads.
+    /// If the kernel does not list its threads.
     pub fn unfollowed_descendants(&self) -> Result<Vec<u32>, SessionError> {
         let found = self.processes().map(Processes::unfollowed_descendants);
         Ok(found.transpose()?.unwrap_or_default())
     }
 
-    /// Ends the recording for that reason, which the kernel's trace contains: programs that go on
-    /// record nothing any more.
+    /// Ends the recording, and stops recording in programs that continue to run. The reason is
+    /// written to the kernel trace.
     ///
     /// # Errors
-    /// When something could not be written.
+    /// If a file could not be written.
     pub fn stop(self, reason: EndReason) -> Result<SessionSummary, SessionError> {
         if let Some((directory, since)) = &self.compiled {
             symbols::keep(directory, *since, self.processes());
         }
-        // Whatever became of the one, the other is ended.
+        // Each recorder is ended, even if the other fails.
         let kernel = self.kernel.map(|kernel| kernel.end(reason)).transpose();
         let probes = self.probes.map(|directory| finish_probes(&directory));
         let (kernel, probes) = (kernel?, probes.transpose()?);

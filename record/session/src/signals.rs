@@ -22,16 +22,16 @@ pub struct Signals {
     first: Option<Instant>,
 }
 
-/// A signal that has come.
+/// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Its number.
+    /// Signal number.
     pub number: i32,
-    /// The terminal has sent it to all processes of its foreground group.
+    /// True if the terminal sent it to all processes of its foreground group.
     pub is_of_terminal: bool,
-    /// The signal ends the recording even if there is a command.
+    /// True if the signal ends the recording even if there is a command.
     pub is_to_end: bool,
-    /// The recording has already been asked to end by an earlier signal.
+    /// True if an earlier signal has already requested the end of the recording.
     pub is_repeated: bool,
 }
 
@@ -44,11 +44,11 @@ const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 const ORDERS: [Signal; 3] = [Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
 impl Signals {
-    /// Takes these signals from now on. Call this before other threads begin, which inherit that
-    /// they are blocked, and after a command is launched, which would inherit it too.
+    /// Receives these signals from now on. Call it before other threads begin, which must inherit
+    /// the blocked signals, and after a command is launched, which must not inherit them.
     ///
     /// # Errors
-    /// When the kernel gives no descriptor.
+    /// If the kernel returns no descriptor.
     pub fn take() -> io::Result<Signals> {
         let wanted: SigSet = ENDING.into_iter().chain(ORDERS).collect();
         wanted.thread_block()?;
@@ -61,7 +61,7 @@ impl Signals {
         })
     }
 
-    /// The next one, if one has come.
+    /// The next signal that has arrived, if any.
     pub fn receive(&mut self) -> Option<Received> {
         loop {
             let signal = self.descriptor.read_signal().ok()??;
@@ -94,7 +94,7 @@ impl Signals {
         is_ignored && (is_of_terminal || !is_of_keys)
     }
 
-    /// How long ago the first one came.
+    /// Time since the first signal that ends the recording.
     pub fn since(&self) -> Option<Duration> {
         self.first.map(|first| first.elapsed())
     }

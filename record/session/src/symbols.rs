@@ -1,5 +1,5 @@
-//! What only the machine that was recorded can tell about addresses, kept in `symbols` below the
-//! recording's directory.
+//! Data for resolving addresses that exists only on the recorded machine, kept in `symbols` below
+//! the recording's directory.
 
 use std::fs;
 use std::io;
@@ -10,15 +10,16 @@ use tracebraid_kernel_recorder::Processes;
 
 use crate::perf_maps;
 
-/// Keeps what was compiled since that time, and the kernel's functions in programs. What cannot be
-/// had is passed over: names are missing then, and nothing else.
+/// Keeps the maps of code compiled since `since`, and the vDSO. Failures are ignored: only names
+/// are missing then.
 pub(crate) fn keep(directory: &Path, since: SystemTime, processes: Option<&Processes>) {
     let symbols = directory.join("symbols");
     perf_maps::keep(&symbols, since, processes);
     let _ = vdso(&symbols);
 }
 
-/// The library that the kernel gives each program is no file: that of this program is the same.
+/// The vDSO, which the kernel maps into each program, is not a file: this program's vDSO is copied,
+/// since it is the same for all.
 fn vdso(to: &Path) -> io::Result<()> {
     let image = tracebraid_kernel_recorder::vdso_image()?;
     fs::create_dir_all(to)?;

@@ -1,4 +1,4 @@
-//! Processes that are recorded though they ran already.
+//! Processes that run already when they are recorded.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ pub struct Target {
 
 impl Target {
     /// # Errors
-    /// When there is no such process, or the number is that of a thread of another one.
+    /// If the process does not exist, or the number is that of a thread of another process.
     pub fn find(number: u32) -> Result<Target, SessionError> {
         let none = SessionError::NoProcess(number);
         let Some(pid) = i32::try_from(number).ok().and_then(Pid::from_raw) else {
@@ -50,7 +50,8 @@ impl Target {
         })
     }
 
-    /// Whether it has ended, with all of its threads, even if its parent has not waited for it.
+    /// True if the process has ended with all of its threads, even if its parent has not waited for
+    /// it.
     pub fn has_ended(&self) -> bool {
         let Some(descriptor) = &self.descriptor else {
             return test_kill_process(self.number) == Err(Errno::SRCH);
@@ -60,7 +61,7 @@ impl Target {
     }
 }
 
-/// The process of a thread, if `/proc` has it.
+/// The process of a thread, if `/proc` lists it.
 fn process_of(thread: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;

@@ -1,9 +1,10 @@
-//! Measures stacks of code without frame pointers: this crate, framehop, libunwind, in one run.
+//! Compares unwinders on code without frame pointers: this crate, framehop and libunwind, in one
+//! run.
 //!
 //! `cargo run --release -p tracebraid-unwind --example unwinders` prints nanoseconds per stack
-//! (median of the rounds), with rules that are known and with none. This crate unwinds a copy, as
-//! it does for the recorder; the others read the stack itself. libunwind is found at run time; it
-//! has no way to forget.
+//! (median of the rounds), with cached and with uncached rules. This crate unwinds a copy, as it
+//! does for the recorder; the others read the stack itself. libunwind is loaded at run time; its
+//! cache cannot be cleared.
 
 #![allow(unsafe_code, missing_docs)]
 
@@ -18,7 +19,7 @@ const ROUNDS: usize = 2001;
 
 type NestedCall = fn(usize, &mut dyn FnMut()) -> usize;
 
-/// As many functions as there are frames, so that each frame needs a rule of its own.
+/// One function for each frame, so that each frame needs a rule of its own.
 static STEPS: [NestedCall; 32] = {
     macro_rules! steps {
         ($($number:literal)*) => { [$(step::<$number>),*] };
@@ -26,7 +27,7 @@ static STEPS: [NestedCall; 32] = {
     steps!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
 };
 
-/// Calls the next one, not by a tail call, and in the end the work.
+/// Calls the next function, not by a tail call, and the last one calls `work`.
 #[inline(never)]
 fn step<const N: usize>(depth: usize, work: &mut dyn FnMut()) -> usize {
     if depth == 0 {
@@ -52,7 +53,7 @@ fn median(mut once: impl FnMut()) -> u128 {
     times[ROUNDS / 2]
 }
 
-/// A mapping of this program that can be executed.
+/// An executable mapping of this program.
 struct Mapped {
     range: std::ops::Range<u64>,
     offset: u64,
@@ -99,8 +100,8 @@ const COPIED: usize = 16 << 10;
 fn copy_here() -> (Registers, Vec<u8>) {
     let mut registers = Registers([0; 17]);
     let place = registers.0.as_mut_ptr();
-    // SAFETY: only registers are read, and words of the array written; the stack goes on beyond the
-    // bytes.
+    // SAFETY: only reads registers and writes words of the array; the stack extends beyond the
+    // copied bytes.
     unsafe {
         std::arch::asm!(
             "mov [{place} + 8*3], rbx",
@@ -155,9 +156,9 @@ fn ours(depth: usize) {
 
 type Native = framehop::UnwinderNative<&'static [u8], MustNotAllocateDuringUnwind>;
 
-/// The modules as framehop wants them: from the program headers.
+/// Adds the modules to framehop by their program headers.
 unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, unwinder: *mut c_void) -> c_int {
-    // SAFETY: the loader gives what it describes; segments stay mapped.
+    // SAFETY: the loader passes valid descriptions; segments stay mapped.
     unsafe {
         let (info, unwinder) = (&*info, &mut *unwinder.cast::<Native>());
         let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
@@ -212,7 +213,7 @@ fn framehop_here(
         std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) pc, out(reg) sp, out(reg) bp);
     }
     let registers = framehop::x86_64::UnwindRegsX86_64::new(pc, sp, bp);
-    // SAFETY: a measurement: the tables are right.
+    // SAFETY: the unwind tables are correct, so the addresses are readable.
     let mut read = |address: u64| unsafe { Ok((address as *const u64).read()) };
     let mut frames = unwinder.iter_frames(pc, registers, cache, &mut read);
     let mut count = 0;
@@ -225,7 +226,7 @@ fn framehop_here(
 
 fn theirs(depth: usize) {
     let mut unwinder = Native::new();
-    // SAFETY: the function takes what is given.
+    // SAFETY: the callback has the type of its argument.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut unwinder).cast()) };
     let mut caches: Vec<_> = (0..ROUNDS)
         .map(|_| framehop::CacheNative::<MustNotAllocateDuringUnwind>::new_in())
@@ -247,7 +248,7 @@ fn libunwind(depth: usize) {
     let backtrace = unsafe {
         let library = libc::dlopen(c"libunwind.so.8".as_ptr(), libc::RTLD_NOW);
         if library.is_null() {
-            println!("libunwind is not installed: NOT MEASURED");
+            println!("libunwind NOT MEASURED: libunwind.so.8 is not installed");
             return;
         }
         let address = libc::dlsym(library, c"unw_backtrace".as_ptr());
@@ -258,7 +259,7 @@ fn libunwind(depth: usize) {
     let mut frames = [std::ptr::null_mut(); 256];
     let (mut count, mut known, mut first) = (0, 0, 0);
     descend(depth, &mut || {
-        // SAFETY: as many as there are.
+        // SAFETY: the array has 256 elements.
         let mut once = || unsafe { backtrace(frames.as_mut_ptr(), 256) };
         let begin = Instant::now();
         count = once();
@@ -269,7 +270,7 @@ fn libunwind(depth: usize) {
 }
 
 fn main() {
-    // What is copied beyond the frames.
+    // Stack memory to copy beyond the frames.
     let room = black_box([0_u8; 2 * COPIED]);
     for depth in [5, 25] {
         ours(depth);

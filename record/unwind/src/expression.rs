@@ -19,7 +19,7 @@ impl Reader<'_> {
         self.bytes::<1>().map(|[byte]| byte)
     }
 
-    /// Bits of a LEB128 and how many there were.
+    /// A LEB128 number and its width in bits.
     fn leb(&mut self) -> Option<(u64, u32)> {
         let (mut value, mut shift) = (0, 0);
         loop {
@@ -66,7 +66,7 @@ impl Values {
     }
 }
 
-/// If the expression is no more than what lies at a register plus an offset: these.
+/// The register and offset of an expression that only loads the word at register + offset.
 pub(crate) fn indirect(code: &[u8]) -> Option<(usize, i64)> {
     let mut reader = Reader(code);
     let operation = reader
@@ -76,7 +76,7 @@ pub(crate) fn indirect(code: &[u8]) -> Option<(usize, i64)> {
     (reader.0 == [0x06]).then_some((usize::from(operation - 0x70), offset))
 }
 
-/// The expression's value. `initial` is what its stack begins with.
+/// The expression's value; its stack begins with `initial`.
 pub(crate) fn evaluate(
     code: &[u8],
     initial: Option<u64>,

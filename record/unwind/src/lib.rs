@@ -14,8 +14,8 @@
 //!
 //! **Why not a library**: framehop keeps only the stack and frame pointers and evaluates no
 //! expression that reads memory, so it loses the stack at signal handlers and at functions that
-//! realign their stacks (measured in docs/recording-stacks.md); others read live memory. gimli
-//! parses the tables.
+//! realign their stacks (measured in docs/reference/record-stacks.md); others read live memory.
+//! gimli parses the tables.
 //!
 //! x86-64 only: recorders of other machines take frame pointers in the kernel.
 

@@ -42,7 +42,10 @@ impl std::fmt::Display for ModuleError {
         match self {
             ModuleError::Io(error) => error.fmt(to),
             ModuleError::Elf(error) => error.fmt(to),
-            ModuleError::TooLarge(bytes) => write!(to, "unwind tables of {bytes} bytes"),
+            ModuleError::TooLarge(bytes) => write!(
+                to,
+                "the unwind tables have {bytes} bytes, more than any linker generates"
+            ),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How to get from a frame to its caller's, in one word.
+//! The rule for stepping from a frame to its caller, packed in one word.
 //!
 //! In nearly all rows of call frame information the canonical frame address (CFA) is a register
 //! plus an offset, the return address lies below it, and the registers that the caller must find
@@ -8,7 +8,7 @@
 //! | bits | |
 //! |---|---|
 //! | 0..4 | register of the CFA, by DWARF number |
-//! | 4 | the CFA is what lies at that address, not the address |
+//! | 4 | the CFA is the word at that address, not the address itself |
 //! | 5..8 | kind: a usual frame, the outermost one, a signal's, the first of a fiber |
 //! | 8..28 | offset of the CFA in words, signed |
 //! | 28..64 | six times 6 bits: how many words below the CFA each of [`SAVED`] lies, 0 for unchanged |
@@ -44,13 +44,13 @@ impl Registers {
 pub(crate) enum Unwound {
     /// The registers are those of the caller.
     Called,
-    /// They are those of the code that a signal interrupted.
+    /// The registers are those of the code that a signal interrupted.
     Interrupted,
-    /// There is no caller.
+    /// The frame has no caller.
     Outermost,
     /// The caller's frame lies beyond the copy of the stack.
     Beyond,
-    /// The stack does not fit.
+    /// The rule and the stack are inconsistent.
     Lost,
 }
 
@@ -120,7 +120,7 @@ impl Rule {
             };
             cfa = word;
         }
-        // Callers lie above: another address would lead in circles.
+        // Callers have higher addresses: any other CFA would cause a loop.
         if cfa <= registers.0[RSP] {
             return Unwound::Lost;
         }
@@ -132,7 +132,7 @@ impl Rule {
         for number in SAVED {
             let below = places & 63;
             let address = cfa.wrapping_sub(8 * below);
-            // Near its end a function has taken the register from the stack again.
+            // Near its end a function has already restored the register.
             if below != 0 && address >= registers.0[RSP] {
                 let Some(word) = stack.word(address) else {
                     return stack.missing(address);

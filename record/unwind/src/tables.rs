@@ -264,7 +264,7 @@ fn follow(
         let place = caller.0.get_mut(register)?;
         *place = match row.register(Register(register as u16)) {
             None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => *place,
-            // Near its end a function has taken the register from the stack again.
+            // Near its end a function has already restored the register.
             Some(RegisterRule::Offset(offset))
                 if cfa.wrapping_add_signed(offset) < registers.0[RSP] =>
             {

@@ -233,7 +233,8 @@ mod tests {
             .map(u64::to_le_bytes)
             .concat();
         let (frames, end) = walk(at(0x50_0000, 0x7000, 0x7000), 0x7000, &words, None);
-        // Code of no file may use the frame pointer for something else.
+        // Memory without a file may use the frame pointer for other values, so the end is
+        // uncertain.
         assert_eq!(
             (frames, end),
             (vec![0x50_0000, 0x50_0010, 0x50_0020], End::Lost)
@@ -260,8 +261,8 @@ mod tests {
         assert_eq!((frames, end), (vec![0x6F_FF00, at_end], End::Complete));
     }
 
-    /// The byte before a function is where a fiber began if a return address led there, but not if
-    /// a signal interrupted it: the rule of the one must not be found for the other.
+    /// The byte before a function marks the start of a fiber if a return address led there, but not
+    /// if a signal interrupted it: the two cases must not share a cached rule.
     #[test]
     fn a_walk_ends_as_it_did_before() {
         let own = Module::read(std::fs::File::open("/proc/self/exe").unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! Kernel traces that never were: requests to disks and packets on interfaces, in the middle of
-//! which threads are switched and events get lost.
+//! Generated kernel traces of block requests and network packets, interrupted by context switches
+//! and losses of events.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ struct DeviceScript {
     running: Vec<i32>,
     queued: Vec<Request>,
     issued: Vec<Request>,
-    /// Addresses, by interface.
+    /// Buffer addresses, by interface.
     packets: Vec<(i64, &'static str)>,
 }
 
@@ -113,7 +113,7 @@ impl DeviceScript {
         ]
     }
 
-    /// With what it does, and sometimes who does it.
+    /// Adds the operation and, sometimes, the thread.
     fn with_more(&mut self, request: Request) -> Vec<Field<'static>> {
         let mut fields = DeviceScript::request(request);
         let kinds: &[i64] = if request.2 == 0 {
@@ -131,7 +131,7 @@ impl DeviceScript {
 
     fn queue(&mut self, cpu: u64) {
         let device = [8 << 20, 259 << 20][self.below(2)];
-        // Few places: requests touch and overlap each other.
+        // Few sectors, so that requests are adjacent and overlap.
         let sectors = [0, 8, 8, 16, 24][self.below(5)];
         let sector = if sectors == 0 {
             0
@@ -216,7 +216,7 @@ impl DeviceScript {
     }
 
     fn send(&mut self, cpu: u64) {
-        // Few buffers: they are used again.
+        // Few buffers, so that addresses are reused.
         let packet = (0x1000 + self.below(60) as i64, INTERFACES[self.below(3)]);
         let fields = self.packet(packet);
         self.write(cpu, "net_dev_queue", fields);

@@ -1,4 +1,5 @@
-//! Events as plain as can be: every field by name, no layouts, no model of the kernel.
+//! Events in the plainest form: every field by name, without layouts and without a model of the
+//! kernel.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use tracebraid_ctf::schema::{Encoding, IntClass};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_ctf::walk::Visitor;
 
-/// Something in a stream.
+/// An item of a stream, with its position.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub time: i64,
@@ -20,7 +21,7 @@ pub struct Entry {
 
 #[derive(Clone, Debug)]
 pub enum ModelEvent {
-    /// A packet begins; events may have been lost before it; it goes on to `end`.
+    /// A packet that ends at `end` begins; events may have been lost before it.
     Packet {
         lost: bool,
         end: Option<i64>,
@@ -62,7 +63,7 @@ pub fn by_cpu(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Vec<Entry>> 
             let cpu = stream
                 .head
                 .value(layout, "cpu_id")
-                .expect("a kernel trace tells the CPU") as u32;
+                .expect("a kernel trace records the CPU") as u32;
             let trace_number = trace_index as u32;
             let entries = cpus.entry((trace_number, cpu)).or_default();
             assert!(entries.is_empty(), "one stream for each CPU");
@@ -124,7 +125,7 @@ pub fn extent(set: &TraceSet) -> (i64, i64) {
     range
 }
 
-/// In the order of time; equal times by CPU. Of each CPU the order of its stream is kept.
+/// Merges by time, then by CPU. The order within each CPU's stream is kept.
 pub fn merged(cpus: Vec<Vec<Entry>>) -> Vec<Entry> {
     let mut queues: Vec<_> = cpus
         .into_iter()

@@ -1,8 +1,8 @@
-//! The law, for any analysis: its report does not depend on the size of chunks, on the number of
-//! threads or on the way in which partial states are merged, and is that of a plain pass.
+//! The law of folding, for any analysis: its report does not depend on the size of chunks, the
+//! number of threads or the order of merging, and equals that of a plain pass.
 //!
-//! A new analysis joins by a line in the list of its test program, and, if it is one of kernel
-//! events, by [`Modelled`].
+//! A new analysis joins with a line in the list of its test program and, if it is an analysis of
+//! kernel events, by [`Modelled`].
 
 use std::sync::Mutex;
 
@@ -30,12 +30,12 @@ use crate::forwarding::Forwarding;
 use crate::synthetic::Random;
 use crate::{model_cpu, model_io};
 
-/// An analysis of which the law holds.
+/// An analysis that must obey the law.
 pub trait Lawful: KernelAnalysis<Options: From<Views>> {
     const NAME: &'static str;
 }
 
-/// An analysis with a slow and obvious one beside it.
+/// An analysis that is compared with a plain model.
 pub trait Modelled: Lawful {
     /// The report by plain passes over all events.
     fn model(set: &TraceSet, asked: Asked) -> impl Serialize;
@@ -77,26 +77,26 @@ impl Modelled for IoAnalysis {
     }
 }
 
-/// What a report is asked for.
+/// Selection of a report.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
-    /// Nanoseconds from the first to before the second.
+    /// Nanoseconds from the origin: inclusive begin, exclusive end.
     pub range: Range,
-    /// CPUs; none: all.
+    /// CPUs; `None` for all.
     pub cpus: Option<&'static [u32]>,
 }
 
 /// A range of time in nanoseconds.
 type Range = (i64, i64);
 
-/// Everything.
+/// No restriction.
 pub const ALL: Asked = Asked {
     range: (i64::MIN, i64::MAX),
     cpus: None,
 };
 
 impl Asked {
-    /// As analyses take it.
+    /// The selection in the form that analyses take.
     pub fn selection(self) -> Selection {
         let cpus = self.cpus.map(|cpus| cpus.iter().copied().collect());
         Selection {
@@ -128,13 +128,13 @@ impl Asked {
         A::with(set, self.selection(), self.all_views().into())
     }
 
-    /// An analysis of it.
+    /// An analysis with this selection.
     pub fn analysis<A: Lawful>(self, set: &TraceSet) -> A {
         A::with(set, self.selection(), self.views().into())
     }
 }
 
-/// A range as analyses take it.
+/// A range in the form that analyses take.
 pub fn window((from, to): Range) -> Window {
     let time = |time: i64, none: i64| (time != none).then_some(Timestamp(time));
     Window {
@@ -143,7 +143,7 @@ pub fn window((from, to): Range) -> Window {
     }
 }
 
-/// Ways to fold: numbers of threads, and bytes from which on a chunk is closed.
+/// Configurations of a fold: number of threads, and number of bytes at which a chunk is closed.
 pub type Ways = &'static [(usize, u64)];
 
 /// For recorded traces.
@@ -162,7 +162,7 @@ pub fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string_pretty(value).expect("a report can be serialized")
 }
 
-/// The report, folded in one way.
+/// The report of a fold in one configuration.
 pub fn folded<A: Analysis<Report: Serialize>>(
     set: &TraceSet,
     analysis: &A,
@@ -175,10 +175,10 @@ pub fn folded<A: Analysis<Report: Serialize>>(
         ..Options::default()
     };
     let outcome = fold(set, analysis, options, &Control::default());
-    json(&outcome.expect("nobody cancels").report)
+    json(&outcome.expect("the fold is not cancelled").report)
 }
 
-/// Says where two texts differ.
+/// Panics with the first difference of two texts.
 pub fn same(what: &str, expected: &str, found: &str) {
     if expected == found {
         return;
@@ -194,7 +194,7 @@ pub fn same(what: &str, expected: &str, found: &str) {
     );
 }
 
-/// The report is the expected one, in whatever way it is folded.
+/// Checks the report in each configuration.
 pub fn every_way<A: Analysis<Report: Serialize>>(
     what: &str,
     set: &TraceSet,
@@ -209,20 +209,20 @@ pub fn every_way<A: Analysis<Report: Serialize>>(
     }
 }
 
-/// The report is that of the model, in every way.
+/// Checks in each configuration that the report equals the model's.
 pub fn as_modelled<A: Modelled>(what: &str, set: &TraceSet, asked: Asked, ways: Ways) {
     let expected = json(&A::model(set, asked));
     as_told::<A>(what, set, asked, &expected, ways);
 }
 
-/// The report is the one that was told, in every way.
+/// Checks in each configuration that the report equals `expected`.
 pub fn as_told<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, expected: &str, ways: Ways) {
     let analysis = asked.analysis::<A>(set);
     let what = format!("{} of {what}, {asked:?}", A::NAME);
     every_way(&what, set, &analysis, expected, ways);
 }
 
-/// The report is the same in every way, where no model can tell it.
+/// Checks that all configurations give the same report, for cases without a model.
 pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways: Ways) {
     let analysis = asked.full_analysis::<A>(set);
     let expected = folded(set, &analysis, (1, u64::MAX));
@@ -235,13 +235,13 @@ pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways
     );
 }
 
-/// The same partial states, merged in another order than the engine's, and sent as text between
-/// any two steps.
+/// Merges the same partial states in another order than the engine, serialized between any two
+/// steps.
 pub fn any_tree<A: Lawful>(set: &TraceSet, seed: u64) {
     any_tree_of(A::NAME, set, &ALL.full_analysis::<A>(set), seed);
 }
 
-/// The same of any analysis.
+/// Like `any_tree`, for any analysis.
 pub fn any_tree_of<A: Analysis<Report: Serialize>>(
     name: &str,
     set: &TraceSet,
@@ -249,7 +249,7 @@ pub fn any_tree_of<A: Analysis<Report: Serialize>>(
     seed: u64,
 ) {
     if analysis.groups(set).concat().is_empty() {
-        // Nothing there is for it; other traces are.
+        // The trace has no events for this analysis; other traces do.
         return;
     }
     let mut random = Random::new(seed + 77);
@@ -269,9 +269,9 @@ pub fn any_tree_of<A: Analysis<Report: Serialize>>(
         chunk_bytes: 5000,
         ..Options::default()
     };
-    fold(set, &chunks, options, &Control::default()).expect("nobody cancels");
+    fold(set, &chunks, options, &Control::default()).expect("the fold is not cancelled");
     let mut states = kept.into_inner().expect("no test failed before");
-    assert!(states.len() > 20, "there is something to merge");
+    assert!(states.len() > 20, "there are states to merge");
     while states.len() > 1 {
         let at = random.below(states.len() as u64 - 1) as usize;
         let later = received::<A>(&states.remove(at + 1));

@@ -1,10 +1,10 @@
-//! Plain models of reports, and what tests of several crates share.
+//! Plain models of reports, and code that the tests of several crates share.
 //!
 //! In: a trace set, or a seed. Out: reports by plain passes in the order of time, written to be
-//! obviously right (`model_*`); generated kernel traces ([`synthetic`]), recorded ones
-//! ([`traces`]), reports of other tools ([`lttng`]). [`law`] holds every report to the law of
-//! folding: it depends on neither threads nor chunks, and equals its model. Promise: a model uses
-//! no rule and no state machine of the report that it checks; both use the reader, statistics and
+//! obviously correct (`model_*`); generated kernel traces ([`synthetic`]), recorded traces
+//! ([`traces`]), reports of other tools ([`lttng`]). [`law`] checks the law of folding for every
+//! report: it depends on neither threads nor chunks, and equals its model. Promise: a model shares
+//! no rule and no state machine with the report that it checks; both use the reader, statistics and
 //! tables. [`bounds`] measures the state of an analysis.
 //!
 //! The crate exists because parallel analyses are hard to verify by reading: chunks begin in the

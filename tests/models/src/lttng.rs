@@ -1,5 +1,5 @@
-//! What lttng-analyses 0.6.1 counts, rule by rule, so that its numbers can be had with and
-//! without each of the rules that differ from ours (`docs/differences.md`).
+//! The individual rules of lttng-analyses 0.6.1, so that its numbers can be computed with and
+//! without each rule that differs from ours (`docs/explain/differences.md`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use tracebraid_ctf::trace::TraceSet;
 
 use crate::events::{Entry, ModelEvent, Record, by_cpu, extent, merged};
 
-/// Events of a kernel trace as it sees them: one after the other, whatever was lost in between.
+/// Events of a kernel trace as that tool processes them: in sequence, ignoring losses.
 fn events(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Entry> {
     let mut entries = merged(by_cpu(set, wanted));
     entries.retain(|entry| matches!(entry.what, ModelEvent::Event(_)));
@@ -21,21 +21,21 @@ fn record(entry: &Entry) -> &Record {
     }
 }
 
-/// Time in use by CPU and by thread, in nanoseconds.
+/// Used CPU time by CPU and by thread, in nanoseconds.
 #[derive(Debug, Default)]
 pub struct CpuTop {
     pub cpus: BTreeMap<u32, u64>,
     pub threads: BTreeMap<i32, u64>,
     pub migrations: BTreeMap<i32, i64>,
-    /// Text as it prints it: the priority with which a thread was first switched to, if nothing was
-    /// known of the thread before, and those that it changed to.
+    /// The tool's text: the priority at the first switch to a thread, if the thread was unknown
+    /// before, and all later priorities.
     pub priorities: BTreeMap<i32, String>,
     pub begin: i64,
     pub end: i64,
 }
 
-/// Its rules for `cputop`. With `head_is_busy` a CPU's time before its first switch is in use, by
-/// the thread that the switch names, if nothing was known of it.
+/// The rules of `cputop`. With `head_is_busy`, a CPU is in use before its first switch, by the
+/// thread that the switch names, if that thread was unknown.
 pub fn cputop(set: &TraceSet, head_is_busy: bool) -> CpuTop {
     let (begin, end) = extent(set);
     let mut top = CpuTop {
@@ -67,7 +67,7 @@ pub fn cputop(set: &TraceSet, head_is_busy: bool) -> CpuTop {
         if next == 0 {
             *busy = None;
         }
-        // A thread that was never seen ran from the beginning.
+        // An unknown thread ran from the beginning.
         let runs = runs_since.entry(prev).or_insert(head);
         if let Some(since) = runs.take() {
             *top.threads.entry(prev).or_default() += entry.time.abs_diff(since);
@@ -86,14 +86,14 @@ pub fn cputop(set: &TraceSet, head_is_busy: bool) -> CpuTop {
     top
 }
 
-/// Its lists of priorities.
+/// The tool's lists of priorities.
 #[derive(Default)]
 struct PriorityLists {
-    /// Who runs on each CPU.
+    /// The running thread of each CPU.
     current: HashMap<u32, i32>,
-    /// What it knows of threads, whether or not they are in its table.
+    /// Known priorities of threads, whether or not the threads are in the table.
     known: HashMap<i32, i64>,
-    /// The rows of its table, each with how often a priority was told to it.
+    /// Rows of the table, each with the number of updates for each priority.
     rows: BTreeMap<i32, BTreeMap<i64, u64>>,
 }
 
@@ -121,7 +121,7 @@ impl PriorityLists {
             "sched_process_fork" => {
                 self.known.remove(&event.id("child_tid").unwrap());
             }
-            // Of tracers before 2.8 it does not tell.
+            // Dumps of tracers before 2.8 have no priority.
             "lttng_statedump_process_state" => {
                 if let (tid, Some(priority)) = thread() {
                     self.known.entry(tid).or_insert(priority);
@@ -130,7 +130,7 @@ impl PriorityLists {
             "sched_pi_setprio" => self.change(thread().0, event.int("newprio").unwrap()),
             _ => {
                 let (tid, priority) = thread();
-                // Not of those that run already.
+                // Not applied to running threads.
                 if self.current.values().all(|&running| running != tid) {
                     self.change(tid, priority.unwrap());
                 }
@@ -149,12 +149,12 @@ impl PriorityLists {
         self.change(next, after);
         self.rows.entry(prev).or_default();
         if next != 0 {
-            // A new row begins with what is known; one that is made otherwise begins with nothing.
+            // A new row starts with the known priority; rows created otherwise start empty.
             self.rows.entry(next).or_insert_with(|| [(after, 1)].into());
         }
     }
 
-    /// A change of what is known is told to the row, if there is one.
+    /// Changes a known priority, and updates the row, if it exists.
     fn change(&mut self, tid: i32, priority: i64) {
         if tid != 0
             && self.known.insert(tid, priority) != Some(priority)
@@ -176,7 +176,7 @@ impl PriorityLists {
     }
 }
 
-/// Its kinds of descriptors.
+/// The tool's kinds of descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DescriptorKind {
     Disk,
@@ -184,7 +184,7 @@ pub enum DescriptorKind {
     Unknown,
 }
 
-/// A call that it counts.
+/// A call that the tool counts.
 #[derive(Clone, Debug)]
 pub struct Counted {
     pub tid: i32,
@@ -192,7 +192,7 @@ pub struct Counted {
     pub write: bool,
     pub bytes: u64,
     pub kind: DescriptorKind,
-    /// The descriptor's name.
+    /// Name of the descriptor.
     pub name: String,
 }
 
@@ -215,7 +215,7 @@ enum Request {
 struct Process {
     pid: Option<i32>,
     fds: HashMap<i64, Fd>,
-    /// The open call: its name, when it began, and what becomes of it.
+    /// The current call: its name, its start time, and its effect.
     call: Option<(String, i64, Option<Request>)>,
 }
 
@@ -251,11 +251,11 @@ struct LttngState {
     processes: HashMap<i32, Process>,
 }
 
-/// It also takes descriptors for the network's when a packet is sent during a write to them. That
-/// reaches only copies made later, and does not matter for any of the traces.
+/// The rules for bytes by thread of `iousagetop`: the calls, by the CPU and the time of their
+/// exits. `state_dump` is true if the tool could read the dump's descriptors.
 ///
-/// Its rules for the bytes by thread of `iousagetop`: the calls, by the CPU and the time of their
-/// exits. `state_dump` tells whether it could read the dump's descriptors.
+/// The tool also marks descriptors as network descriptors when a packet is sent during a write to
+/// them. That affects only later copies, and does not matter for any of the traces.
 pub fn iousagetop(set: &TraceSet, state_dump: bool) -> BTreeMap<(u32, i64), Counted> {
     let wanted = |name: &str| {
         let plain = [
@@ -306,14 +306,14 @@ impl LttngState {
                 cloexec: cloexec(),
                 name: event.text("filename").unwrap_or_default().to_owned(),
             })),
-            // Of whatever family.
+            // Of any address family.
             "socket" => Some(Request::Open(Fd {
                 kind: DescriptorKind::Net,
                 cloexec: false,
                 name: "socket".to_owned(),
             })),
             "connect" => {
-                // The results of other threads do not hear of it.
+                // The state of other threads is not updated.
                 if owner == tid {
                     self.connect(owner, event);
                 }
@@ -341,8 +341,8 @@ impl LttngState {
             name if SYNCS.contains(&name) => Some(Request::Sync {
                 fd: event.int("fd"),
             }),
-            // splice and sendfile64 among them: the code that would make their requests is not
-            // reached.
+            // Including splice and sendfile64: the code that would create their requests is
+            // unreachable.
             _ => None,
         };
         self.processes.entry(tid).or_default().call = Some((name.to_owned(), time, request));
@@ -360,7 +360,7 @@ impl LttngState {
         })
     }
 
-    /// As soon as it begins, whether it succeeds or not; only of one family.
+    /// Applied at the entry, even if the call fails later; only for one address family.
     fn connect(&mut self, owner: i32, event: &Record) {
         let (Some(2), Some(address)) = (event.int("family"), event.lists.get("v4addr")) else {
             return;
@@ -387,7 +387,7 @@ impl LttngState {
             name: "unknown".to_owned(),
         };
         if result >= 0 {
-            // A descriptor that it believes to be open keeps its type.
+            // A descriptor that the tool considers open keeps its type.
             match request {
                 Request::Open(ref fd) => {
                     fds.entry(result).or_insert(fd.clone());

@@ -1,5 +1,5 @@
-//! What the scheduler reports of lttng-analyses 0.6.1 count, rule by rule, as far as no event shows
-//! that it is wrong (`docs/differences.md`).
+//! The rules of the scheduler reports of lttng-analyses 0.6.1, except where events show
+//! that they are wrong (`docs/explain/differences.md`).
 
 use std::collections::HashMap;
 
@@ -7,16 +7,17 @@ use tracebraid_ctf::trace::TraceSet;
 
 use crate::events::{ModelEvent, by_cpu, merged};
 
-/// From a wake-up to a switch.
+/// Time from a wake-up to the switch to the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Latency {
     pub tid: i32,
     pub wakeup: i64,
     pub switch: i64,
     pub cpu: u32,
-    /// As LTTng counts.
+    /// In LTTng's numbering.
     pub priority: i64,
-    /// Who ran where the wake-up was; none for the idle thread and where no switch has told it.
+    /// The thread that ran on the CPU of the wake-up; `None` for the idle thread and before the
+    /// first switch.
     pub waker: Option<i32>,
 }
 
@@ -34,7 +35,7 @@ const EVENTS: [&str; 5] = [
     "sched_process_fork",
 ];
 
-/// All latencies, in the order of switches, whatever was lost in between.
+/// All latencies, in the order of switches, ignoring losses.
 pub fn latencies(set: &TraceSet) -> Vec<Latency> {
     let mut current: HashMap<u32, i32> = HashMap::new();
     let mut woken: HashMap<i32, (i64, Option<i32>)> = HashMap::new();
@@ -63,7 +64,7 @@ pub fn latencies(set: &TraceSet) -> Vec<Latency> {
             }
             _ => {
                 let tid = event.id("tid").unwrap();
-                // It runs somewhere, as far as switches tell.
+                // The thread runs already, according to the switches.
                 if tid == 0 || current.values().any(|&running| running == tid) {
                     continue;
                 }

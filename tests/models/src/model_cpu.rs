@@ -1,4 +1,4 @@
-//! The cpu report by one plain pass over all events in the order of time.
+//! The cpu report, by one plain pass over all events in the order of time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::model_stretches::{self, Ran};
 use crate::plain::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
 use crate::plain::{Head, Host, Lists, Process, Thread};
 
-/// Names and processes of threads, by trace and thread.
+/// Names and processes of threads, by trace and thread id.
 #[derive(Default)]
 pub struct People {
     names: BTreeMap<(u32, i32), String>,
@@ -17,7 +17,7 @@ pub struct People {
 }
 
 impl People {
-    /// What an event tells of threads.
+    /// Learns names and processes from an event.
     pub fn learn(&mut self, trace: u32, event: &crate::events::Record) {
         let mut name = |tid: Option<i32>, name: Option<&str>| {
             if let (Some(tid), Some(name)) = (tid, name) {
@@ -62,7 +62,7 @@ impl People {
         }
     }
 
-    /// The same as tables have it.
+    /// The thread in the form of tables.
     pub fn shown(&self, trace: u32, tid: i32) -> tracebraid_follow::Thread {
         let Thread {
             trace,
@@ -100,7 +100,7 @@ fn hosts(set: &TraceSet) -> Vec<Host> {
     set.traces.iter().enumerate().map(host).collect()
 }
 
-/// The part of the whole range that is asked for.
+/// The part of the whole range that lies in the window.
 pub fn range(set: &TraceSet, window: (i64, i64)) -> (i64, i64) {
     let (first, last) = extent(set);
     let from = first.max(window.0);
@@ -116,7 +116,7 @@ pub fn head(set: &TraceSet, (begin, end): (i64, i64)) -> Head {
     }
 }
 
-/// Trace, process, and thread if the process is not known.
+/// Trace, process id, and thread id if the process is unknown.
 pub type ProcessKey = (u32, Option<i32>, Option<i32>);
 
 #[derive(Default)]
@@ -141,7 +141,7 @@ struct Used {
     priorities: BTreeSet<i32>,
 }
 
-/// Switches to threads, their migrations and their priorities.
+/// Counts switches to threads, their migrations and their priorities.
 fn count(threads: &mut BTreeMap<(u32, i32), Used>, trace: u32, event: &crate::events::Record) {
     for (id, priority) in [
         ("prev_tid", "prev_prio"),
@@ -159,7 +159,7 @@ fn count(threads: &mut BTreeMap<(u32, i32), Used>, trace: u32, event: &crate::ev
         thread.switches += u64::from(id.starts_with("next"));
         thread.migrations += u64::from(event.name == "sched_migrate_task" && id == "tid");
         if let Some(number) = event.id(priority) {
-            // LTTng counts from the first that is not of real time.
+            // LTTng's priorities start at the first that is not real-time.
             let priority = number + if id.ends_with("tid") { 100 } else { 0 };
             thread.priority = Some(priority);
             thread.priorities.insert(priority);
@@ -167,7 +167,7 @@ fn count(threads: &mut BTreeMap<(u32, i32), Used>, trace: u32, event: &crate::ev
     }
 }
 
-/// The report for the events of `window.0..window.1` on those CPUs.
+/// The report for the events of `window.0..window.1` on the chosen CPUs.
 pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuReport {
     let known = [
         "sched_switch",
@@ -272,7 +272,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
     }
 }
 
-/// True if one of the traces has events of that class, or could have.
+/// True if a trace of the set has, or could have, events of that class.
 fn has_class(set: &TraceSet, name: &str) -> bool {
     let streams = set
         .traces

@@ -1,4 +1,4 @@
-//! Who has which descriptors, as plainly as can be.
+//! Descriptor tables of threads, in the plainest form.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use tracebraid_kernel_model::FdType;
 use crate::events::Record;
 use crate::model_io::{ANONYMOUS, Call};
 
-/// What a descriptor is: its type, and its name as `files` has it.
+/// The file of a descriptor: its type, and its name as in `files`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     pub kind: FdType,
@@ -16,7 +16,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Not open, as far as is known.
+    /// No file is known to be open.
     fn nothing() -> Held {
         held(FdType::Unknown, "unknown")
     }
@@ -27,14 +27,14 @@ pub fn held(kind: FdType, name: impl Into<String>) -> Held {
     Held { kind, name }
 }
 
-/// What one descriptor was since when, the latest last.
+/// States of a descriptor with their times, the latest last.
 type History = Vec<(i64, Held, bool)>;
 
-/// Trace, and a number: of the process that had the table first, or below -1.
+/// Trace, and the id of the process that had the table first, or a number below -1.
 type Table = (u32, i32);
 
-/// Who has a table besides one thread; whether these are several processes; whether the process of
-/// that number has another one; when it was made as a copy.
+/// Number of further threads that use a table, whether they belong to several processes, and
+/// whether the process of that id has another table now.
 #[derive(Default)]
 struct Users {
     others: u32,
@@ -42,13 +42,14 @@ struct Users {
     lent: bool,
 }
 
-/// Descriptors by table; process and table of threads since when.
+/// Histories of descriptors by table, and of threads' processes and tables.
 #[derive(Default)]
 pub struct Descriptors {
     histories: HashMap<Table, BTreeMap<i32, History>>,
     users: HashMap<Table, Users>,
     threads: HashMap<(u32, i32), Vec<(i64, i32, i32)>>,
-    /// Process and table of the thread that made one of which nothing was told, and when.
+    /// For threads whose creation was not recorded: process and table of the thread that created
+    /// them.
     makers: HashMap<(u32, i32), (i32, i32)>,
     /// Flags of a thread's last `clone`.
     clones: HashMap<(u32, i32), i64>,
@@ -60,7 +61,7 @@ const CLONE_FILES: i64 = 0x400;
 const CLONE_THREAD: i64 = 0x10000;
 
 impl Descriptors {
-    /// Process and table of a thread.
+    /// Process and table of a thread at a time.
     fn belonging(&self, trace: u32, tid: i32, time: i64) -> (i32, i32) {
         let history = self
             .threads
@@ -96,7 +97,7 @@ impl Descriptors {
         })
     }
 
-    /// Whether a descriptor has been the same thing since a time.
+    /// True if a descriptor has referred to the same file since a time.
     pub fn is_same(&self, table: Table, fd: i32, since: i64) -> bool {
         let then = self.held(table, fd, since).0;
         let history = self.histories.get(&table).and_then(|fds| fds.get(&fd));
@@ -125,7 +126,7 @@ impl Descriptors {
         self.histories.keys().copied()
     }
 
-    /// How many threads have a table besides one.
+    /// Number of threads that share a table, minus one.
     pub fn others(&self, table: Table) -> u32 {
         self.users.get(&table).map_or(0, |users| users.others)
     }
@@ -165,7 +166,7 @@ impl Descriptors {
         users.processes &= users.others > 0;
     }
 
-    /// A copy for a thread alone.
+    /// Gives a thread a private copy of its table.
     fn unshare(&mut self, trace: u32, tid: i32, time: i64) -> Table {
         let (pid, old) = self.belonging(trace, tid, i64::MAX);
         if self.users.entry((trace, old)).or_default().others == 0 {
@@ -261,7 +262,7 @@ impl Descriptors {
         }
     }
 
-    /// State dump: a process has its table at an address.
+    /// State dump: the process has its table at an address.
     fn dumped(&mut self, trace: u32, pid: i32, time: i64, address: i64) {
         let known = self.threads.contains_key(&(trace, pid));
         let mut fds = self.fds((trace, pid)).into_iter();
@@ -345,7 +346,7 @@ impl Descriptors {
         }
     }
 
-    /// A call that has begun and whose exit tells nothing more.
+    /// The entry of a call whose exit contains no further information.
     pub fn entry(&mut self, trace: u32, tid: i32, time: i64, name: &str, event: &Record) {
         let table = self.table(trace, tid, i64::MAX);
         match name {
@@ -384,7 +385,7 @@ impl Descriptors {
         }
     }
 
-    /// A call that has ended.
+    /// A completed call.
     pub fn call(&mut self, call: &Call) {
         let result = call.exit.int("ret").unwrap();
         if call.name == "connect" && matches!(result, 0 | -115) {
@@ -554,7 +555,7 @@ fn opened(path: &str) -> FdType {
     }
 }
 
-/// Name of a socket; `accept` may seem to come from something else.
+/// Name of a socket. `accept` may be called on a descriptor that is known as another type.
 pub fn socket(kind: FdType) -> String {
     match kind {
         FdType::Network => "network socket",
@@ -567,7 +568,7 @@ pub fn socket(kind: FdType) -> String {
     .to_owned()
 }
 
-/// Name of what is neither file nor socket nor pipe.
+/// Name of a file that is neither regular nor a socket nor a pipe.
 pub fn anonymous(call: &str, entry: &Record) -> String {
     let name = match call {
         "memfd_create" => {
@@ -581,12 +582,12 @@ pub fn anonymous(call: &str, entry: &Record) -> String {
         "signalfd" | "signalfd4" => "signalfd",
         "perf_event_open" => "perf_event",
         "pidfd_open" => "pidfd",
-        other => panic!("{other} makes no such thing"),
+        other => panic!("{other} makes no anonymous file"),
     };
     format!("anon_inode:[{name}]")
 }
 
-/// The address that `connect` is given, or `accept` gives.
+/// The address passed to `connect` or returned by `accept`.
 pub fn peer(event: &Record) -> Option<SocketAddr> {
     let bytes = |name: &str| -> Option<Vec<u8>> {
         Some(

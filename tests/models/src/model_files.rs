@@ -1,5 +1,5 @@
-//! The calls of the files report by one plain pass over all events in the order of time, with
-//! everything kept.
+//! The calls of the files report, by one plain pass over all events in the order of time that keeps
+//! all state.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use crate::events::{ModelEvent, Record, by_cpu, merged};
 use crate::model_fds::{Descriptors, anonymous, peer, socket};
 use crate::model_io::{Call, call_of};
 
-/// A call as a row of the log has it.
+/// A call, as a row of the log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     pub end: i64,
@@ -22,7 +22,8 @@ pub struct Row {
     pub bytes: Option<i64>,
     pub result: String,
     pub failed: bool,
-    /// What it reads from, makes, or only names; where it writes to, if that is another one.
+    /// Path of the file that the call reads, creates or names; path of the file to which it writes,
+    /// if another.
     pub paths: (Option<String>, Option<String>),
     pub fd: Option<i64>,
 }
@@ -53,7 +54,7 @@ const CLASSES: &[(&str, &str)] = &[
     ("sync", "sync fsync fdatasync syncfs sync_file_range"),
     ("close", "close"),
 ];
-/// What only changes descriptors.
+/// Calls that only change descriptors.
 const OTHERS: &str = "fcntl unshare connect close_range clone clone3 fork vfork";
 
 fn class(name: &str, entry: &Record) -> Option<&'static str> {
@@ -84,7 +85,7 @@ struct Open {
     entry: Record,
 }
 
-/// All calls, in the order of their ends; nothing may have been lost.
+/// All calls, sorted by end. The trace must be without losses.
 pub fn calls(set: &TraceSet) -> Vec<Row> {
     let mut running: HashMap<(u32, u32), i32> = HashMap::new();
     let mut open: HashMap<(u32, i32), Open> = HashMap::new();
@@ -94,7 +95,7 @@ pub fn calls(set: &TraceSet) -> Vec<Row> {
         let (time, trace, cpu) = (entry.time, entry.trace, entry.cpu);
         let event = match entry.what {
             ModelEvent::Packet { lost, .. } => {
-                assert!(!lost, "nothing was lost");
+                assert!(!lost, "no event was lost");
                 continue;
             }
             ModelEvent::Event(event) => event,
@@ -233,7 +234,7 @@ fn paths(
     }
 }
 
-/// What a call makes, or would have made.
+/// The file that a call opens, or would have opened.
 fn opened(descriptors: &Descriptors, call: &Call) -> String {
     let begin = call.entry_time;
     let table = descriptors.table(call.trace, call.tid, begin);
@@ -257,7 +258,7 @@ fn opened(descriptors: &Descriptors, call: &Call) -> String {
     }
 }
 
-/// What is added up of a file or class.
+/// Sums of a file or class.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
     pub durations: Vec<i64>,
@@ -267,7 +268,7 @@ pub struct Sums {
     pub opens: u64,
 }
 
-/// By a key that rows have.
+/// Sums by class of calls.
 pub fn by_class(rows: &[Row]) -> BTreeMap<&'static str, Sums> {
     let mut all: BTreeMap<_, Sums> = BTreeMap::new();
     for row in rows {

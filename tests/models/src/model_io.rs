@@ -1,5 +1,5 @@
-//! The io report by plain passes over all events: one over each CPU to tell whose each event is,
-//! one over all in the order of time with everything that is known, one over the calls.
+//! The io report by plain passes over all events: one over each CPU, which attributes events to
+//! threads; one over all in the order of time with all state; one over the calls.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::model_cpu::{People, head, range};
 use crate::model_fds::Descriptors;
 use crate::plain::{IoProcess, IoReport, IoStats, IoSyscall, IoThread, IoType, Process};
 
-/// A call with both of its ends.
+/// A call with entry and exit.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub trace: u32,
@@ -32,7 +32,7 @@ struct Open {
     entry: Record,
 }
 
-/// Name of a system call by its entry's or exit's event; exits of old tracers have none.
+/// System call of an entry or exit event; exits of old tracers do not name the call.
 pub fn call_of(event: &str) -> Option<(bool, Option<String>)> {
     let event = event.strip_prefix("compat_").unwrap_or(event);
     if let Some(name) = event.strip_prefix("syscall_entry_") {
@@ -95,7 +95,7 @@ const CHANGES: &[&str] = &[
     "fcntl",
     "unshare",
 ];
-/// Calls whose exit tells nothing that their entry did not.
+/// Calls whose exit contains no information beyond the entry.
 const AT_ENTRY: &[&str] = &["close", "close_range", "clone", "clone3", "fork", "vfork"];
 
 fn is_io(name: &str) -> bool {
@@ -120,7 +120,7 @@ fn wanted(event: &str) -> bool {
     ];
     match call_of(event) {
         Some((false, Some(name))) if AT_ENTRY.contains(&name.as_str()) => false,
-        // Old exits do not tell the call: all entries count.
+        // Exits of old tracers do not name the call: all entries count.
         Some((_, Some(name))) => {
             event.contains("syscall_") && is_known(&name)
                 || event.contains("sys_") && !event.contains("syscall_")
@@ -130,17 +130,17 @@ fn wanted(event: &str) -> bool {
     }
 }
 
-/// What a CPU goes through.
+/// Steps of a CPU.
 #[derive(Clone, Debug)]
 enum CpuStep {
-    /// An event, and whose it is; -1 if nobody knows.
+    /// An event with its thread; -1 if the thread is unknown.
     Event(i32, Record),
-    /// A thread's stretch on the CPU ends by a switch, or otherwise.
+    /// The stretch of a thread on the CPU ends; true if by a switch.
     End(i32, bool),
 }
 
-/// Tells whose each event is: a stretch that nothing tells the thread of at its beginning is that
-/// of the thread that its end names.
+/// Attributes events to threads. If the thread of a stretch is unknown at its beginning, the
+/// stretch belongs to the thread that its end names.
 fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, CpuStep)> {
     let mut all = Vec::new();
     let mut stretch: Vec<Entry> = Vec::new();
@@ -199,17 +199,17 @@ fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, CpuStep)> {
     all
 }
 
-/// What the passes find.
+/// Result of the passes.
 pub struct Found {
     pub calls: Vec<Call>,
     descriptors: Descriptors,
     people: People,
-    /// By trace and thread: calls without an end, ends without a call.
+    /// By trace and thread: calls without an exit, exits without a call.
     lost: BTreeMap<(u32, i32), (u64, u64)>,
 }
 
 impl Found {
-    /// What a call's descriptor was when it began.
+    /// Type of the file of a call's descriptor at its entry.
     pub fn kind(&self, call: &Call, field: &str) -> FdType {
         if call.tid == -1 {
             return FdType::Unknown;
@@ -229,7 +229,7 @@ struct Cpu {
     open: Option<Open>,
 }
 
-/// Finds all calls; those that end outside of the window or the CPUs are not counted.
+/// Finds all calls; those that end outside the window or the chosen CPUs do not count.
 pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found {
     let people_events = merged(by_cpu(set, wanted));
     let mut people = People::default();
@@ -324,7 +324,7 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
                     if is_io(&name) && counts(time, number) {
                         found.lost.entry((trace, tid)).or_default().1 += 1;
                     }
-                    // Even without its entry an exit tells of what it gives.
+                    // The exit shows the new descriptor even without its entry.
                     if !is_io(&name) && tid != -1 {
                         let entry = Record::default();
                         let (cpu, exit) = (number, event);
@@ -394,7 +394,7 @@ pub fn io(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> IoRepor
     io_within(set, window, chosen, (0, u64::MAX))
 }
 
-/// The same of calls whose latency is within limits.
+/// The same report restricted to calls whose latency is within limits.
 pub fn io_within(
     set: &TraceSet,
     window: (i64, i64),

@@ -1,4 +1,4 @@
-//! What the irq report tells, by one plain pass over the events of each CPU.
+//! The irq report, by one plain pass over the events of each CPU.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::events::{Entry, ModelEvent, by_cpu};
 use crate::law::Asked;
 
-/// A handler that has ended.
+/// A completed run of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handled {
     pub cpu: u32,
     /// `irq`, `softirq`, `hrtimer` or `timer`.
     pub kind: &'static str,
-    /// Of the interrupt, the softirq, the timer's function.
+    /// Number of the interrupt or softirq, or address of the timer's function.
     pub number: i64,
     pub begin: i64,
     pub end: i64,
     pub raised: Option<i64>,
-    /// Places of beginning and end among the CPU's events.
+    /// Positions of begin and end among the CPU's events.
     steps: (usize, usize),
 }
 
@@ -32,11 +32,11 @@ impl Handled {
     }
 }
 
-/// All of it.
+/// Result of the pass.
 #[derive(Debug, Default)]
 pub struct Found {
     pub handled: Vec<Handled>,
-    /// By number of the softirq.
+    /// By softirq number.
     pub raises: BTreeMap<i64, u64>,
     /// Names of interrupts.
     pub names: BTreeMap<i64, Vec<String>>,
@@ -46,11 +46,11 @@ pub struct Found {
     pub orphans: u64,
 }
 
-/// One of those that run: kind, what its end names, number, beginning, its step, when it was
-/// raised.
+/// A running handler: kind, object named by its end, number, begin, step of the begin, time of the
+/// raise.
 type Open = (&'static str, i64, i64, i64, usize, Option<i64>);
 
-/// Of the traces' first one, as LTTng names events, old or new.
+/// The report for the first trace, with LTTng's event names, old or new.
 pub fn find(set: &TraceSet, asked: Asked) -> Found {
     let mut found = Found::default();
     let wanted = |name: &str| name.contains("irq_") || name.contains("expire_e");
@@ -59,7 +59,7 @@ pub fn find(set: &TraceSet, asked: Asked) -> Found {
         if asked.cpus.is_none_or(|cpus| cpus.contains(&cpu)) {
             of_cpu(&mut found, &entries, asked);
         } else {
-            // Names are learned everywhere.
+            // Names are learned from all CPUs.
             let mut others = Found::default();
             of_cpu(&mut others, &entries, asked);
             merge_names(&mut found.names, others.names);
@@ -81,7 +81,7 @@ fn of_cpu(found: &mut Found, entries: &[Entry], asked: Asked) {
     let (from, to) = asked.range;
     let mut open: Vec<Open> = Vec::new();
     let mut pending: BTreeMap<i64, i64> = BTreeMap::new();
-    // Every handler that ended, in or before the range.
+    // All completed handlers, including those before the range.
     let mut all: Vec<Handled> = Vec::new();
     for (step, entry) in entries
         .iter()
@@ -151,8 +151,7 @@ fn of_cpu(found: &mut Found, entries: &[Entry], asked: Asked) {
         .extend(all.into_iter().filter(|handled| handled.end >= from));
 }
 
-/// Each handler's time without that of the interrupts on top of it; they are in the order of their
-/// ends.
+/// Subtracts from each handler's time the time of nested interrupts. Handlers are sorted by end.
 fn times(found: &mut Found, all: &[Handled], from: i64) {
     let in_range = |handled: &Handled| (handled.end.max(from) - handled.begin.max(from)) as u64;
     for (at, handled) in all
@@ -162,7 +161,7 @@ fn times(found: &mut Found, all: &[Handled], from: i64) {
     {
         let (cpu, mut outermost) = (found.cpus.entry(handled.cpu).or_default(), handled.steps.1);
         let mut own = in_range(handled);
-        // Backwards, what contains others comes first.
+        // Backwards, an enclosing handler precedes the handlers that it contains.
         let inner = all[..at]
             .iter()
             .rev()

@@ -1,4 +1,4 @@
-//! What the memory report tells, by one plain pass over the events of each CPU.
+//! The memory report, by one plain pass over the events of each CPU.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::events::{ModelEvent, Record, by_cpu, merged};
 use crate::law::Asked;
 
-/// Who: a thread, 0 for idle, none if it is not known.
+/// A thread id; 0 for idle, `None` if unknown.
 pub type Who = Option<i32>;
 
-/// How much of what each did.
+/// Amounts by thread and kind of event.
 pub type Found = BTreeMap<Who, BTreeMap<&'static str, i64>>;
 
-/// Of the traces' first one, as LTTng names events.
+/// The report for the first trace, with LTTng's event names.
 pub fn find(set: &TraceSet, asked: Asked) -> Found {
     let mut found = Found::new();
     each(set, asked, |_, _, who, event| {
@@ -24,7 +24,7 @@ pub fn find(set: &TraceSet, asked: Asked) -> Found {
     found
 }
 
-/// Pages that are taken or given back at once.
+/// Pages allocated or freed by one event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Move {
     pub time: i64,
@@ -34,7 +34,7 @@ pub struct Move {
     pub order: i64,
 }
 
-/// All of them in the order of time, but for those that are told a second time.
+/// All moves in the order of time, without duplicate reports of the same pages.
 pub fn moves(set: &TraceSet, asked: Asked) -> Vec<Move> {
     let mut moves = Vec::new();
     each(set, asked, |time, cpu, who, event| {
@@ -57,7 +57,7 @@ pub fn moves(set: &TraceSet, asked: Asked) -> Vec<Move> {
     moves
 }
 
-/// Calls a function for each event that is asked for, with its time, its CPU and who runs there.
+/// Calls a function for each selected event, with its time, its CPU and the thread that runs there.
 fn each(set: &TraceSet, asked: Asked, mut to: impl FnMut(i64, u32, Who, &Record)) {
     let mut running: BTreeMap<u32, Who> = BTreeMap::new();
     let wanted = |name: &str| {

@@ -1,4 +1,4 @@
-//! Run queues by one plain pass: who waits when, and for which CPU. Nothing is lost.
+//! Run queues, by one plain pass over a trace without losses.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,18 +6,18 @@ use tracebraid_ctf::trace::TraceSet;
 
 use crate::events::{ModelEvent, Record, by_cpu, extent, merged};
 
-/// What is known of a CPU's run queue.
+/// The run queue of a CPU.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Queue {
-    /// Lengths of waits that ended by a switch there.
+    /// Durations of waits that ended by a switch on the CPU.
     pub waits: Vec<u64>,
-    /// Nanoseconds that threads waited for it.
+    /// Total time that threads waited for the CPU, in nanoseconds.
     pub queued: u64,
-    /// Greatest number that waited for it for any time at all.
+    /// Maximum number of threads that waited for the CPU at once, for more than an instant.
     pub longest: u64,
-    /// Of those, the waits that began with a preemption, by thread and preemptor.
+    /// The waits that began with a preemption, by thread and preemptor.
     pub preempted: BTreeMap<(i32, i32), Vec<u64>>,
-    /// Beginnings and ends of waits.
+    /// Begins and ends of waits.
     changes: Vec<(i64, i64)>,
 }
 
@@ -43,9 +43,9 @@ impl Queue {
 enum Now {
     Runs,
     Sleeps,
-    /// Woken or made, no event says for which CPU.
+    /// Woken or created, for a CPU that no event has named yet.
     Pending(i64),
-    /// Time of becoming runnable, time from which it waits for the current CPU, that CPU, and the
+    /// Time of becoming runnable, begin of waiting for the current CPU, that CPU, and the
     /// preemptor.
     Waits(i64, i64, u32, Option<i32>),
 }
@@ -133,7 +133,7 @@ impl Model {
         }
         if prev != 0 {
             self.leaves(prev, time);
-            // Runnable, and preempted as kernels since 4.14 and 4.4 number it.
+            // Runnable, or preempted in the numbering of kernels since 4.14 and 4.4.
             let waits = [0, 0x100, 0x800].contains(&event.int("prev_state").expect("a state"));
             let now = if waits {
                 Now::Waits(time, time, cpu, Some(next))

@@ -1,4 +1,4 @@
-//! The tables of stretches, by sorting all of them.
+//! The tables of stretches, by sorting all stretches.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tracebraid_tables::{distribution_columns, distribution_values};
 use crate::model_cpu::People;
 use crate::plain::Lists;
 
-/// A thread other than an idle one ran on a CPU.
+/// A stretch of a thread other than an idle thread on a CPU.
 #[derive(Clone, Debug)]
 pub struct Ran {
     cpu: (u32, u32),
@@ -23,7 +23,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// What of it is in the window; `cut` says why it was over, if not by another thread.
+    /// The part in the window; `cut` is the reason for its end, if not another thread.
     pub fn new(
         cpu: (u32, u32),
         tid: i32,
@@ -51,7 +51,7 @@ impl Ran {
     }
 }
 
-/// The tables of statistics, of the longest, and of all.
+/// The tables of statistics, of the longest stretches, and of all stretches.
 pub fn lists(mut stretches: Vec<Ran>, people: &People) -> Lists {
     let mut all = Distribution::default();
     let mut cpus: BTreeMap<(u32, u32), Distribution> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! What calls waited for, by one plain pass over all events by their names. Nothing is lost.
+//! Reasons for waiting in calls, by one plain pass over all events by name, in a trace without
+//! losses.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,17 +8,17 @@ use tracebraid_kernel_model::{Abi, Syscall};
 
 use crate::events::{ModelEvent, Record, by_cpu, merged};
 
-/// By thread, call and why: how many calls, and nanoseconds.
+/// By thread, call and reason: number of calls, and nanoseconds.
 pub type Sums = BTreeMap<(i32, String, &'static str), (u64, u64)>;
 
 #[derive(Clone, Default)]
 struct Thread {
     call: Option<(String, i64)>,
     parts: BTreeMap<&'static str, u64>,
-    /// Running, preempted, ready, blocked, or nothing of that.
+    /// `running`, `preempted`, `ready`, `blocked`, or unknown.
     state: &'static str,
     since: i64,
-    /// Woken while it ran: why, and whether a `sched_wakeup` told it.
+    /// Woken while it ran: the reason, and whether a `sched_wakeup` reported it.
     early: Option<(&'static str, bool)>,
     in_disk_sleep: bool,
     requested: bool,
@@ -26,14 +27,14 @@ struct Thread {
     dying: bool,
     waited_for: &'static str,
     pid: Option<i32>,
-    /// The arguments of its call.
+    /// The arguments of its current call.
     entry: Record,
 }
 
 #[derive(Clone, Default)]
 struct Cpu {
     running: Option<i32>,
-    /// Name of the handler that runs.
+    /// Name of the running handler.
     irq: Option<String>,
     softirq: Option<i64>,
     timer: bool,
@@ -45,7 +46,7 @@ struct Model {
     threads: HashMap<i32, Thread>,
     cpus: HashMap<u32, Cpu>,
     sums: Sums,
-    /// By process (or thread, where that is not known) and descriptor: sockets that are known to be
+    /// By process (or thread, if the process is unknown) and descriptor: sockets known to be
     /// AF_UNIX.
     local: HashSet<(i64, i64)>,
 }
@@ -60,7 +61,7 @@ pub fn waits(set: &TraceSet) -> Sums {
     model.sums
 }
 
-/// The call of an event, as programs call it.
+/// The call of an event, by the name that programs use.
 fn call(event: &Record, prefix: &str) -> Option<String> {
     let name = event.name.strip_prefix(prefix)?;
     let call = match name {
@@ -70,12 +71,12 @@ fn call(event: &Record, prefix: &str) -> Option<String> {
     Some(call.map_or_else(|| name.to_owned(), |call| call.user_name().to_owned()))
 }
 
-/// Whose descriptors.
+/// Id of the owner of the descriptors.
 fn owner(tid: i32, thread: &Thread) -> i64 {
     thread.pid.map_or(-1 - i64::from(tid), i64::from)
 }
 
-/// Effects of a call's end on sockets of the family AF_UNIX.
+/// Applies a call's exit to the set of AF_UNIX sockets.
 fn follow_sockets(
     local: &mut HashSet<(i64, i64)>,
     who: i64,
@@ -304,7 +305,7 @@ impl Model {
             return "block-device";
         }
         if let Some(handler) = &here.irq {
-            // What the machines of the recorded traces have.
+            // Names of the devices in the recorded traces.
             let has = |part| handler.contains(part);
             return match () {
                 () if has("-input.") || has("-output.") || has("eth") => "network",

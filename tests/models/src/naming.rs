@@ -1,19 +1,19 @@
-//! One event under the names of every tracer.
+//! One event under the names of each tracer.
 
-/// The names that a trace has.
+/// Naming scheme of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
     /// lttng-modules since 2.6.
     Lttng,
-    /// lttng-modules before: one exit for all calls.
+    /// lttng-modules before 2.6: one exit event for all calls.
     OldLttng,
-    /// perf, with an event for each call.
+    /// perf, with one event class for each call.
     Perf,
     /// perf, with calls by number.
     PerfRaw,
-    /// perf that records from within a PID namespace.
+    /// perf that records within a PID namespace.
     PerfInside,
-    /// ftrace: as perf, but without what perf adds and without the subsystems.
+    /// ftrace: like perf, but without the fields that perf adds and without subsystems.
     Ftrace,
     /// ftrace, with calls by number.
     FtraceRaw,
@@ -23,24 +23,25 @@ pub enum Naming {
 #[derive(Clone, Debug)]
 pub enum Value<'a> {
     Int(i64),
-    /// Integers of 32 or 64 bits.
+    /// Elements of 32 or 64 bits.
     List(Vec<i64>),
     Text(&'a str),
 }
 
-/// Text of 16 characters, in place of a number of bits; a list's bits are those of its elements.
+/// In place of a number of bits: text of 16 characters. For lists, the number of bits of an
+/// element.
 pub const TEXT: u32 = 128;
 
 pub type Field<'a> = (&'static str, u32, Value<'a>);
 
-/// Who makes an event.
+/// The thread that causes an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Maker {
     pub tid: i32,
     pub pid: i32,
 }
 
-/// Numbers of calls on x86-64.
+/// Numbers of system calls on x86-64.
 const NUMBERS: &[(&str, i64)] = &[
     ("read", 0),
     ("write", 1),
@@ -60,7 +61,7 @@ const NUMBERS: &[(&str, i64)] = &[
     ("close_range", 436),
 ];
 
-/// Which register a call's argument is in, where the order of fields does not say it.
+/// Register of a call's argument, where it differs from the order of fields.
 fn register(call: &str, field: &str, place: usize) -> usize {
     match (call, field) {
         ("read" | "write", "count") | ("openat", "flags") => 2,
@@ -74,13 +75,13 @@ impl Naming {
         matches!(self, Naming::Perf | Naming::PerfRaw | Naming::PerfInside)
     }
 
-    /// True if its fields tell whose an event is.
+    /// True if the fields of each event identify its thread.
     pub fn tells_threads(self) -> bool {
         !matches!(self, Naming::Lttng | Naming::OldLttng)
     }
 
-    /// The event as that tracer has it: name and fields. The fields are those of LTTng, its names
-    /// are `entry NAME` and `exit NAME` for system calls.
+    /// Translates an event to the tracer's name and fields. The fields given are LTTng's; `entry
+    /// NAME` and `exit NAME` stand for system calls.
     pub fn event<'a>(
         self,
         maker: Maker,
@@ -96,7 +97,7 @@ impl Naming {
         let mut all = Vec::new();
         if self.is_perf() {
             all.push(("perf_ip", 64, Value::Int(0)));
-            // Numbers of the namespace; some are others' outside.
+            // Ids of the namespace; some are ids of other threads outside.
             let inside = |id: i32| {
                 if self == Naming::PerfInside {
                     id / 2 * 3
@@ -151,7 +152,7 @@ impl Naming {
         fields.retain(|(field, _, _)| !matches!(*field, "parent_pid" | "child_pid"));
         for (field, _, value) in &mut fields {
             if let ("prev_prio" | "next_prio" | "prio", Value::Int(priority)) = (*field, value) {
-                // They count as the kernel does.
+                // These tracers use the kernel's numbering.
                 *priority += 100;
             }
             *field = match *field {
@@ -171,10 +172,10 @@ impl Naming {
 
 fn number(call: &str) -> i64 {
     let found = NUMBERS.iter().find(|(name, _)| *name == call);
-    found.unwrap_or_else(|| panic!("{call} has a number")).1
+    found.unwrap_or_else(|| panic!("{call} has no number")).1
 }
 
-/// What stands in a register: the kernel looks at the lower half only.
+/// Content of a register: the kernel evaluates the lower half only.
 fn register_with(value: i64) -> i64 {
     (value as u32 as i64) | (0x5EAD << 32)
 }

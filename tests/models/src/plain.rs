@@ -1,5 +1,5 @@
-//! Reports in forms of their own: what plain models make, and tests read numbers from. As JSON they
-//! are what the reports are.
+//! Reports in separate plain types: the results of models, from which tests also read numbers. As
+//! JSON they equal the reports.
 
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
@@ -219,7 +219,7 @@ pub struct ProcessName {
     pub by: String,
 }
 
-/// Tables beside those of statistics: as JSON a map, by their keys.
+/// Tables other than statistics: as JSON a map by their keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lists(pub Vec<Section>);
 
@@ -233,7 +233,7 @@ impl Serialize for Lists {
     }
 }
 
-/// A report in such a form.
+/// Converts a report to its plain type.
 pub fn plain<T: serde::de::DeserializeOwned>(report: &impl Serialize) -> T {
     let json = serde_json::to_value(report).expect("a report can be serialized");
     serde_json::from_value(json).expect("the report has that form")

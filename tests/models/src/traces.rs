@@ -1,4 +1,4 @@
-//! Real traces.
+//! Recorded traces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use tracebraid_testkit::skip::skipped;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// A directory of reference material outside of the repository, if it is there.
+/// A directory of reference material outside the repository, if it exists.
 pub fn shared(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(ROOT).join("../shared/traces").join(path);
     if path.exists() {
         return Some(path);
     }
     skipped(format_args!(
-        "{} is not there; what it would have shown is not tested",
+        "{} does not exist: tests that need it are skipped",
         path.display()
     ));
     None
 }
 
-/// The output of another tool for a trace: committed with the tests, or outside of the repository.
+/// The output of another tool for a trace, from the repository or from outside.
 pub fn oracle(trace: &str, file: &str) -> Option<serde_json::Value> {
     let committed = PathBuf::from(ROOT)
         .join("tests/data/oracle")
@@ -37,8 +37,7 @@ pub fn oracle(trace: &str, file: &str) -> Option<serde_json::Value> {
     Some(serde_json::from_slice(&text).expect("the oracle is JSON"))
 }
 
-/// The kernel trace of one of our own recordings: `archive` holds `inner`. It is unpacked once and
-/// kept below the target directory.
+/// The kernel trace `inner` of a recording in `archive`, unpacked once below the target directory.
 pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
     let committed = recorded::archive(archive);
     let path = if committed.is_file() {
@@ -49,8 +48,8 @@ pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
     Some(recorded::kept(&path).join(inner).join("kernel"))
 }
 
-/// A copy in `directory` of one of our kernel traces, in which the last packet of each file comes
-/// first. The copy has no index: that of the original would contradict it.
+/// A copy of a kernel trace in `directory` in which the last packet of each file comes first. The
+/// copy has no index, since the original's would contradict it.
 pub fn rotated(name: &str, directory: &Path) -> Option<TraceSet> {
     let original = ours(name, name)?;
     fs::copy(original.join("metadata"), directory.join("metadata")).expect("a copy");

@@ -1,8 +1,8 @@
-//! Traces with less in their packet heads, or with odd times there.
+//! Traces with fewer fields in their packet heads, or with wrong times in them.
 //!
-//! In: the streams of a trace. Out: the same bytes described by metadata that gives some of the
-//! fields of packet heads no meaning; and packets whose times are not where their event records
-//! are, as buggy or killed tracers write them.
+//! In: the streams of a trace. Out: the same bytes with metadata that gives some fields of packet
+//! heads no role; and packets whose times do not match their event records, as written by faulty or
+//! killed tracers.
 
 use crate::bits;
 use crate::directory;
@@ -16,7 +16,7 @@ use tracebraid_ctf::schema::{FieldClass, IntClass, Member, Name, Roles, StructCl
 /// A stream file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its name.
+    /// File name.
     pub name: String,
     /// Its content.
     pub data: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct File {
 pub struct Bare {
     /// The parsed metadata.
     pub class: TraceClass,
-    /// The text of the metadata, if the trace came with it.
+    /// The text of the metadata, if it was read from a file.
     metadata: Option<Vec<u8>>,
     /// Its stream files.
     pub files: Vec<File>,
@@ -37,7 +37,7 @@ impl Bare {
     /// Reads a trace directory.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the trace cannot be read.
     pub fn read(trace: &Path) -> Result<Bare> {
         let file = |path: std::path::PathBuf| {
             let name = path.file_name().unwrap_or_default();
@@ -58,15 +58,15 @@ impl Bare {
         })
     }
 
-    /// Writes its files to a new directory.
+    /// Writes the trace to a new directory.
     ///
     /// # Errors
-    /// When a file cannot be written, or the format cannot express the metadata.
+    /// If a file cannot be written, or the format cannot express the metadata.
     pub fn save(&self, trace: &Path) -> Result<()> {
         std::fs::create_dir_all(trace)?;
         let metadata = match &self.metadata {
             Some(metadata) => metadata.clone(),
-            // Each writer has forms that the other cannot express.
+            // Each writer supports forms that the other cannot express.
             None => tracebraid_ctf::write::metadata::text(&self.class)
                 .or_else(|_| crate::write::metadata(&self.class))?
                 .into_bytes(),
@@ -78,16 +78,16 @@ impl Bare {
         Ok(())
     }
 
-    /// The packets of a file, as the reference reader finds them.
+    /// The packets of a file, read by the reference reader.
     pub fn packets(&self, file: &File) -> Vec<Packet> {
         Reader::new(&self.class).stream(&file.data).packets
     }
 
     /// The same trace, in which fields of packet heads with one of these roles are integers without
-    /// a role, and without clocks if `has_clock` is false. Without any size each packet has a file
-    /// of its own.
+    /// a role, and without clocks if `has_clock` is false. Without any size each packet gets a
+    /// separate file.
     ///
-    /// `None` if the packets could not be read then.
+    /// `None` if the packets would then be unreadable.
     pub fn without(&self, roles: &[Roles], has_clock: bool) -> Option<Bare> {
         const TIMES: [Roles; 2] = [Roles::CLOCK_TIMESTAMP, Roles::PACKET_END_TIMESTAMP];
         let times = TIMES.iter().filter(|_| !has_clock);
@@ -124,8 +124,8 @@ impl Bare {
         })
     }
 
-    /// A file that can be read without these roles in heads: packets end where the remaining sizes
-    /// say, or else with their files.
+    /// Splits a file so that it can be read without these roles in heads: packets end where the
+    /// remaining sizes indicate, or else with their files.
     fn cut(&self, file: &File, roles: &[Roles]) -> Option<Vec<File>> {
         let mut files: Vec<File> = Vec::new();
         for (number, packet) in self.packets(file).iter().enumerate() {
@@ -155,10 +155,10 @@ impl Bare {
         Some(files)
     }
 
-    /// Changes the times in packet heads as tracers with known faults do, at random: ends of 0 (a
-    /// tracer that was killed), ends before the last event record (LTTng), beginnings behind the
-    /// first one (barectf), and both alike. Event records keep their times. How many packets were
-    /// changed.
+    /// Changes the times in packet heads at random, as tracers with known faults do: ends of 0 (a
+    /// killed tracer), ends before the last event record (LTTng), beginnings after the first event
+    /// record (barectf), and equal beginnings and ends. Event records keep their times. Returns the
+    /// number of changed packets.
     pub fn make_odd(&mut self, rng: &mut Rng) -> usize {
         let class = self.class.clone();
         let reader = Reader::new(&class);
@@ -192,7 +192,7 @@ impl Bare {
     }
 }
 
-/// Another beginning and end of a packet.
+/// Wrong beginning and end of a packet.
 fn odd_times(rng: &mut Rng, packet: &Packet) -> (Option<u64>, Option<u64>) {
     let times = || packet.events.iter().filter_map(|event| event.time);
     let (first, last) = (times().next(), times().next_back());
@@ -210,7 +210,7 @@ fn odd_times(rng: &mut Rng, packet: &Packet) -> (Option<u64>, Option<u64>) {
     }
 }
 
-/// Whether no event record's time depends on the packet's beginning.
+/// True if no event record's time depends on the packet's beginning.
 fn has_full_times(packet: &Packet) -> bool {
     packet.events.iter().all(|event| {
         let marks = event.marks.iter();
@@ -240,7 +240,8 @@ fn set(data: &mut [u8], offset: u64, mark: &Mark, value: u64) -> Option<()> {
     )
 }
 
-/// The class with integers of these roles renamed and without a role: in CTF 1.8 names make roles.
+/// The class in which integers with these roles are renamed and have no role: in CTF 1.8 names
+/// determine roles.
 fn bare(class: &FieldClass, roles: &[Roles], has_clock: bool) -> FieldClass {
     let plain = |int: &Arc<IntClass>| match is_dropped(int, roles, has_clock) {
         false => int.clone(),

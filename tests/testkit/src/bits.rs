@@ -1,15 +1,15 @@
-//! Bits of a packet, in the two orders of CTF: read and written one at a time, so that what this
-//! module does can be checked by looking at it.
+//! Bits of a packet in the two bit orders of CTF, read and written one at a time, so that the code
+//! can be verified by reading.
 //!
-//! Positions and lengths are in bits from the start of the buffer. In little-endian order the
-//! first bit of a byte is its least significant one and the first bit of a field is the field's
-//! least significant one; in big-endian order both are the most significant ones.
+//! Positions and lengths are in bits from the start of the buffer. In little-endian order the first
+//! bit of a byte is its least significant bit, and the first bit of a field is the field's least
+//! significant bit; in big-endian order both are the most significant bits.
 
 use tracebraid_ctf::schema::ByteOrder;
 
 /// Reads `length` (at most 128) bits at `position` as an unsigned integer.
 ///
-/// `None` when they are not all in `data`, or when `length` is above 128.
+/// `None` if the bits are not all in `data`, or `length` is above 128.
 pub fn read(data: &[u8], position: u64, length: u32, order: ByteOrder) -> Option<u128> {
     if length > 128 {
         return None;
@@ -37,7 +37,7 @@ pub fn read(data: &[u8], position: u64, length: u32, order: ByteOrder) -> Option
     Some(value)
 }
 
-/// The single bit at `position` in the given order of bits in a byte.
+/// The bit at `position` in the given bit order.
 fn bit_at(data: &[u8], position: u64, order: ByteOrder) -> Option<bool> {
     let byte = *data.get((position / 8) as usize)?;
     Some(byte & mask_of(position, order) != 0)
@@ -51,9 +51,9 @@ fn mask_of(position: u64, order: ByteOrder) -> u8 {
     }
 }
 
-/// Writes the low `length` (at most 128) bits of `value` at `position`, over what is there.
+/// Overwrites the bits at `position` with the low `length` (at most 128) bits of `value`.
 ///
-/// `None`, and nothing written, when `data` is too short or `length` is above 128.
+/// `None`, without writing, if `data` is too short or `length` is above 128.
 pub fn write(
     data: &mut [u8],
     position: u64,
@@ -93,7 +93,7 @@ pub fn reverse(value: u128, length: u32) -> u128 {
     value.reverse_bits() >> (128 - length.min(128))
 }
 
-/// `value`, an integer of `length` bits, taken as two's complement.
+/// Interprets `value`, an integer of `length` bits, as two's complement.
 pub fn sign_extend(value: u128, length: u32) -> i128 {
     if length == 0 || length >= 128 {
         return value as i128;
@@ -111,7 +111,7 @@ pub fn mask(length: u32) -> u128 {
     }
 }
 
-/// `position` rounded up to a multiple of `align` (in bits); `None` when that overflows.
+/// `position` rounded up to a multiple of `align` (in bits); `None` on overflow.
 pub fn align_up(position: u64, align: u32) -> Option<u64> {
     position.checked_next_multiple_of(u64::from(align.max(1)))
 }

@@ -1,12 +1,12 @@
-//! What was generated against what the reference reader returns.
+//! Comparison of generated traces with the results of the reference reader.
 
 use crate::generate::{Generated, GeneratedEvent, GeneratedPacket, GeneratedStream};
 use crate::reference::{Event, Packet, Reader, Stream};
 use std::fmt::Debug;
 use tracebraid_ctf::schema::TraceClass;
 
-/// Decodes every stream of `generated` with the reference reader, as `class` describes it, and
-/// compares the result with what was written.
+/// Decodes every stream of `generated` with the reference reader according to `class`, and compares
+/// the result with the generated values.
 ///
 /// # Errors
 /// The first difference, in words.
@@ -20,7 +20,7 @@ pub fn check(generated: &Generated, class: &TraceClass) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares a stream with what was written.
+/// Compares a decoded stream with the generated values.
 ///
 /// # Errors
 /// The first difference, in words.

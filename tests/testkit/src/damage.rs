@@ -1,7 +1,7 @@
-//! Damages traces on purpose, each time in one named way, and says what a reader has to report.
+//! Deliberate damage to traces, one fault at a time, with the expected behaviour of a reader.
 //!
-//! In: the directory of a sound trace. Out: the same directory with one fault in it, and where
-//! the fault is, what it may hide, and what it must not.
+//! In: the directory of a sound trace. Out: the same directory with one fault, the position of
+//! the fault, the data that it may hide, and the data that must stay readable.
 
 use crate::bits;
 use crate::directory;
@@ -12,14 +12,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tracebraid_ctf::schema::{FieldClass, Roles, TraceClass};
 
-/// A way to damage a trace.
+/// A kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Damage {
     /// A stream file ends within an event record of its last packet.
     TruncatedStream,
-    /// A packet's content is said to be longer than the packet.
+    /// A packet's content length exceeds the packet's length.
     ContentBeyondPacket,
-    /// A packet's total length is said to be 0.
+    /// A packet's total length is 0.
     ZeroPacketLength,
     /// An event record's id belongs to no class.
     UnknownEventClass,
@@ -29,19 +29,19 @@ pub enum Damage {
     HugeLength,
     /// A full timestamp is earlier than the one before it.
     ClockBackwards,
-    /// A packet's magic number is another one.
+    /// A packet's magic number is wrong.
     BadMagic,
-    /// A packet's UUID is another one.
+    /// A packet's UUID differs from the trace's.
     WrongUuid,
     /// A stream file is empty.
     EmptyStream,
-    /// An index file holds no index.
+    /// An index file has arbitrary content.
     GarbageIndex,
-    /// An index file is that of another stream.
+    /// An index file belongs to another stream.
     ForeignIndex,
 }
 
-/// Every way.
+/// All kinds.
 pub const ALL: [Damage; 12] = [
     Damage::TruncatedStream,
     Damage::ContentBeyondPacket,
@@ -57,10 +57,10 @@ pub const ALL: [Damage; 12] = [
     Damage::ForeignIndex,
 ];
 
-/// What a reader has to say of the damage.
+/// The position of the damage, and the limits of a correct reader's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The damage.
+    /// The kind of damage.
     pub damage: Damage,
     /// The damaged stream file or index file.
     pub file: PathBuf,
@@ -68,21 +68,21 @@ pub struct Expected {
     pub packet_offset: u64,
     /// Offset in its file of the damaged event record, or else of the packet, in bytes.
     pub byte_offset: u64,
-    /// Event records in the trace that every reader can still read.
+    /// Event records that every reader can still read.
     pub events_at_least: u64,
-    /// Event records that a reader can read at most, if it finds its way around the damage.
+    /// Event records that a reader can read at most, if it resumes after the damage.
     pub events_at_most: u64,
-    /// True if nothing is lost, so that a reader may also say nothing.
+    /// True if no data is lost, so that a reader may report no damage.
     pub is_harmless: bool,
 }
 
-/// Damages the trace in `directory` (one trace, all of it sound) in the given way, somewhere.
+/// Damages the trace in `directory` (a single, sound trace) at a suitable position.
 ///
-/// `None`, and nothing done, when the trace has no place for that damage: no strings, no magic
-/// number, only one stream, ...
+/// `None`, without changes, if the damage is impossible in this trace: no strings, no magic number,
+/// only one stream, ...
 ///
 /// # Errors
-/// When the trace cannot be read or its files cannot be written.
+/// If the trace cannot be read or its files cannot be written.
 pub fn damage(directory: &Path, damage: Damage) -> Result<Option<Expected>> {
     let trace = Sound::read(directory)?;
     Ok(match damage {
@@ -107,15 +107,15 @@ struct Sound {
     events: u64,
 }
 
-/// What is done to one packet.
+/// The damage to one packet.
 struct Fault {
     /// The file's new content.
     data: Vec<u8>,
     /// Byte offset of the fault.
     byte_offset: u64,
-    /// Event records of the packet that can certainly, and at most, be read.
+    /// Minimum and maximum number of readable event records of the packet.
     readable: (u64, u64),
-    /// Whether the packets that follow can be found without an index.
+    /// True if the following packets can be found without an index.
     next_is_found: bool,
 }
 
@@ -144,7 +144,7 @@ impl Sound {
         })
     }
 
-    /// Tries the packets, those in the middle of the streams first, until one takes the damage.
+    /// Tries the packets, beginning in the middle of the streams, until the damage is possible.
     fn damage_a_packet(&self, damage: Damage) -> Result<Option<Expected>> {
         for file in &self.files {
             let count = file.stream.packets.len();
@@ -236,9 +236,9 @@ impl Sound {
         }
     }
 
-    /// Changes an event record of the packet so that it, and only what follows it in the packet,
-    /// cannot be read. `change` gets the event, the file's data, and the packet's first byte; it
-    /// returns the error that it wants.
+    /// Changes an event record of the packet so that the record and the rest of the packet become
+    /// unreadable. `change` gets the event, the file's data, and the packet's first byte; it
+    /// returns the intended error.
     fn event_fault(
         &self,
         file: &File,
@@ -254,7 +254,7 @@ impl Sound {
             let Some(wanted) = change(event, &mut data, start) else {
                 continue;
             };
-            // The change may have done something else than what it is meant to do.
+            // The change may have had another effect than intended.
             let read = Reader::new(&self.class).stream(&data);
             let Some(damaged) = read.packets.get(index) else {
                 continue;
@@ -280,7 +280,7 @@ impl Sound {
     fn wrong_uuid(&self, file: &File, packet: &Packet) -> Option<Fault> {
         let uuid = self.class.uuid?;
         let start = packet.offset as usize;
-        // It is in the header, which is no longer than the position of the first event.
+        // The UUID is in the header, which ends before the first event.
         let head = file.data.get(start..)?;
         let at = head
             .windows(16)
@@ -291,7 +291,7 @@ impl Sound {
         let is_wrong = Reader::new(&self.class)
             .packet(&data[start..])
             .is_err_and(|error| error.kind == DecodeErrorKind::WrongUuid);
-        // The packet is read all the same.
+        // The packet is readable nevertheless.
         let readable = (packet.events.len() as u64, packet.events.len() as u64);
         is_wrong.then_some(Fault {
             data,
@@ -393,7 +393,7 @@ fn mark_of(marks: &[Mark], role: Roles) -> Option<&Mark> {
         .find(|mark| mark.roles.contains(role) && mark.fixed)
 }
 
-/// Writes another value where the mark is; `None` when it does not fit.
+/// Overwrites the value at the mark; `None` if the new value does not fit.
 fn set(data: &mut [u8], packet: usize, mark: &Mark, value: u64) -> Option<()> {
     if !mark.fixed || u128::from(value) & bits::mask(mark.length) != u128::from(value) {
         return None;
@@ -413,7 +413,7 @@ fn set(data: &mut [u8], packet: usize, mark: &Mark, value: u64) -> Option<()> {
     )
 }
 
-/// Changes one field of header or context. The packet's events may be lost.
+/// Changes a field of header or context. The packet's events may be lost.
 fn head_fault(
     file: &File,
     packet: &Packet,
@@ -441,7 +441,7 @@ fn truncate(file: &File, index: usize) -> Option<Fault> {
     let number = packet.events.len() / 2;
     let event = packet.events.get(number)?;
     let cut = packet.offset + event.end / 8 - u64::from(event.end.is_multiple_of(8));
-    // Without lengths, a shorter file is a shorter packet: its end is where the file ends.
+    // Without lengths, a packet ends with its file, so a shorter file only has a shorter packet.
     let has_length = mark_of(&packet.head.marks, Roles::PACKET_TOTAL_LENGTH).is_some();
     if !has_length || cut * 8 < packet.offset * 8 + event.start {
         return None;
@@ -456,7 +456,7 @@ fn truncate(file: &File, index: usize) -> Option<Fault> {
     })
 }
 
-/// Sets a timestamp of 64 bits back: an event's if there is one, else the packet's.
+/// Decreases a timestamp of 64 bits: an event's if there is one, else the packet's.
 fn clock_backwards(file: &File, packet: &Packet) -> Option<Fault> {
     let start = packet.offset as usize;
     let is_full = |mark: &&Mark| {

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tracebraid_ctf::schema::TraceClass;
 
-/// The directories at or below `root` that hold a trace, sorted.
+/// The directories at or below `root` that contain a trace, sorted.
 ///
 /// # Errors
-/// When a directory cannot be read, or none holds a trace.
+/// If a directory cannot be read, or none contains a trace.
 pub fn find_traces(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut pending = vec![root.to_path_buf()];
@@ -41,10 +41,11 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The stream files of a trace directory, sorted by name: all files but `metadata` and hidden ones.
+/// The stream files of a trace directory, sorted by name: all files except `metadata` and hidden
+/// files.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// If the directory cannot be read.
 pub fn stream_files(trace: &Path) -> Result<Vec<PathBuf>> {
     let is_stream = |path: &PathBuf| {
         let name = path
@@ -56,7 +57,7 @@ pub fn stream_files(trace: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries(trace)?.into_iter().filter(is_stream).collect())
 }
 
-/// Where the index of a stream file is, if it has one.
+/// The path of the index of a stream file, whether or not it exists.
 pub fn index_path(stream_file: &Path) -> PathBuf {
     let name = stream_file
         .file_name()
@@ -70,7 +71,7 @@ pub fn index_path(stream_file: &Path) -> PathBuf {
 /// Parses the metadata of a trace directory.
 ///
 /// # Errors
-/// When the file cannot be read or is not valid.
+/// If the file cannot be read or is invalid.
 pub fn trace_class(trace: &Path) -> Result<TraceClass> {
     let path = trace.join("metadata");
     let file = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,16 +1,17 @@
-//! Index files of LTTng: where the packets of a stream file are, and what their contexts say.
+//! Index files of LTTng: positions of the packets of a stream file, and the contents of their
+//! contexts.
 //!
-//! A file is a header of four big-endian `u32` (magic number, major and minor version, bytes of
-//! an entry), then entries of big-endian `u64`.
+//! A file consists of a header of four big-endian `u32` (magic number, major and minor version,
+//! size of an entry in bytes) and entries of big-endian `u64`.
 
 use anyhow::{Result, bail};
 
 /// Magic number of an index file.
 pub const MAGIC: u32 = 0xc1f1_dcc1;
-/// Version that is written.
+/// The version of written files.
 const VERSION: (u32, u32) = (1, 1);
 
-/// What an index file says of one packet.
+/// The entry of one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexEntry {
     /// Offset of the packet in the stream file, in bytes.
@@ -23,7 +24,7 @@ pub struct IndexEntry {
     pub begin: u64,
     /// Time of the end, in cycles.
     pub end: u64,
-    /// Running count of discarded event records.
+    /// Cumulative count of discarded event records.
     pub discarded_events: u64,
     /// Id of the stream class.
     pub stream_class_id: u64,
@@ -49,7 +50,7 @@ impl IndexEntry {
     }
 }
 
-/// The bytes of an index file.
+/// Encodes an index file.
 pub fn encode(entries: &[IndexEntry]) -> Vec<u8> {
     let entry_bytes = IndexEntry::default().fields().len() * 8;
     let mut file = Vec::with_capacity(16 + entries.len() * entry_bytes);
@@ -65,7 +66,7 @@ pub fn encode(entries: &[IndexEntry]) -> Vec<u8> {
 /// Reads an index file of any version 1.
 ///
 /// # Errors
-/// When it is not one, or ends within an entry.
+/// If the file is not an index, or ends within an entry.
 pub fn decode(file: &[u8]) -> Result<Vec<IndexEntry>> {
     let number = |at: usize| -> Option<u32> {
         file.get(at..at + 4)
@@ -79,7 +80,7 @@ pub fn decode(file: &[u8]) -> Result<Vec<IndexEntry>> {
     };
     if entry_bytes < 56 || !file[16..].len().is_multiple_of(entry_bytes as usize) {
         bail!(
-            "{} bytes of entries of {entry_bytes} bytes",
+            "{} bytes are not a number of entries of {entry_bytes} bytes",
             file.len() - 16
         );
     }

@@ -1,4 +1,4 @@
-//! Traces in the layouts of various tracers, as long as wanted, for tests and measurements of the
+//! Traces in the layouts of various tracers, of any length, for tests and measurements of the
 //! scanner.
 //!
 //! All have the same event classes, as far as their headers allow: of constant size, with strings,
@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use tracebraid_ctf::schema::TraceClass;
 
-/// How event records of a layout begin.
+/// The framing of packets and event records in a layout.
 struct Layout {
     name: &'static str,
     byte_order: &'static str,
@@ -21,11 +21,11 @@ struct Layout {
     packet_context: &'static str,
     header: &'static str,
     context: &'static str,
-    /// Alignment in bits of the integers of payloads.
+    /// Alignment of the integers of payloads, in bits.
     align: u32,
-    /// Packets follow each other in a file: the context has their sizes.
+    /// A file contains several packets: the context has their sizes.
     has_sizes: bool,
-    /// Header of an event record with that id and time.
+    /// Header of an event record with an id and a time.
     values: fn(u64, u64) -> Vec<Value>,
 }
 
@@ -175,7 +175,8 @@ const LAYOUTS: [Layout; 12] = [
     },
 ];
 
-/// LTTng's headers: compact below the escape value, if the time's upper bits need not be told.
+/// LTTng's headers: compact if the id is below the escape value and the upper bits of the time are
+/// unchanged.
 fn with_extension(escape: u64, mask: u64, id: u64, time: u64) -> Vec<Value> {
     let is_compact = id < escape && !time.is_multiple_of(50);
     let (tag, option, value) = match is_compact {
@@ -236,15 +237,15 @@ fn metadata(layout: &Layout) -> String {
     )
 }
 
-/// Writes such a trace of at least so many event records, in streams of several packets where
-/// packets have sizes.
+/// Writes a trace in a layout with at least `events` event records, in streams of several packets
+/// where packets have sizes.
 ///
 /// # Errors
-/// When there is no layout of that name, or the files cannot be written.
+/// If no layout has the name, or the files cannot be written.
 pub fn write(name: &str, events: u64, destination: &Path) -> Result<()> {
     let Some(layout) = LAYOUTS.iter().find(|layout| layout.name == name) else {
         bail!(
-            "no layout is named {name}: there are {}",
+            "no layout is named {name}; the layouts are {}",
             names().collect::<Vec<_>>().join(", ")
         );
     };
@@ -310,7 +311,7 @@ fn packet(
     Ok(writer.finish(&[])?.0)
 }
 
-/// Programs do the same again and again: most event records follow each other as in [`USUAL`].
+/// Programs repeat themselves: most event records follow each other as in [`USUAL`].
 fn next_class(rng: &mut Rng, turn: &mut usize) -> u64 {
     if rng.chance(4) {
         return rng.below(8);

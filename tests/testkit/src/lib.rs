@@ -1,10 +1,10 @@
-//! Test tools: a reference reader, a random trace generator, damage to traces on purpose, a tool
-//! that makes real traces longer, recorded traces (whole or with CPUs left out), and waiting for
+//! Test tools: a reference reader, a random trace generator, deliberate damage to traces, a tool
+//! that lengthens recorded traces, recorded traces (complete or without some CPUs), and waiting for
 //! processes.
 //!
-//! In: a seed, or a trace directory. Out: trace directories whose content is known, and that
-//! content as values. Nothing here is fast or meant for users' traces; it is written to be
-//! obviously right, because the reader is tested against it.
+//! In: a seed, or a trace directory. Out: trace directories with known content, and that content as
+//! values. The tools are neither fast nor intended for users' traces; they are written to be
+//! obviously correct, because the reader is tested against them.
 #![forbid(unsafe_code)]
 
 pub mod bare;

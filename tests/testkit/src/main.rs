@@ -1,4 +1,4 @@
-//! `tracebraid-testkit`: the test tools from the command line.
+//! `tracebraid-testkit`: the test tools on the command line.
 
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -29,9 +29,9 @@ enum Command {
     Count(CountArgs),
 }
 
-/// Make a real trace longer by repeating its packets at later times.
+/// Lengthen a recorded trace by repeating its packets at later times.
 ///
-/// SRC is a trace directory, or a directory with several (an LTTng session): all of them are
+/// SRC is a trace directory, or a directory with several traces (an LTTng session), which are all
 /// shifted alike. The result has correct packet times, sequence numbers, counts of discarded
 /// events, and LTTng index files where the source has them.
 #[derive(Debug, Args)]
@@ -42,10 +42,10 @@ struct GrowArgs {
     /// The trace to repeat.
     #[arg(value_name = "SRC")]
     source: PathBuf,
-    /// Where to write; must be new or empty.
+    /// Output directory; must be new or empty.
     #[arg(value_name = "DST")]
     destination: PathBuf,
-    /// Number of repetitions, the first included.
+    /// Number of repetitions, including the first.
     #[arg(
         long,
         value_name = "N",
@@ -53,28 +53,28 @@ struct GrowArgs {
         conflicts_with = "events"
     )]
     times: Option<u64>,
-    /// Repeat until there are at least this many events.
+    /// Repeat until the trace has at least this many events.
     #[arg(long, value_name = "E")]
     events: Option<u64>,
 }
 
-/// Write a random trace: equal options give equal traces.
+/// Write a random trace; equal options give equal traces.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tracebraid-testkit generate out --seed 7\n  \
     tracebraid-testkit generate out --seed 7 --ctf 2 --events 10000\n  \
     tracebraid-testkit generate out --seed 7 --babeltrace-2.0 && babeltrace2 out")]
 struct GenerateArgs {
-    /// Where to write; must be new or empty.
+    /// Output directory; must be new or empty.
     #[arg(value_name = "DST")]
     destination: PathBuf,
-    /// Every seed gives another trace.
+    /// Seed; each value gives a different trace.
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
     /// Version of the format.
     #[arg(long, value_name = "VERSION", default_value = "1.8")]
     ctf: Version,
-    /// Number of events in all streams together, roughly.
+    /// Approximate number of events in all streams together.
     #[arg(long, value_name = "N", default_value_t = 60)]
     events: u64,
     /// Number of stream classes [default: random].
@@ -83,33 +83,33 @@ struct GenerateArgs {
     /// Number of streams of each class [default: random].
     #[arg(long, value_name = "K")]
     streams: Option<u64>,
-    /// Only what babeltrace2 2.0.4 reads and prints without fault (CTF 1.8).
+    /// Write only what babeltrace2 2.0.4 reads and prints correctly (CTF 1.8).
     #[arg(long = "babeltrace-2.0")]
     babeltrace: bool,
 }
 
-/// Write a trace in the layout of some tracer: equal arguments give equal traces.
+/// Write a trace in the layout of a tracer; equal arguments give equal traces.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     tracebraid-testkit layout dpdk out --events 2000000")]
 struct LayoutArgs {
-    /// Name of the layout; `all` for a directory of each.
+    /// Name of the layout; `all` writes a directory for each.
     #[arg(value_name = "LAYOUT")]
     layout: String,
-    /// Where to write.
+    /// Output directory.
     #[arg(value_name = "DST")]
     destination: PathBuf,
-    /// Number of events, roughly.
+    /// Approximate number of events.
     #[arg(long, value_name = "N", default_value_t = 6_000)]
     events: u64,
 }
 
-/// Damage a trace in one way, in place, and say where, and what a reader can still read.
+/// Damage a trace in place; print the position, and how much a reader can still read.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     tracebraid-testkit generate out --seed 3 && tracebraid-testkit damage out HugeLength")]
 struct DamageArgs {
-    /// The directory of one sound trace.
+    /// Directory of a single sound trace.
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
     /// TruncatedStream, ContentBeyondPacket, ZeroPacketLength, UnknownEventClass,
@@ -123,7 +123,7 @@ struct DamageArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  tracebraid-testkit count trace/kernel")]
 struct CountArgs {
-    /// A trace directory, or a directory with several.
+    /// A trace directory, or a directory with several traces.
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
 }
@@ -166,7 +166,7 @@ fn run_grow(args: &GrowArgs) -> Result<()> {
 
 fn run_generate(args: &GenerateArgs) -> Result<()> {
     if args.babeltrace && args.ctf != Version::V1_8 {
-        bail!("--babeltrace-2.0 goes with --ctf 1.8 only");
+        bail!("--babeltrace-2.0 requires --ctf 1.8");
     }
     let version = match args.ctf {
         Version::V1_8 => CtfVersion::V1_8,
@@ -212,14 +212,14 @@ fn run_damage(args: &DamageArgs) -> Result<()> {
         .find(|kind| format!("{kind:?}") == args.damage)
     else {
         bail!(
-            "no damage is called {:?}; there are {:?}",
+            "no damage is named {:?}; the kinds are {:?}",
             args.damage,
             damage::ALL
         );
     };
     match damage::damage(&args.trace, kind)? {
         Some(expected) => println!("{expected:#?}"),
-        None => bail!("the trace has no place for {kind:?}"),
+        None => bail!("{kind:?} is impossible in this trace"),
     }
     Ok(())
 }

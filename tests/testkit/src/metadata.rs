@@ -8,10 +8,10 @@ const MAGIC: u32 = 0x75d1_1d57;
 /// Bytes of a metadata packet's header.
 const HEADER_BYTES: usize = 37;
 
-/// The text of a `metadata` file, taken out of its packets if it is in any.
+/// The text of a `metadata` file, extracted from its packets if it has any.
 ///
 /// # Errors
-/// When a packet's header is cut off or its sizes make no sense.
+/// If a packet's header is truncated or its sizes are inconsistent.
 pub fn text(file: &[u8]) -> Result<Vec<u8>> {
     let order = match file
         .get(..4)
@@ -58,8 +58,8 @@ fn packet_sizes(data: &[u8], order: ByteOrder) -> Result<(usize, usize)> {
     Ok((content, total))
 }
 
-/// Puts metadata text into packets of at most `packet_bytes` each (at least 64), the last bytes of
-/// each padding.
+/// Divides metadata text into packets of at most `packet_bytes` bytes (at least 64), each with
+/// padding.
 pub fn packetize(
     text: &[u8],
     uuid: Option<Uuid>,
@@ -89,10 +89,10 @@ pub fn packetize(
 /// Parses a `metadata` file of either format.
 ///
 /// # Errors
-/// When the container or the text is not valid.
+/// If the container or the text is invalid.
 pub fn parse(file: &[u8]) -> Result<TraceClass> {
     let text = text(file)?;
-    // A JSON text sequence starts with a record separator; some writers leave it out.
+    // A JSON text sequence starts with a record separator, which some writers omit.
     let is_json = matches!(text.first(), Some(0x1e | b'{'));
     let class = if is_json {
         tracebraid_ctf::ctf2::parse(&text)

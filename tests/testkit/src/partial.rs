@@ -1,4 +1,4 @@
-//! Copies of a recorded trace without some of its CPUs, or without some packets of one.
+//! Copies of a recorded trace without some of its CPUs, or without some packets of a CPU.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub const CPUS: u32 = 4;
 
 const ALL: [u32; CPUS as usize] = [0, 1, 2, 3];
 
-/// CPUs whose channel files are kept, and true if their packet indexes are kept, too.
+/// CPUs whose channel files are kept; true if their packet indexes are kept, too.
 pub const KEPT: [(&[u32], bool); 6] = [
     (&[0], true),
     (&[3], false),
@@ -36,7 +36,7 @@ pub fn whole() -> PathBuf {
 pub struct PartialTrace(PathBuf);
 
 impl PartialTrace {
-    /// With the channel files of those CPUs alone.
+    /// The trace with the channel files of these CPUs only.
     pub fn of(kept: &[u32], with_index: bool) -> PartialTrace {
         let name = kept
             .iter()
@@ -62,7 +62,7 @@ impl PartialTrace {
         PartialTrace(directory)
     }
 
-    /// All CPUs; of `cpu` only the packets in that range.
+    /// The trace with all CPUs, of which `cpu` has only the packets in the range.
     pub fn cut(cpu: u32, packets: Range<usize>) -> PartialTrace {
         let copy = PartialTrace::of(&ALL, false).renamed(&format!("cut-{}", packets.start));
         let set = copy.open();
@@ -77,8 +77,8 @@ impl PartialTrace {
         copy
     }
 
-    /// All CPUs with their indexes. Changes the index of the last CPU, whose stream has nine
-    /// packets.
+    /// The trace with all CPUs and indexes. Changes the index of the last CPU, whose stream has
+    /// nine packets.
     pub fn with_changed_index(
         name: &str,
         change: impl FnOnce(&mut Vec<IndexEntry>),
@@ -91,7 +91,7 @@ impl PartialTrace {
         copy
     }
 
-    /// Renames the directory, so that further copies of the same CPUs can be made.
+    /// Renames the directory, so that the same CPUs can be copied again.
     fn renamed(mut self, extension: &str) -> PartialTrace {
         let directory = self.0.with_extension(extension);
         std::fs::rename(&self.0, &directory).expect("a new name");
@@ -111,7 +111,7 @@ impl PartialTrace {
         &self.0
     }
 
-    /// Opened as a trace set.
+    /// Opens the copy as a trace set.
     pub fn open(&self) -> TraceSet {
         TraceSet::open(&[&self.0]).expect("the trace can be opened")
     }

@@ -1,29 +1,30 @@
-//! Waiting for other processes, and the CPU time that they and this one have used.
+//! Waiting for other processes, and measuring the CPU time of processes and threads.
 //!
-//! Tests that wait for a fixed time assert that the machine is quiet. These functions wait for the
-//! fact itself, and measure work in CPU time, which does not pass while something else runs.
+//! Tests that wait for a fixed time assume that the machine is idle. These functions wait for the
+//! condition itself, and measure work in CPU time, which does not advance while other processes
+//! run.
 
 use std::time::{Duration, Instant};
 
-/// How long [`until`] waits. It only bounds tests that fail.
+/// How long [`until`] waits. The limit only affects failing tests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Clock ticks in a second, as `/proc` counts CPU time (`USER_HZ`; 100 on every architecture but
 /// Alpha).
 const TICKS: u64 = 100;
 
-/// Waits until `is_so` holds, asking every few milliseconds.
+/// Waits until `is_so` holds, polling every few milliseconds.
 ///
 /// # Panics
-/// With `what` after two minutes in which it did not.
+/// With `what`, if it does not hold within two minutes.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     until_some(what, || is_so().then_some(()));
 }
 
-/// Waits until `find` finds something, and returns it.
+/// Waits until `find` returns a value, and returns that.
 ///
 /// # Panics
-/// With `what` after two minutes in which it did not.
+/// With `what`, if there is no value within two minutes.
 pub fn until_some<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {
@@ -35,11 +36,11 @@ pub fn until_some<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// CPU time of all threads of a process so far, in steps of 10 ms; `None` if there is no such
-/// process.
+/// CPU time of all threads of a process so far, in steps of 10 ms; `None` if the process does not
+/// exist.
 pub fn cpu_time(process: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The command stands in parentheses, and may contain any character.
+    // The command is in parentheses, and may contain any character.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let user: u64 = fields.nth(11)?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
@@ -49,7 +50,7 @@ pub fn cpu_time(process: u32) -> Option<Duration> {
 /// CPU time of the calling thread so far.
 ///
 /// # Panics
-/// Where the kernel counts none (`CONFIG_SCHED_INFO`).
+/// If the kernel does not count it (`CONFIG_SCHED_INFO`).
 pub fn thread_time() -> Duration {
     let stat =
         std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts CPU time");
@@ -63,7 +64,7 @@ pub fn state(thread: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Processes that any thread of a process has started and that have not been waited for yet.
+/// Children that any thread of a process has started and that have not been waited for yet.
 pub fn children(process: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"))
         .into_iter()
@@ -112,7 +113,7 @@ mod tests {
             .expect("sleep runs");
         assert!(children(std::process::id()).contains(&child.id()));
         until("it sleeps", || state(child.id()) == Some('S'));
-        child.kill().expect("it is there");
+        child.kill().expect("the child exists");
         until("it is a zombie", || state(child.id()) == Some('Z'));
         child.wait().expect("it has ended");
         assert_eq!(state(child.id()), None);

@@ -1,4 +1,4 @@
-//! Recorded traces: the archives of the tests' data, unpacked.
+//! Recorded traces: the archives in `tests/data`, unpacked.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data");
 
-/// The archive of that name among the tests' data, whether it is there or not.
+/// The path of an archive in `tests/data`, whether or not it exists.
 pub fn archive(name: &str) -> PathBuf {
     Path::new(DATA).join(format!("{name}.tar.xz"))
 }
 
-/// Unpacks an archive into a directory that is there.
+/// Unpacks an archive into an existing directory.
 ///
 /// # Panics
 ///
@@ -26,15 +26,16 @@ pub fn unpack(archive: &Path, into: &Path) {
     );
 }
 
-/// A directory with what an archive holds, which stays below the target directory. It is unpacked
-/// once, whichever tests and test programs ask for it at the same time; nobody may change it.
+/// The unpacked content of an archive, in a directory below the target directory. It is unpacked
+/// once, even if several tests and test programs request it at the same time, and must not be
+/// changed.
 ///
 /// # Panics
 ///
 /// If the archive cannot be unpacked.
 pub fn kept(archive: &Path) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Another archive of that name has another size.
+    // Another archive of the same name has a different size.
     let bytes = std::fs::metadata(archive)
         .expect("the archive is there")
         .len();
@@ -51,7 +52,7 @@ pub fn kept(archive: &Path) -> PathBuf {
     let fresh = directory.with_extension(format!("{}-{number}", std::process::id()));
     std::fs::create_dir_all(&fresh).expect("a directory for the archive");
     unpack(archive, &fresh);
-    // It gets its name when it is whole. Another test may have been faster.
+    // Renamed when it is complete. Another test may have been faster.
     if std::fs::rename(&fresh, &directory).is_err() {
         let _ = std::fs::remove_dir_all(&fresh);
     }
@@ -59,13 +60,13 @@ pub fn kept(archive: &Path) -> PathBuf {
     directory
 }
 
-/// [`kept`], of the tests' data.
+/// [`kept`], for an archive in `tests/data`.
 pub fn unpacked(name: &str) -> PathBuf {
     kept(&archive(name))
 }
 
-/// Cargo's directory for files that tests write, also where `CARGO_TARGET_TMPDIR` is not known:
-/// test programs stand in `deps` of a profile, beside it.
+/// Cargo's directory for files of tests, also where `CARGO_TARGET_TMPDIR` is not set: test programs
+/// are in `deps` of a profile, beside it.
 pub fn temporary() -> PathBuf {
     let program = std::env::current_exe().expect("a test program has a path");
     let target = program

@@ -1,7 +1,7 @@
-//! Traces through the writer: what was generated, and copies of real traces.
+//! Traces written by the writer: generated ones, and copies of recorded traces.
 //!
-//! In: a generated trace, or a directory with traces. Out: the same events in a session that
-//! `tracebraid_ctf::write` writes.
+//! In: a generated trace, or a directory with traces. Out: the same events in a session written by
+//! `tracebraid_ctf::write`.
 
 use crate::generate::{Generated, GeneratedEvent};
 use crate::value::Value;
@@ -18,7 +18,7 @@ use tracebraid_ctf::write::WriteError;
 use tracebraid_ctf::write::fields::Fields;
 use tracebraid_ctf::write::trace::{Options, Session, TraceWriter};
 
-/// Gives the values of a field, in order.
+/// Writes the values of a field, in order.
 fn give(fields: &mut Fields<'_>, class: &FieldClass, value: &Value, at_once: bool) {
     match (class, value) {
         (_, Value::Int(value)) => {
@@ -60,7 +60,7 @@ fn give(fields: &mut Fields<'_>, class: &FieldClass, value: &Value, at_once: boo
             };
             match &**element {
                 FieldClass::Int(int) if int.encoding.is_some() => {
-                    // Without the null characters behind it.
+                    // Without the trailing null characters.
                     let bytes = bytes();
                     let end = bytes
                         .iter()
@@ -93,7 +93,7 @@ fn give(fields: &mut Fields<'_>, class: &FieldClass, value: &Value, at_once: boo
         (FieldClass::Optional(class), Value::Optional(Some(value))) => {
             give(fields, &class.element, value, at_once);
         }
-        (class, value) => panic!("{value:?} is no value of {class:?}"),
+        (class, value) => panic!("{value:?} is not a value of {class:?}"),
     }
 }
 
@@ -116,7 +116,7 @@ pub fn body<'a>(
     .collect()
 }
 
-/// The integers of a stream's packet heads that have no role.
+/// The integers without a role in a stream's packet heads.
 fn context(class: &TraceClass, stream: usize) -> Vec<(String, i64)> {
     let scopes = [&class.packet_header, &class.streams[stream].packet_context];
     let mut values = BTreeMap::new();
@@ -133,14 +133,14 @@ fn context(class: &TraceClass, stream: usize) -> Vec<(String, i64)> {
 }
 
 /// Writes a generated trace into the directory `below` of a session, and finishes the session. Half
-/// of its event classes are made known only after the start, and now and then the writer is given
-/// values that it must refuse.
+/// of its event classes are declared only after the start, and now and then the writer gets values
+/// that it must reject.
 ///
 /// # Errors
 /// Those of the writer.
 ///
 /// # Panics
-/// When the writer takes what it must refuse, or a value is not one of its class.
+/// If the writer accepts invalid values, or a value does not belong to its class.
 pub fn write(
     generated: &Generated,
     session: Session,
@@ -149,7 +149,7 @@ pub fn write(
 ) -> Result<(), WriteError> {
     let class = &generated.class;
     let mut now = class.clone();
-    // Half of the event classes are told later.
+    // Half of the event classes are declared later.
     for stream in &mut now.streams {
         stream.events.truncate(stream.events.len() / 2);
     }
@@ -194,11 +194,11 @@ pub fn write(
     session.finish().map(drop)
 }
 
-/// Copies all traces at or below a directory, in the same places below that of the session, and
-/// finishes the session. Packets are those of the writer.
+/// Copies all traces at or below a directory to the same relative paths in the session, and
+/// finishes the session. The writer divides the events into its own packets.
 ///
 /// # Errors
-/// When something cannot be read, is damaged, or cannot be written.
+/// If a file cannot be read, is damaged, or cannot be written.
 pub fn copy(from: &Path, session: Session, options: Options) -> Result<()> {
     let set = TraceSet::open(&[from])?;
     if let Some((path, reason)) = set.failed.first() {
@@ -257,7 +257,7 @@ fn copy_stream(
         let plan = &writer.events(stream.class)[event.class_index];
         let time = event.clock;
         out.record(plan, time, |fields| {
-            // The reader has found it to be sound.
+            // The reader has verified the record.
             let _ = event.walk_body(&mut Giver { fields }, |_, _| {});
         })?;
         reader.advance();
@@ -269,7 +269,7 @@ fn copy_stream(
     Ok(())
 }
 
-/// Gives the writer what the reader finds.
+/// Passes the fields that the reader finds to the writer.
 struct Giver<'f, 'p> {
     fields: &'f mut Fields<'p>,
 }

@@ -1,13 +1,13 @@
-//! Pseudo-random numbers that are the same for the same seed everywhere: SplitMix64.
+//! Pseudo-random numbers that are the same for a seed on all machines: SplitMix64.
 
-/// A generator.
+/// Generator state.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
 }
 
 impl Rng {
-    /// A generator; equal seeds give equal numbers.
+    /// Creates a generator; equal seeds give equal numbers.
     pub fn new(seed: u64) -> Self {
         Rng { state: seed }
     }
@@ -21,7 +21,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..limit`; 0 when `limit` is 0.
+    /// A number in `0..limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         // The remainder's bias does not matter here.
         if limit == 0 {
@@ -41,15 +41,15 @@ impl Rng {
         self.below(100) < percent
     }
 
-    /// One of the items.
+    /// A random item.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there are no items.
     pub fn pick<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u64) as usize].clone()
     }
 
-    /// A number below `2^bits` whose size is random, too: small ones are as likely as large ones.
+    /// A number below `2^bits` of random magnitude: small numbers are as likely as large ones.
     pub fn sized(&mut self, bits: u32) -> u64 {
         let bits = self.between(0, u64::from(bits.min(64))) as u32;
         if bits == 0 {

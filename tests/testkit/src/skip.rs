@@ -1,10 +1,10 @@
-//! Word of tests that lack what they need.
+//! Notice of skipped tests.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// Says, past the test harness, which keeps to itself what tests print that pass, that something
-/// was not tested.
+/// Reports a skipped test on standard error directly, because the test harness hides the output of
+/// passing tests.
 pub fn skipped(why: impl Display) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }

@@ -2,16 +2,15 @@
 
 /// Value of a field.
 ///
-/// Names are not part of it: they are in the field's class, whose members and options the
-/// values follow in order.
+/// Without names: these are in the field's class, whose members and options have the same order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Signed integer of at most 64 bits.
     Int(i64),
     /// Unsigned integer of at most 64 bits.
     UInt(u64),
-    /// Integer of more than 64 bits (CTF 1.8): its value's bytes, least significant first, the
-    /// unused bits of the last one zero.
+    /// Integer of more than 64 bits (CTF 1.8): its bytes, least significant first; the unused bits
+    /// of the last byte are zero.
     Wide(Vec<u8>),
     /// Boolean.
     Bool(bool),
@@ -24,7 +23,7 @@ pub enum Value {
         /// Raw bits.
         bits: u128,
     },
-    /// String without its terminator; what is no text in its encoding is U+FFFD.
+    /// String without its terminator; invalid sequences of its encoding are U+FFFD.
     Str(String),
     /// Bytes.
     Blob(Vec<u8>),
@@ -39,7 +38,7 @@ pub enum Value {
         /// Its value.
         value: Box<Value>,
     },
-    /// Optional field: its value when present.
+    /// Optional field: its value if present.
     Optional(Option<Box<Value>>),
 }
 
@@ -54,7 +53,7 @@ impl Value {
         }
     }
 
-    /// Floating point numbers of 32 and 64 bits.
+    /// The value of a floating-point number of 32 or 64 bits.
     pub fn as_float(&self) -> Option<f64> {
         match self {
             Value::Float { length: 32, bits } => Some(f64::from(f32::from_bits(*bits as u32))),

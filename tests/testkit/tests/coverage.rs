@@ -1,5 +1,5 @@
-//! The generator makes everything that the formats have: a reader that passes on its traces has
-//! met it.
+//! The generator produces all features of the formats: a reader that passes on its traces has
+//! handled every feature.
 
 use std::collections::BTreeMap;
 use tracebraid_ctf::schema::{ByteOrder, CtfVersion, Encoding, FieldClass, Scope, TraceClass};

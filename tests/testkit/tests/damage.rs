@@ -1,5 +1,5 @@
-//! Damage to traces: the reference reader finds it where it is said to be, and reads as much as it
-//! is said to leave.
+//! Damage to traces: the reference reader finds it at the expected position, and reads the expected
+//! number of event records.
 
 use std::collections::HashMap;
 use tracebraid_ctf::schema::CtfVersion;
@@ -40,7 +40,7 @@ fn check(expected: &Expected, trace: &std::path::Path, sound: u64) {
         "{events} events, {expected:?}"
     );
     match name {
-        // The reference reader goes no further than a packet that it cannot start.
+        // The reference reader stops at a packet that it cannot start.
         Damage::BadMagic | Damage::WrongUuid | Damage::ContentBeyondPacket => {
             assert!(has_error, "{expected:?}")
         }

@@ -1,11 +1,11 @@
-//! Generated traces: the reference reader returns what was written, and the metadata that is
-//! written is read back as the schema that it was written from.
+//! Generated traces: the reference reader returns the generated values, and the written metadata
+//! parses to the schema from which it was written.
 
 use tracebraid_ctf::schema::CtfVersion;
 use tracebraid_testkit::generate::{Options, generate};
 use tracebraid_testkit::{compare, metadata};
 
-/// Seeds of each kind: more by `TESTKIT_SEEDS`.
+/// Seeds of each kind; `TESTKIT_SEEDS` changes their number.
 fn seeds() -> std::ops::Range<u64> {
     let count = std::env::var("TESTKIT_SEEDS")
         .ok()

@@ -1,4 +1,4 @@
-//! Grown traces: every repetition is the source at later times, and nothing else.
+//! Grown traces: every repetition equals the source at later times.
 
 use std::path::Path;
 use tracebraid_testkit::generate::{Options, generate};
@@ -28,7 +28,7 @@ fn streams(trace: &Path) -> Streams {
         .collect()
 }
 
-/// The index says what the packets say.
+/// Checks that the index matches the packets.
 fn check_index(file: &Path, stream: &Stream) {
     let Ok(content) = std::fs::read(directory::index_path(file)) else {
         return;
@@ -48,7 +48,7 @@ fn check_index(file: &Path, stream: &Stream) {
     }
 }
 
-/// `grown` is `source`, `shift` cycles later.
+/// Checks that `grown` is `source`, `shift` cycles later.
 fn check_shifted(source: &Packet, grown: &Packet, shift: u64) {
     assert_eq!(source.head.begin.map(|time| time + shift), grown.head.begin);
     assert_eq!(source.head.end.map(|time| time + shift), grown.head.end);
@@ -113,7 +113,7 @@ fn grow_generated(seed: u64, target: Target) -> Option<(GrowReport, Streams, Str
             let refusals = [
                 "frequencies differ",
                 "range of the clock",
-                "do not say how long they are",
+                "without a recorded length",
             ];
             assert!(
                 refusals.iter().any(|refusal| text.contains(refusal)),

@@ -1,4 +1,4 @@
-//! Tests of the whole crate, in one program: each program takes a second to link.
+//! Tests of the whole crate, in one program, since each program takes a second to link.
 
 mod coverage;
 mod damage;

@@ -1,4 +1,4 @@
-//! A test that is skipped says so, though it passes.
+//! A skipped test is reported, although it passes.
 
 use std::process::Command;
 

@@ -8,7 +8,7 @@
 //! tables by column (`column_builder`), with functions renamed (`renames`). `lists` reads the small
 //! tables without trusting their contents.
 //!
-//! `docs/executions-database.md` documents the schema.
+//! `docs/reference/executions-database.md` documents the schema.
 
 mod about;
 mod blobs;

@@ -14,7 +14,7 @@
 //! (`Form::Any`). Checkpoints list the state in the order of keys, so that their bytes depend on
 //! the state only.
 //!
-//! `docs/user-analyses.md` describes both forms.
+//! `docs/reference/user-analyses.md` describes both forms.
 
 mod definition;
 mod doubts;

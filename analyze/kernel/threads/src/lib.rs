@@ -12,7 +12,7 @@
 //! in parallel by [`SliceCell`], with the facts about earlier threads from a [`ThreadDirectory`],
 //! and agree with a plain pass.
 //!
-//! `docs/reports-waits.md` lists the rules for wait reasons in a table.
+//! `docs/reference/waits.md` lists the rules for wait reasons in a table.
 #![forbid(unsafe_code)]
 
 mod call_class;

@@ -1,5 +1,5 @@
 //! Wait reasons: the single list of activities that a thread's time is charged to, and the rules by
-//! which a wake-up decides why its thread waited. `docs/reports-waits.md` lists the rules in a
+//! which a wake-up decides why its thread waited. `docs/reference/waits.md` lists the rules in a
 //! table.
 
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,15 @@
-//! Definitions in a file: statements that begin with `period` or `captures` at the beginning of a
-//! line and go on over the lines that begin with white space; `#` begins a line of comment.
+//! Definitions in a file: a statement begins with `period` or `captures` at the beginning of a line
+//! and extends over the following lines that begin with white space; a line that begins with `#` is
+//! a comment.
 
 use crate::parse::FilterError;
 use crate::periods::Periods;
 
 impl Periods {
-    /// Adds the definitions of a file, of which this is the text.
+    /// Adds the definitions of a file with this text.
     ///
     /// # Errors
-    /// With the place of what cannot be understood.
+    /// A definition is malformed; the error contains the position.
     pub fn file(&mut self, text: &str) -> Result<(), FilterError> {
         let text = &without_comments(text);
         let mut statement = None;
@@ -22,7 +23,7 @@ impl Periods {
         self.statement(statement, text)
     }
 
-    /// The statement that begins at that byte and ends with the text.
+    /// Parses the statement from byte `start` to the end of the text.
     fn statement(&mut self, start: Option<usize>, text: &str) -> Result<(), FilterError> {
         let Some(start) = start else { return Ok(()) };
         let rest = text.get(start..).unwrap_or_default();
@@ -38,13 +39,13 @@ impl Periods {
             _ => Err(FilterError::new(
                 text,
                 start,
-                "`period` or `captures` is expected here; other lines of a definition begin with a space",
+                "expected `period` or `captures`; to continue a definition, begin the line with a space",
             )),
         }
     }
 }
 
-/// Spaces instead of lines of comment: places stay what they are.
+/// Replaces comment lines by spaces, which keeps offsets.
 pub(crate) fn without_comments(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     lines

@@ -1,8 +1,8 @@
-//! Definitions of periods: stretches of time from an event record that one condition chooses to one
-//! that another chooses, which may name fields of the first.
+//! Definitions of periods: intervals from an event record that one condition selects to one that
+//! another selects. The second condition may refer to fields of the first event record.
 //!
-//! The language is that of lttng-analyses' `--period` and `--period-captures`, and more;
-//! `docs/reports-periods.md` describes it.
+//! The language is a superset of lttng-analyses' `--period` and `--period-captures`;
+//! `docs/reference/periods.md` describes it.
 
 pub(crate) mod file;
 pub(crate) mod parse;
@@ -18,72 +18,72 @@ use crate::parse::FilterError;
 pub struct Periods {
     /// In the order in which they were defined.
     pub list: Vec<Period>,
-    /// Old forms that definitions have.
+    /// Old forms in the definitions.
     pub old_forms: OldForms,
 }
 
-/// A kind of periods.
+/// A kind of period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Period {
-    /// Its name.
+    /// Unique name.
     pub name: String,
-    /// Index of that within which it lies: it begins only while one of those is open.
+    /// Index of the enclosing period: this one begins only while the parent is open.
     pub parent: Option<usize>,
-    /// Which event records begin one.
+    /// Selects event records that begin a period.
     pub begin: Condition,
-    /// Which event records end it.
+    /// Selects event records that end the period.
     pub end: Condition,
-    /// What is kept when one begins.
+    /// Values captured at the start.
     pub begin_captures: Vec<Capture>,
-    /// What is kept when one ends.
+    /// Values captured at the end.
     pub end_captures: Vec<Capture>,
 }
 
-/// A value that is kept.
+/// A captured value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capture {
-    /// Its name.
+    /// Unique among the captures of the period.
     pub name: String,
-    /// What it is.
+    /// The captured field.
     pub reference: Reference,
 }
 
 /// A field of one of the event records that a condition can name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
-    /// Of which one.
+    /// The event record.
     pub source: Source,
-    /// Which field.
+    /// The field in it.
     pub field: Field,
 }
 
-/// An event record that a condition can name.
+/// An event record that a condition can refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The one at hand.
+    /// The current event record.
     Event,
-    /// `$begin`: the one that began the period.
+    /// `$begin`: the event record that began the period.
     Begin,
-    /// `$parent`: the one that began the period around it.
+    /// `$parent`: the event record that began the parent.
     Parent,
 }
 
-/// A condition.
+/// A condition on an event record and those it can refer to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
-    /// On the event record at hand alone.
+    /// A condition on the current event record alone.
     Event(Expr),
-    /// All of them hold.
+    /// Conjunction: every part holds.
     And(Vec<Condition>),
-    /// At least one holds.
+    /// Disjunction: at least one part holds.
     Or(Vec<Condition>),
-    /// It does not hold.
+    /// Negation.
     Not(Box<Condition>),
-    /// A field compares so.
+    /// A comparison of a field.
     Compare(Reference, Operator, Operand),
 }
 
-/// What a field is compared with.
+/// The right side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// Another field.
@@ -95,35 +95,35 @@ pub enum Operand {
 }
 
 impl Periods {
-    /// Adds a period: `NAME(PARENT) : BEGIN : END`. Without an end the begin's condition ends it;
-    /// name and parent may be left out.
+    /// Adds a period: `NAME(PARENT) : BEGIN : END`. Without an end, the condition of the start also
+    /// ends it. Name and parent are optional.
     ///
     /// # Errors
-    /// With the place of what cannot be understood.
+    /// The definition is malformed; the error contains the position.
     pub fn period(&mut self, text: &str) -> Result<(), FilterError> {
         self.period_from(text, 0)
     }
 
-    /// Adds captures: `NAME : A = FIELD, B = FIELD : C = FIELD`, of its begin and of its end.
+    /// Adds captures of a start and of an end: `NAME : A = FIELD, B = FIELD : C = FIELD`.
     ///
     /// # Errors
-    /// With the place of what cannot be understood.
+    /// The definition is malformed; the error contains the position.
     pub fn captures(&mut self, text: &str) -> Result<(), FilterError> {
         self.captures_from(text, 0)
     }
 
-    /// The index of the period of that name.
+    /// Index of the period of that name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.list.iter().position(|period| period.name == name)
     }
 
-    /// The name of a period behind those of the periods around it: `outer/inner`.
+    /// The period's name after the names of the enclosing periods: `outer/inner`.
     pub fn path(&self, index: usize) -> String {
         let mut names = Vec::new();
         let mut next = Some(index);
         while let Some(period) = next.and_then(|index| self.list.get(index)) {
             names.push(period.name.as_str());
-            // Parents stand before their children: this ends.
+            // Terminates: parents precede their children.
             next = period.parent;
         }
         names.reverse();
@@ -132,12 +132,12 @@ impl Periods {
 }
 
 impl Condition {
-    /// All of them, those on the event record at hand as one.
+    /// Conjunction; conditions on the current event record become one expression.
     pub(crate) fn all(parts: Vec<Condition>) -> Condition {
         Condition::join(parts, Expr::And, Condition::And)
     }
 
-    /// Any of them.
+    /// Disjunction; conditions on the current event record become one expression.
     pub(crate) fn any(parts: Vec<Condition>) -> Condition {
         Condition::join(parts, Expr::Or, Condition::Or)
     }
@@ -163,7 +163,7 @@ impl Condition {
         both(others)
     }
 
-    /// Calls a function for each reference, and for each field of the event record at hand.
+    /// Calls a function for each reference in a comparison of fields.
     pub fn references<'c>(&'c self, with: &mut dyn FnMut(&'c Reference)) {
         match self {
             Condition::Event(_) => {}
@@ -180,7 +180,7 @@ impl Condition {
         }
     }
 
-    /// Calls a function for each condition on the event record at hand.
+    /// Calls a function for each condition on the current event record alone.
     pub fn exprs<'c>(&'c self, with: &mut dyn FnMut(&'c Expr)) {
         match self {
             Condition::Event(expr) => with(expr),
@@ -192,8 +192,8 @@ impl Condition {
         }
     }
 
-    /// Pairs of fields that must be equal where the condition holds: of the event record at hand,
-    /// and of the one that it names.
+    /// Pairs of fields that must be equal for the condition to hold: of the current event record,
+    /// and of the one that `source` selects.
     pub fn equalities(&self, source: Source) -> Vec<(&Field, &Field)> {
         match self {
             Condition::And(parts) => {
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(irq.end.equalities(Source::Begin).len(), 1);
     }
 
-    /// Both spellings mean the same.
+    /// Both spellings have the same meaning.
     #[test]
     fn conditions_may_be_written_as_filters_are() {
         let pairs = [
@@ -354,13 +354,13 @@ mod tests {
             ("p : tid == x", 11, "a whole number"),
             ("p : has($begin.$evt.x", 21, "`)`"),
             ("p : a =~ $evt.x", 9, "a pattern"),
-            ("p : $evt.$pid == 3", 4, "no meaning"),
-            ("p : $evt.x == 3 $evt", 16, "the end is expected"),
+            ("p : $evt.$pid == 3", 4, "undefined"),
+            ("p : $evt.x == 3 $evt", 16, "or the end"),
             ("p(q) : $evt.x == 3", 2, "no period `q`"),
-            ("outer : $evt.x == 3", 0, "defined already"),
+            ("outer : $evt.x == 3", 0, "already defined"),
             ("p : $parent.$begin.$evt.x == 1", 4, "no parent"),
-            ("p(outer) : $parent.$evt.x == 1", 11, "behind `$parent.`"),
-            ("p : $evt.$name == 3", 18, "a name is expected"),
+            ("p(outer) : $parent.$evt.x == 1", 11, "after `$parent.`"),
+            ("p : $evt.$name == 3", 18, "expected a name"),
             ("p : $evt.$name =* $evt.x", 18, "a pattern"),
             ("p : $evt.$cpu == \"x\"", 17, "a whole number"),
             ("p : $evt.x == 1z", 14, "not a number"),
@@ -409,8 +409,8 @@ mod tests {
         assert_eq!(periods.file("x\n").unwrap_err().place(), (1, 1));
     }
 
-    /// Cut anywhere, and with anything anywhere: an error with a place in the text, or a
-    /// definition.
+    /// Each prefix of a definition, alone and with any character inserted, yields a definition or
+    /// an error with a position in the text.
     #[test]
     fn no_text_panics() {
         let whole = "p(outer) : !($evt.a.b[2] =* \"x*\") && $parent.$begin.$evt.$cpu >= -0x10 || $evt.é == 1.5 : $evt . \

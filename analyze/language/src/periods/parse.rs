@@ -1,4 +1,4 @@
-//! Text to definitions of periods.
+//! Parses text to definitions of periods.
 
 use crate::condition::{Conditions, Scope, Side};
 use crate::field::OldForms;
@@ -7,15 +7,15 @@ use crate::logic::{Logic, Tokens};
 use crate::parse::FilterError;
 use crate::periods::{Capture, Period, Periods};
 
-/// Definitions that there may be; and captures of one.
+/// Maximum number of definitions, and of captures in a list.
 const MOST: usize = 1000;
 
 impl Periods {
-    /// The definition that begins at that byte and ends with the text.
+    /// Parses the definition from byte `start` to the end of the text.
     pub(crate) fn period_from(&mut self, text: &str, start: usize) -> Result<(), FilterError> {
         let (period, old) = match self.parsed(text, start, PERIODS) {
             Ok(parsed) => parsed,
-            // Colons without white space around them may stand between the conditions.
+            // In the old form, colons without white space around them separate the conditions.
             Err(error) => {
                 let Ok((period, mut old)) = self.parsed(text, start, OLD_PERIODS) else {
                     return Err(error);
@@ -25,7 +25,11 @@ impl Periods {
             }
         };
         if self.list.len() >= MOST {
-            return Err(FilterError::new(text, start, "these are too many periods"));
+            return Err(FilterError::new(
+                text,
+                start,
+                "too many periods (at most 1000)",
+            ));
         }
         self.old_forms.extend(old);
         self.list.push(period);
@@ -41,20 +45,20 @@ impl Periods {
         let mut parser = Parser::new(text, start, dialect)?;
         let (name, parent) = parser.head(self)?;
         parser.is_about(false, parent.is_some());
-        parser.colon("`:` and the condition of the begin are expected here")?;
+        parser.colon("expected `:` and the condition that begins the period")?;
         let before = parser.conditions.tokens.at;
         let begin = parser.conditions.alternatives()?;
         parser.is_about(true, parent.is_some());
         let end = if parser.conditions.tokens.take(":") {
             parser.conditions.alternatives()?
         } else {
-            // The same words: `$begin` means something else at the end.
+            // Parse the same text again: at the end, `$begin` refers to another event record.
             let after = std::mem::replace(&mut parser.conditions.tokens.at, before);
             let end = parser.conditions.alternatives()?;
             debug_assert_eq!(after, parser.conditions.tokens.at);
             end
         };
-        parser.end("`&&`, `||`, `:` or the end is expected here")?;
+        parser.end("expected `&&`, `||`, `:` or the end")?;
         let period = Period {
             name: name.unwrap_or_else(|| format!("period{}", self.list.len() + 1)),
             parent,
@@ -66,7 +70,7 @@ impl Periods {
         Ok((period, parser.conditions.old))
     }
 
-    /// The captures that begin at that byte and end with the text.
+    /// Parses the captures from byte `start` to the end of the text.
     pub(crate) fn captures_from(&mut self, text: &str, start: usize) -> Result<(), FilterError> {
         let mut parser = Parser::new(text, start, OLD_PERIODS)?;
         let index = parser.known(self)?;
@@ -79,16 +83,16 @@ impl Periods {
             return Err(FilterError::new(
                 text,
                 start,
-                "this period has captures already",
+                "this period already has captures",
             ));
         }
-        parser.colon("`:` and captures are expected here")?;
+        parser.colon("expected `:` and captures")?;
         period.begin_captures = parser.list()?;
         if parser.conditions.tokens.take(":") {
             parser.is_about(true, has_parent);
             period.end_captures = parser.list()?;
         }
-        parser.end("`,`, `:` or the end is expected here")?;
+        parser.end("expected `,`, `:` or the end")?;
         self.old_forms.extend(parser.conditions.old);
         Ok(())
     }
@@ -113,7 +117,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// What may be named from here on: that which begins the period, and the one around it.
+    /// Sets the event records that the following conditions may refer to.
     fn is_about(&mut self, in_end: bool, has_parent: bool) {
         self.conditions.scope = Scope::Period { in_end, has_parent };
     }
@@ -132,7 +136,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A name, if one comes next.
+    /// Consumes an optional name.
     fn name(&mut self) -> Option<String> {
         let is_name = |name: &str| {
             let mut letters = name.chars();
@@ -151,7 +155,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The name of a period that is defined.
+    /// Consumes the name of a defined period.
     fn known(&mut self, periods: &Periods) -> Result<usize, FilterError> {
         let place = self.conditions.tokens.at;
         let name = self.name();
@@ -159,13 +163,13 @@ impl<'a> Parser<'a> {
         known.ok_or_else(|| {
             self.conditions.tokens.at = place;
             self.conditions.tokens.error(match name {
-                Some(name) => format!("no period `{name}` is defined before this"),
-                None => "the name of a period is expected here".to_owned(),
+                Some(name) => format!("no period `{name}` is defined above this one"),
+                None => "expected the name of a period".to_owned(),
             })
         })
     }
 
-    /// `NAME(PARENT)`.
+    /// Parses `NAME(PARENT)`.
     fn head(&mut self, periods: &Periods) -> Result<(Option<String>, Option<usize>), FilterError> {
         let place = self.conditions.tokens.at;
         let Some(name) = self.name() else {
@@ -176,7 +180,7 @@ impl<'a> Parser<'a> {
             return Err(self
                 .conditions
                 .tokens
-                .error(format!("a period `{name}` is defined already")));
+                .error(format!("a period `{name}` is already defined")));
         }
         if !self.conditions.tokens.take("(") {
             return Ok((Some(name), None));
@@ -184,11 +188,11 @@ impl<'a> Parser<'a> {
         let parent = self.known(periods)?;
         match self.conditions.tokens.take(")") {
             true => Ok((Some(name), Some(parent))),
-            false => Err(self.conditions.tokens.error("`)` is expected here")),
+            false => Err(self.conditions.tokens.error("expected `)`")),
         }
     }
 
-    /// Captures with commas between them.
+    /// Parses captures separated by commas.
     fn list(&mut self) -> Result<Vec<Capture>, FilterError> {
         let mut captures: Vec<Capture> = Vec::new();
         if !matches!(self.conditions.tokens.peek(), Token::Word(_)) {
@@ -202,7 +206,7 @@ impl<'a> Parser<'a> {
                 return Err(self
                     .conditions
                     .tokens
-                    .error(format!("`{}` is captured already", capture.name)));
+                    .error(format!("`{}` is already captured", capture.name)));
             }
             captures.push(capture);
             if !self.conditions.tokens.take(",") {
@@ -211,7 +215,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `NAME = FIELD`, or a field whose text is the name.
+    /// Parses `NAME = FIELD`, or a field that is its own name.
     fn capture(&mut self) -> Result<Capture, FilterError> {
         let start = self.conditions.tokens.at;
         let mut name = self.name();

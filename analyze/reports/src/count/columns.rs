@@ -1,4 +1,4 @@
-//! The columns of the chart over time, and the range of time that is counted.
+//! Columns of the chart over time, and the selected time range.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use tracebraid_ctf::clock::{ClockConversion, Timestamp};
 
 use tracebraid_follow::{Extent, Window};
 
-/// The time range in columns of equal length. Times in the range, but before the first or after the
-/// last column, belong to these.
+/// The time range, divided into columns of equal length. Selected times before the first column or
+/// after the last one count in the nearest column.
 #[derive(Debug)]
 pub(super) struct Columns {
     window: Window,
@@ -15,12 +15,11 @@ pub(super) struct Columns {
     bounds: Vec<i64>,
 }
 
-/// The greatest time that a column can end at.
+/// Latest end of a column.
 const LAST: i64 = i64::MAX - 1;
 
 impl Columns {
-    /// Equal parts of the window, as far as it lies in `covered`: the extent of the traces'
-    /// packets.
+    /// Divides the part of the window that lies in `covered`, the extent of the traces' packets.
     pub(super) fn new(covered: Option<Extent>, window: Window, columns: usize) -> Columns {
         let (from, to) = covered.map_or((0, 0), |covered| {
             (covered.first.0, covered.last.0.min(LAST))
@@ -46,19 +45,19 @@ impl Columns {
         &self.bounds
     }
 
-    /// True if the range contains the time. An event record without a time is in no range.
+    /// True if the range contains the time. An event record without a time is in no limited range.
     pub(super) fn contain(&self, time: Option<i64>) -> bool {
         let is_limited = self.window.from.is_some() || self.window.to.is_some();
         time.map_or(!is_limited, |time| self.window.contains(time))
     }
 
-    /// The column of a time in the window.
+    /// Index of the column that contains a time in the window.
     pub(super) fn at(&self, time: i64) -> usize {
         let column = self.bounds.partition_point(|&bound| bound <= time).max(1) - 1;
         column.min(self.bounds.len().saturating_sub(2))
     }
 
-    /// The parts of time for streams with that clock.
+    /// The parts of time for streams with the given clock.
     pub(super) fn of(&self, clock: Option<ClockConversion>) -> Parts {
         let Some(clock) = clock else {
             let is_limited = self.window.from.is_some() || self.window.to.is_some();
@@ -81,14 +80,13 @@ impl Columns {
     }
 }
 
-/// Parts of time in cycles of a clock: each column's, what is before the range, and what is after
-/// it.
+/// Parts of time in cycles of a clock: the columns, the time before the range, and that after it.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// Beginnings of all columns but the first, ascending.
+    /// Begins of all columns but the first, ascending.
     edges: Vec<u64>,
-    /// The selected range. The greatest end means no limit; in streams without a clock a range
-    /// selects nothing.
+    /// The selected range. An end of `u64::MAX` means no limit; in streams without a clock a
+    /// limited range selects nothing.
     window: Range<u64>,
 }
 
@@ -97,7 +95,7 @@ pub(super) struct Parts {
 pub(super) struct Part {
     /// Index of the column; `None` outside the selected range.
     pub(super) column: Option<usize>,
-    /// Its clock values; the greatest end is no limit.
+    /// Clock values of the part; an end of `u64::MAX` means no limit.
     pub(super) within: Range<u64>,
 }
 
@@ -107,7 +105,7 @@ impl Parts {
         &self.window
     }
 
-    /// The part that a clock value is in.
+    /// The part that contains a clock value.
     pub(super) fn at(&self, clock: u64) -> Part {
         let Range { start, end } = self.window;
         if clock < start {
@@ -122,7 +120,7 @@ impl Parts {
                 within: end..u64::MAX,
             };
         }
-        // Values that the clock never reaches become the greatest one, which it may reach.
+        // Times that the clock never reaches become `u64::MAX`, which the clock itself may reach.
         let column = self
             .edges
             .partition_point(|&edge| edge <= clock && edge < u64::MAX);

@@ -1,9 +1,9 @@
-//! The count report: how many event records, of which event classes, in which streams, when.
+//! The count report: numbers of event records by event class, stream, CPU and time.
 //!
-//! Each event record counts by its own time, independent of its packet: `count` counts what a plain
-//! pass over all event records would select, whereas other analyses hold clocks that go back. It
-//! looks at no event record itself: it counts inside the scanner, and gives the scanner a range of
-//! the clock where a boundary of time must be kept.
+//! Each event record counts by its own time, whatever its packet: `count` selects the event records
+//! that a plain pass would select, whereas other analyses hold clocks that go back. Event records
+//! are counted inside the scanner and not decoded; where a boundary of time must be kept, the
+//! scanner gets a range of clock values.
 
 mod columns;
 mod report;
@@ -32,22 +32,22 @@ pub struct Count<'t> {
     set: &'t TraceSet,
     cpus: CpuSet,
     columns: Columns,
-    /// Guessed ends of streams, which are compared with the counted ones.
+    /// Guessed ends of streams, to be compared with the counted ones.
     guessed: Vec<GuessedEnd>,
-    /// By trace: where it has the CPUs of its event records.
+    /// By trace: location of the CPU of its event records.
     places: Vec<Cpus>,
 }
 
 /// Counts of some chunks.
 ///
-/// Its size is bounded by the number of event classes, streams, CPUs, and parts of the range.
+/// Its size is bounded by the number of event classes, streams, CPUs and columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountPartial {
     /// By trace and stream class: counts by event class.
     classes: BTreeMap<(u32, u32), Vec<u64>>,
     streams: BTreeMap<StreamRef, StreamCount>,
     by_cpu: BTreeMap<u32, u64>,
-    /// Event records in each part of the time range.
+    /// Event records by column.
     rate: Vec<u64>,
 }
 
@@ -59,7 +59,8 @@ struct StreamCount {
 }
 
 impl<'t> Count<'t> {
-    /// Counts what is in the window and on those CPUs, in `parts` parts of equal length.
+    /// Counts event records in the window and on the given CPUs, over `parts` columns of equal
+    /// length.
     pub fn new(set: &'t TraceSet, window: Window, cpus: CpuSet, parts: usize) -> Self {
         let columns = Columns::new(Extent::of_packets(set), window, parts.max(1));
         Count::in_columns(set, cpus, columns, Vec::new())
@@ -89,7 +90,7 @@ impl<'t> Count<'t> {
         }
     }
 
-    /// A counter of single event records, for who chooses them one by one.
+    /// A counter for callers that select single event records.
     pub fn counter(&self) -> Counter<'_> {
         Counter {
             count: self,
@@ -104,7 +105,7 @@ impl<'t> Count<'t> {
         is_mixed || self.is_shared(stream) || self.contains(report::cpu_of(self.set, stream))
     }
 
-    /// True if a field of each event record of the stream is its CPU.
+    /// True if the CPU is a field of each event record of the stream.
     fn is_shared(&self, stream: StreamRef) -> bool {
         let class = stream.of(self.set).map(|(_, content)| content.class);
         let cpus = self.places.get(stream.trace as usize);
@@ -112,7 +113,7 @@ impl<'t> Count<'t> {
             .is_some_and(|(cpus, class)| cpus.are_mixed(class))
     }
 
-    /// Counts an event record by itself. It has no time if its stream has no clock.
+    /// Counts a single event record; `time` is `None` if its stream has no clock.
     fn one(
         &self,
         partial: &mut CountPartial,
@@ -141,7 +142,7 @@ impl<'t> Count<'t> {
         self.cpus.0.is_none() || cpu.is_some_and(|cpu| self.cpus.contains(cpu))
     }
 
-    /// Takes over what was counted in a part of a packet.
+    /// Adds the counts of a part of a packet.
     fn close(&self, partial: &mut CountPartial, lane: &StreamPart<'_>, run: &Run) {
         if run.events == 0 {
             return;
@@ -160,7 +161,7 @@ impl<'t> Count<'t> {
         );
     }
 
-    /// Goes on by one event record, one part or one packet.
+    /// Advances by one event record, one part or one packet.
     fn step(
         &self,
         partial: &mut CountPartial,
@@ -169,7 +170,7 @@ impl<'t> Count<'t> {
         of: &mut Counting<'_>,
     ) {
         if run.part.column.is_none() {
-            // What is left out is gone over in one go.
+            // Event records that are not selected are skipped at once.
             let counted = lane
                 .scanner
                 .count(&mut of.unwanted, run.part.within.clone());
@@ -187,7 +188,7 @@ impl<'t> Count<'t> {
         }
     }
 
-    /// Goes to the next packet of a selected CPU.
+    /// Advances to the next packet of a selected CPU.
     fn open(&self, shared: &mut Shared<'_>, index: usize, run: &mut Run, of: &Counting<'_>) {
         run.state = State::Finished;
         while shared.next_packet(index, of.parts.window()) {
@@ -203,7 +204,7 @@ impl<'t> Count<'t> {
         }
     }
 
-    /// Counts in several packets of one stream at once, and in what is left one by one.
+    /// Counts in several packets of a stream at once, and in each of the remaining packets alone.
     fn stream(&self, partial: &mut CountPartial, shared: &mut Shared<'_>, of: &mut Counting<'_>) {
         let mut runs: [Run; LANES] = std::array::from_fn(|_| Run::default());
         loop {
@@ -241,7 +242,7 @@ impl<'t> Count<'t> {
         }
     }
 
-    /// Counts what is left of a lane's packet.
+    /// Counts the rest of a lane's packet.
     fn alone(
         &self,
         partial: &mut CountPartial,
@@ -273,19 +274,19 @@ enum State {
     Closed,
     /// In a packet.
     Open,
-    /// Behind the last packet.
+    /// After the last packet.
     Finished,
 }
 
-/// Where counting is in a lane, and what it has counted in this part of this packet.
+/// The state of counting in a lane, and the counts of the current part of its packet.
 #[derive(Clone, Debug, Default)]
 struct Run {
     state: State,
     /// The CPU of the packet.
     cpu: Option<u32>,
     part: Part,
-    /// A step must come first: at the beginning of each part, which finds its first event record,
-    /// and where several lanes at once cannot go on.
+    /// A single step must come first: at the start of each part, to find its first event record,
+    /// and where counting in several lanes at once stops.
     waits: bool,
     events: u64,
     first: u64,
@@ -297,7 +298,7 @@ impl Run {
         (self.part, self.waits, self.events) = (part, true, 0);
     }
 
-    /// Goes to the part of the event record at which counting stopped, or past the packet.
+    /// Advances to the part of the event record that stopped counting, or past the packet.
     fn go_on(&mut self, parts: &Parts, counted: &Counted) {
         match counted.refused {
             Some(clock) => self.go_to(parts.at(clock)),
@@ -315,7 +316,7 @@ impl Run {
     }
 }
 
-/// Counts event records that are given to it.
+/// Counts event records that the caller selects.
 #[derive(Debug)]
 pub struct Counter<'a> {
     count: &'a Count<'a>,
@@ -323,7 +324,7 @@ pub struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Counts the next event record of a reader, which happened then.
+    /// Counts the current event record of a reader.
     pub fn add(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) {
         let (trace, stream) = (reader.trace(), reader.stream());
         let Some((trace_index, stream_index)) = place(self.count.set, trace, stream) else {
@@ -349,7 +350,7 @@ impl Counter<'_> {
             .one(&mut self.partial, stream, class, in_packet.or(own), time);
     }
 
-    /// The report on all that were given.
+    /// The report on all counted event records.
     pub fn finish(self) -> CountReport {
         self.count.finish(self.partial)
     }
@@ -367,7 +368,8 @@ fn place(set: &TraceSet, trace: &Trace, stream: &Stream) -> Option<(u32, u32)> {
     Some((trace_index as u32, stream_index as u32))
 }
 
-/// Counts of what is asked for, and of the rest of the packets that reach over the boundary.
+/// Counts of the selected event records, and of the others in packets across a boundary of the
+/// range.
 struct Counting<'l> {
     layout: &'l StreamLayout,
     parts: Parts,
@@ -376,7 +378,7 @@ struct Counting<'l> {
 }
 
 impl CountPartial {
-    /// Adds what was counted of a CPU in a column.
+    /// Adds counts of one CPU and one column.
     fn add(
         &mut self,
         stream: StreamRef,
@@ -434,7 +436,7 @@ impl Analysis for Count<'_> {
             .collect()
     }
 
-    /// Event records are looked at one by one where their CPU is a field of theirs.
+    /// Event records are decoded only where the CPU is one of their fields.
     fn wants(&self, trace: usize, stream_class: usize, _: usize) -> bool {
         let cpus = self.places.get(trace);
         cpus.is_some_and(|cpus| cpus.are_mixed(stream_class))
@@ -458,15 +460,14 @@ impl Analysis for Count<'_> {
         let cpus = self.places.get(trace as usize);
         let cpu = cpus.and_then(|cpus| cpus.of_event(class, record.body, record.slots));
         let cpu = cpu.and_then(|cpu| u32::try_from(cpu).ok());
-        // Without a clock there are no times to choose by.
+        // Without a clock there are no times to select by.
         let time = (record.time.0 > i64::MIN).then_some(record.time.0);
         if self.contains(cpu) && self.columns.contain(time) {
             self.one(partial, record.stream, class, cpu, time);
         }
     }
 
-    /// Event records are counted in the scanner; none is decoded, unless its CPU is a field of its
-    /// own.
+    /// Counts in the scanner without decoding, unless the CPU is a field of the event records.
     fn chunk(&self, partial: &mut CountPartial, feed: &mut Feed<'_>) {
         let set = feed.set();
         let mut slices = feed.chunk().slices.iter();
@@ -521,7 +522,7 @@ impl Analysis for Count<'_> {
     }
 
     fn finish(&self, partial: CountPartial) -> CountReport {
-        // Of streams without event records as well: all of them may be lost.
+        // Streams without event records are included: all their event records may be lost.
         let chosen = StreamRef::all(self.set).filter(|&stream| self.is_chosen(stream));
         let losses = chosen
             .flat_map(|stream| report::losses(self.set, stream))

@@ -1,4 +1,4 @@
-//! What the count report says.
+//! The values of the count report.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +15,25 @@ use super::CountPartial;
 /// The count report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CountReport {
-    /// Event records in all.
+    /// Number of event records.
     pub events: u64,
-    /// Event records by the names of their classes; classes without any are left out.
+    /// Event records by class name; names without event records are left out.
     pub by_name: BTreeMap<String, u64>,
-    /// Event records by CPU, where packets or event records contain one.
+    /// Event records by CPU, where packets or event records contain a CPU.
     pub by_cpu: BTreeMap<u32, u64>,
-    /// Each stream.
+    /// One row for each stream.
     pub streams: Vec<StreamRow>,
     /// Time of the first event record, in nanoseconds from the origin.
     pub first: Option<i64>,
-    /// Time of the last one.
+    /// Time of the last event record, in nanoseconds from the origin.
     pub last: Option<i64>,
-    /// How many there are over time.
+    /// Event records over time.
     pub rate: Rate,
-    /// Event records that the tracer says it discarded, as far as it counted them.
+    /// Event records that the tracer reports as discarded, as far as it counted them.
     pub discarded_events: u64,
-    /// Packets that the tracer says it discarded.
+    /// Packets that the tracer reports as discarded.
     pub discarded_packets: u64,
-    /// Each loss.
+    /// One row for each loss.
     pub losses: Vec<LossRow>,
     /// A guessed end of a stream was wrong, and so is the range of the columns: see
     /// [`Count::with_guessed_ends`](super::Count::with_guessed_ends).
@@ -41,55 +41,55 @@ pub struct CountReport {
     pub has_wrong_guess: bool,
 }
 
-/// A stream's part of it.
+/// Counts of one stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StreamRow {
     /// Index of its trace.
     pub trace: u32,
-    /// Its first file.
+    /// Path of its first file.
     pub file: String,
-    /// Number of the CPU; `None` if packets of the stream are of several.
+    /// Number of the CPU; `None` if the packets of the stream are from several.
     pub cpu: Option<u32>,
-    /// Event records.
+    /// Number of event records.
     pub events: u64,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes of the packets.
+    /// Size of the packets in bytes.
     pub bytes: u64,
     /// Time of the first event record.
     pub first: Option<i64>,
-    /// Time of the last one.
+    /// Time of the last event record.
     pub last: Option<i64>,
 }
 
 /// Event records over time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rate {
-    /// When the first part begins, in nanoseconds from the origin.
+    /// Start of the first column, in nanoseconds from the origin.
     pub from: i64,
-    /// When the last part ends.
+    /// End of the last column.
     pub to: i64,
-    /// Event records in each part of equal length. Those outside of the time that the packets say
-    /// they cover are in the first and in the last.
+    /// Event records by column, all of equal length. Event records outside the time that the packet
+    /// headers cover count in the first or the last column.
     pub counts: Vec<u64>,
 }
 
-/// A loss.
+/// One loss.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LossRow {
     /// `events` or `packets`.
     pub kind: &'static str,
-    /// How many, if it is known.
+    /// Number lost, if known.
     pub count: Option<u64>,
-    /// The stream's first file.
+    /// Path of the stream's first file.
     pub file: String,
-    /// Nothing of it was lost before this time.
+    /// No loss before this time.
     pub from: Option<i64>,
-    /// Nothing of it was lost after this time.
+    /// No loss after this time.
     pub to: Option<i64>,
 }
 
-/// The CPU of a stream, if all of its packets agree.
+/// The CPU of a stream, if all its packets agree.
 pub(super) fn cpu_of(set: &TraceSet, stream: StreamRef) -> Option<u32> {
     let (trace, content) = stream.of(set)?;
     let layout = trace.layout.streams.get(content.class)?;
@@ -136,7 +136,7 @@ pub(super) fn make(
     }
 }
 
-/// Number of event records by name, added up over the event classes with that name.
+/// Event records by name, summed over the event classes with the same name.
 fn by_name(set: &TraceSet, partial: &CountPartial) -> BTreeMap<String, u64> {
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     for ((trace, class), counts) in &partial.classes {

@@ -1,4 +1,4 @@
-//! The tables of stretches.
+//! Tables of stretches.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ use tracebraid_tables::{
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const CPU: Column = Column::new("cpu", "CPU", Unit::Cpu);
 
-/// A thread that is shown, and its stretches.
+/// A selected thread and its stretches.
 struct Row<'a> {
     key: ThreadKey,
     thread: Arc<Thread>,
     stretches: &'a Stretches,
 }
 
-/// The tables that are asked for, of those threads.
+/// The requested tables of the given threads.
 pub(super) fn lists(
     rules: &Rules,
     head: &Head,
@@ -75,7 +75,7 @@ fn of<'a>(partial: &'a CpuPartial, row: &CpuThread) -> Option<Row<'a>> {
     })
 }
 
-/// The stretches of all threads: all together, and by CPU.
+/// Stretches of all threads, in total and by CPU.
 fn by_cpu(rules: &Rules, partial: &CpuPartial) -> Section {
     let chosen = partial.cpus.iter().filter(|cpu| {
         let is_chosen = rules.selection.cpus.contains(cpu.key.cpu);
@@ -128,13 +128,13 @@ fn longest(rules: &Rules, rows: &[Row<'_>]) -> Vec<Ran> {
     longest
 }
 
-/// All, in the order of their ends.
+/// Sorts stretches by end.
 fn in_order(mut log: Vec<Ran>) -> Vec<Ran> {
     log.sort_unstable_by_key(|ran| (ran.end(), ran.cpu, ran.begin));
     log
 }
 
-/// Stretches one by one, of threads that are shown.
+/// A table with a row for each stretch of the shown threads.
 fn list(
     (key, title): (&'static str, &str),
     view: View,
@@ -169,7 +169,7 @@ fn list(
     Section::new(key, title, columns, rows).of(view)
 }
 
-/// Of all threads that are shown, and of the first of them.
+/// Bounds of durations: of all shown threads, and of each of the first ones.
 fn ranges(rules: &Rules, rows: &[Row<'_>]) -> Ranges {
     let mut all = Distribution::default();
     rows.iter()
@@ -196,7 +196,7 @@ fn groups((head, people): (&Head, &People), rows: &[Row<'_>], by: By) -> Groups 
     .groups(by)
 }
 
-/// The second pass's table: how often stretches of each length occurred.
+/// The table of the second pass: histograms of the durations of stretches.
 fn frequencies(head: &Head, rows: &[Row<'_>], bounds: &Bounds) -> Section {
     let mut of_all = Bins::default();
     let freqs = rows.iter().filter_map(|row| row.stretches.freq.as_ref());

@@ -1,9 +1,9 @@
-//! Who used the CPUs: active time by CPU, thread and process.
+//! Use of CPUs: active time by CPU, thread and process.
 //!
-//! Chunks know who ran on a CPU from one switch to the next. The time before the first switch of a
-//! chunk goes to the thread that runs at the end of the chunk before it on that CPU, or, if there
-//! is none, to the thread that the first switch takes from the CPU. `docs/reports-cpu.md` defines
-//! each number.
+//! A chunk contains the running thread from one switch to the next. The time before a chunk's first
+//! switch belongs to the thread that runs at the end of the previous chunk of that CPU or, without
+//! one, to the thread that the first switch takes off the CPU. `docs/reference/cpu.md` defines each
+//! number.
 
 mod lists;
 mod options;
@@ -29,8 +29,8 @@ use state::{CpuMoment, Side};
 use tracebraid_follow::{Event, Input, KernelAnalysis, Recorded, Selection};
 use tracebraid_tables::Report;
 
-/// The analysis. Of the time that is asked for it counts what ran on the CPUs that are asked for;
-/// the rows of CPUs count all threads.
+/// Sums the active time of the selected threads on the selected CPUs in the selected time range.
+/// The rows of CPUs count all threads.
 #[derive(Debug)]
 pub struct CpuAnalysis {
     input: Input,
@@ -60,8 +60,7 @@ impl KernelAnalysis for CpuAnalysis {
             .input
             .sources
             .has(|event| matches!(event, KernelEvent::Switch(_)));
-        (!switches)
-            .then_some("no event here tells who runs on which CPU: sched_switch was not recorded")
+        (!switches).then_some("the running threads are unknown: enable sched_switch")
     }
 
     fn wants_event(&self, event: &KernelEvent) -> bool {
@@ -190,14 +189,14 @@ impl CpuAnalysis {
         }
     }
 
-    /// True if the traces would tell of migrations.
+    /// True if the traces contain migrations.
     fn knows_migrations(&self) -> bool {
         let sources = &self.input.sources;
         sources.has(|event| matches!(event, KernelEvent::Migrate(_)))
     }
 }
 
-/// The thread before a switch and the one after it.
+/// The thread that a switch takes off the CPU, and the one that it puts on.
 #[inline(always)]
 fn sides(place: CpuMoment, switch: &Switch, body: &mut Body<'_, '_>) -> Option<(Side, Side)> {
     let (prev, next) = (switch.prev_tid.get(body)?, switch.next_tid.get(body)?);

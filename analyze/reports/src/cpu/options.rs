@@ -1,4 +1,4 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{By, Groupings, Views};
 
@@ -8,12 +8,12 @@ pub const GROUPINGS: Groupings = Groupings {
     usual: &[By::All, By::Thread],
 };
 
-/// What is asked for of the use of CPUs.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct CpuOptions {
     /// The views.
     pub views: Views,
-    /// Priorities as the kernel counts them; none: all.
+    /// Priorities on the kernel's scale; empty: all.
     pub priorities: Vec<i32>,
 }
 

@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,60 +13,61 @@ use crate::cpu::usage::Usage;
 use tracebraid_follow::{CpuKey, Process, Thread};
 use tracebraid_tables::{Report, Section, nothing_to_list};
 
-/// All CPUs together. Times in nanoseconds.
+/// Sums over all selected CPUs. Times in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CpuTotal {
     pub(super) cpus: u64,
-    /// Time in which a thread other than the idle ones ran.
+    /// Time in which a thread other than the idle threads ran.
     pub(super) active: u64,
     /// Time in which the idle threads ran.
     pub(super) idle: u64,
-    /// Time of which it is not known who ran.
+    /// Time in which the running thread is unknown.
     pub(super) unknown: u64,
     /// Switches in the range.
     pub(super) switches: u64,
-    /// Switches from another thread than had been switched to.
+    /// Switches whose previous thread is not the one that was last switched to.
     pub(super) inconsistent: u64,
-    /// Times in the range that a thread was moved to another CPU, if the traces tell.
+    /// Migrations in the range; `None` if the traces do not contain them.
     pub(super) migrations: Option<u64>,
 }
 
-/// A CPU.
+/// The row of a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct CpuRow {
     pub(super) key: CpuKey,
     pub(super) active: u64,
     pub(super) idle: u64,
-    /// Time of which it is not known who ran: before the first switch, from lost events to the
-    /// next switch, and before switches from another thread than the one switched to.
+    /// Time in which the running thread is unknown: before the first switch, from lost events to
+    /// the next switch, and before an inconsistent switch.
     pub(super) unknown: u64,
     pub(super) switches: u64,
-    /// Switches, in the whole trace, from another thread than had been switched to: others must
-    /// have been lost.
+    /// Switches in the whole trace whose previous thread is not the one that was last switched to:
+    /// switches between were lost.
     pub(super) inconsistent: u64,
-    /// Times, in the whole trace, that the tracer says that it lost events.
+    /// Losses of events in the whole trace.
     pub(super) losses: u64,
-    /// The first switch in the whole trace: who ran before it, though not since when.
+    /// The first switch in the whole trace: its time, and the thread that ran until then, since an
+    /// unknown time.
     pub(super) first_switch: Option<(Timestamp, i32)>,
 }
 
-/// A process; threads that ran in the range are counted.
+/// The row of a process, with its threads that ran in the range.
 #[derive(Clone, Debug)]
 pub(super) struct CpuProcess {
     pub(super) process: Process,
-    /// Its threads' use of CPUs; the share is more than 1 if several ran at a time.
+    /// Sum over its threads; the share exceeds 1 if several ran at once.
     pub(super) usage: CpuUsage,
 }
 
-/// A thread.
+/// The row of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct CpuThread {
     pub(super) thread: Thread,
     pub(super) usage: CpuUsage,
-    /// The last priority in the range that an event tells, as the kernel counts: -1 deadline, 0
-    /// (highest) to 99 real time, 100 to 139 the rest.
+    /// The last recorded priority in the range, on the kernel's scale: -1 deadline, 0 (highest) to
+    /// 99 real time, 100 to 139 the rest.
     pub(super) priority: Option<i32>,
-    /// All that it had, each once, in the order of numbers.
+    /// Distinct priorities, ascending.
     pub(super) priorities: Vec<i32>,
 }
 
@@ -74,9 +75,9 @@ pub(super) struct CpuThread {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CpuUsage {
     pub(super) active: u64,
-    /// Switches to whoever this is.
+    /// Switches to the thread, or to a thread of the process.
     pub(super) switches: u64,
-    /// Times that it was moved to another CPU, if the traces tell.
+    /// Migrations to another CPU; `None` if the traces do not contain them.
     pub(super) migrations: Option<u64>,
 }
 
@@ -100,7 +101,7 @@ pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> Report 
         notes: notes(analysis, &threads, &lists),
         ..Report::default()
     };
-    // A second pass only counts lengths.
+    // A second pass only builds histograms.
     if rules.shows_use {
         let processes = process_rows(&threads, &partial, usage);
         report.summary = vec![sections::summary(&head, &total)];
@@ -118,11 +119,11 @@ pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> Report 
     report
 }
 
-/// What is amiss with what was chosen.
+/// Warnings about options that selected nothing.
 fn notes(analysis: &CpuAnalysis, threads: &[CpuThread], lists: &[Section]) -> Vec<String> {
     let mut notes = Vec::new();
     if !analysis.rules.options.priorities.is_empty() && threads.is_empty() {
-        notes.push("--prio matches no thread of what was chosen".to_owned());
+        notes.push("--prio matches no selected thread".to_owned());
     }
     notes.extend(nothing_to_list(lists).filter(|_| !threads.is_empty()));
     notes
@@ -140,7 +141,7 @@ fn total(cpus: &[CpuRow], partial: &CpuPartial, moved: bool) -> CpuTotal {
         total.switches += cpu.switches;
         total.inconsistent += cpu.inconsistent;
     }
-    // Of all threads, like the other totals.
+    // Over all threads, like the other totals.
     let migrations = partial.usage.entries().map(|(_, usage)| usage.migrations);
     total.migrations = moved.then(|| migrations.sum());
     total

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The options, resolved for the analysis.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use tracebraid_follow::{By, Selection, ThreadKey};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::View;
 
-/// What is asked for of a trace.
+/// The options, resolved for the analysis.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) selection: Selection,
     pub(super) options: CpuOptions,
-    /// True if the use of CPUs by CPU, process and thread is.
+    /// Whether the tables of active time by CPU, process and thread are requested.
     pub(super) shows_use: bool,
-    /// True if statistics of stretches are.
+    /// Whether statistics of stretches are requested.
     pub(super) is_counted: bool,
-    /// True if single stretches are, or statistics of those of each thread.
+    /// Whether single stretches, or statistics by thread, are requested.
     pub(super) is_listed: bool,
-    /// True if the lengths of each thread's stretches are.
+    /// Whether the distribution of each thread's stretches is requested.
     pub(super) is_counted_by_thread: bool,
     /// True if these are by CPU, too.
     pub(super) is_counted_by_cpu: bool,
-    /// How many of the longest stretches of each thread are kept.
+    /// Number of the longest stretches kept for each thread.
     pub(super) top: usize,
-    /// True if all are.
+    /// Whether all stretches are kept.
     pub(super) is_logged: bool,
-    /// In a second pass: the bounds of their lengths.
+    /// Bounds of the histograms, in a second pass.
     pub(super) bounds: Option<Bounds>,
 }
 
-/// The least and the greatest length: of all stretches, and of those of some threads.
+/// Shortest and longest stretch: of all threads, and of single threads.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     pub(super) all: Option<(u64, u64)>,
@@ -40,7 +40,7 @@ pub(super) struct Bounds {
 impl Rules {
     pub(super) fn new(selection: Selection, options: CpuOptions) -> Rules {
         let bounds = options.views.ranges.as_ref().map(Bounds::new);
-        // A second pass only counts lengths. Others that use this analysis ask for no view.
+        // A second pass only builds histograms. Other users of this analysis request no view.
         let is_asked = |view| bounds.is_none() && options.views.views.contains(&view);
         Rules {
             shows_use: bounds.is_none() && options.views.shows(View::Stats),
@@ -78,10 +78,10 @@ impl Bounds {
         bounds
     }
 
-    /// How ranges name all stretches.
+    /// Name of the bounds of all stretches.
     pub(super) const ALL: &str = "all";
 
-    /// How ranges name those of a thread.
+    /// Name of the bounds of a thread's stretches.
     pub(super) fn name(key: ThreadKey) -> String {
         format!("thread {} {}", key.trace, key.tid)
     }

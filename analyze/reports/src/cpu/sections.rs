@@ -1,4 +1,4 @@
-//! The report as a list of tables.
+//! The tables, the summary and the totals of the report.
 
 use crate::cpu::report::{CpuProcess, CpuRow, CpuThread, CpuTotal, CpuUsage};
 use tracebraid_follow::Head;
@@ -12,7 +12,7 @@ const UNKNOWN: Column = Column::new("unknown_ns", "Unknown", Unit::Duration);
 const SWITCHES: Column = Column::new("switches", "Switches", Unit::Count);
 const MIGRATIONS: Column = Column::new("migrations", "Migrations", Unit::Count);
 
-/// Tables of text and LAMI's have the columns of CPUs in another order than JSON.
+/// JSON has the columns of the CPU table in another order than text and LAMI.
 const SHOWN: Forms = Forms::TEXT.and(Forms::LAMI);
 
 pub(super) fn summary(head: &Head, total: &CpuTotal) -> Sentence {
@@ -32,7 +32,7 @@ pub(super) fn summary(head: &Head, total: &CpuTotal) -> Sentence {
         .number(total.switches, "switch", "switches")
 }
 
-/// What CPUs did, as totals.
+/// Totals of CPU time.
 pub(super) fn times(total: &CpuTotal) -> Vec<Total> {
     vec![
         Total::new("active_ns", "active", total.active.into()).of(Unit::Duration),
@@ -62,7 +62,7 @@ const FIRST_SWITCH: &[Column] = &[
 
 const CPUS: [Column; 12] = [
     Column::json("trace", Unit::Id),
-    // Of several machines, text names the one.
+    // With several hosts, text includes the host.
     Column::new("", "CPU", Unit::Cpu).only(Forms::TEXT),
     Column::new("cpu", "CPU", Unit::Cpu).only(Forms::JSON.and(Forms::LAMI)),
     ACTIVE,
@@ -117,10 +117,10 @@ fn missing(total: &CpuTotal) -> Option<Sentence> {
         .words("  ")
         .number(
             total.inconsistent,
-            "switch does not follow",
-            "switches do not follow",
+            "switch contradicts",
+            "switches contradict",
         )
-        .words(" from the one before: events are missing");
+        .words(" the previous switch: events are missing");
     (total.inconsistent > 0).then_some(sentence)
 }
 

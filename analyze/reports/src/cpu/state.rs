@@ -11,21 +11,21 @@ use tracebraid_statistics::Distribution;
 
 /// Partial state of the cpu analysis.
 ///
-/// Its size is bounded by the number of CPUs, threads and priorities; if each stretch is listed
-/// (`--view log`), by that of stretches.
+/// Its size is bounded by the number of CPUs, threads and priorities; with `--view log` also by
+/// that of stretches.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CpuPartial {
     pub(super) cpus: Vec<CpuState>,
     pub(super) usage: Table<Usage>,
     pub(super) people: People,
-    /// Stretches, in no order, if all are asked for.
+    /// All stretches, in no order, if they are listed.
     pub(super) log: Vec<Ran>,
-    /// Where in `cpus` the last one was found.
+    /// Index in `cpus` of the last lookup.
     #[serde(skip)]
     last: usize,
 }
 
-/// Where and when something happens.
+/// CPU and time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CpuMoment {
     pub(super) cpu: CpuKey,
@@ -33,7 +33,7 @@ pub(super) struct CpuMoment {
 }
 
 impl CpuMoment {
-    /// A thread of that CPU's machine.
+    /// A thread in the trace of the CPU.
     #[inline(always)]
     pub(super) fn thread(self, tid: i64) -> ThreadKey {
         ThreadKey {
@@ -48,31 +48,31 @@ impl CpuMoment {
 pub(super) struct Side {
     pub(super) thread: ThreadKey,
     pub(super) name: Option<Comm>,
-    /// As the kernel counts.
+    /// On the kernel's scale.
     pub(super) priority: Option<i32>,
 }
 
-/// State of one CPU. Its chunks come in the order of time.
+/// State of one CPU, whose chunks come in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CpuState {
     pub(super) key: CpuKey,
-    /// Who ran.
+    /// The running thread.
     pub(super) runs: Runs<()>,
-    /// The first switch of all.
+    /// Time of the first switch, and the thread it switched away from.
     pub(super) first_switch: Option<(i64, i32)>,
     pub(super) active: u64,
     pub(super) idle: u64,
     pub(super) switches: u64,
-    /// How long threads other than the idle one ran from switch to switch.
+    /// Durations of the stretches of threads other than the idle one.
     pub(super) lengths: Distribution,
-    /// Where the thread that was asked for last is in the tables of use and of names: most often
-    /// the one that a switch leaves is the one that the switch before went to.
+    /// Indices of the thread of the last lookup in the tables of use and of names: a switch most
+    /// often leaves the thread that the previous switch went to.
     #[serde(skip)]
     last: (usize, usize),
 }
 
 impl CpuPartial {
-    /// The state of a CPU.
+    /// Index of a CPU's state.
     #[inline]
     fn cpu(&mut self, key: CpuKey) -> usize {
         if self.cpus.get(self.last).is_some_and(|cpu| cpu.key == key) {
@@ -94,7 +94,7 @@ impl CpuPartial {
         self.last
     }
 
-    /// A packet of a CPU begins, or goes on: its events are there up to its end.
+    /// A packet of a CPU begins or continues; its events are complete up to its end.
     pub(super) fn packet(&mut self, rules: &Rules, packet: &Packet) {
         let at = self.cpu(packet.cpu);
         let ran = self.cpus[at].runs.packet(packet);
@@ -133,7 +133,7 @@ impl CpuPartial {
         }
     }
 
-    /// Single stretches are asked for.
+    /// Adds a stretch to the lists.
     #[inline(never)]
     fn list(&mut self, rules: &Rules, at: usize, stretch: &Stretch<()>, time: u64) {
         let ran = Ran::new(&rules.selection.window, self.cpus[at].key, stretch, time);
@@ -144,13 +144,13 @@ impl CpuPartial {
         }
     }
 
-    /// The use of CPUs by a thread of a CPU.
+    /// The use of CPUs by a thread, found near the CPU's last lookup.
     #[inline]
     fn usage_of(&mut self, at: usize, key: ThreadKey) -> &mut Usage {
         self.usage.get_near(key, &mut self.cpus[at].last.0)
     }
 
-    /// Learns the name of a thread of a CPU.
+    /// Records the name of a thread.
     #[inline]
     fn learn_name(&mut self, at: usize, place: CpuMoment, side: &Side) {
         if let Some(name) = side.name {
@@ -159,7 +159,7 @@ impl CpuPartial {
         }
     }
 
-    /// A CPU goes from one thread to another.
+    /// Processes a switch.
     #[inline]
     pub(super) fn switch(&mut self, rules: &Rules, place: CpuMoment, [prev, next]: [Side; 2]) {
         let at = self.cpu(place.cpu);
@@ -184,7 +184,7 @@ impl CpuPartial {
         }
     }
 
-    /// A thread has that priority.
+    /// Records the priority of a thread.
     pub(super) fn priority(&mut self, place: CpuMoment, thread: ThreadKey, priority: i32) {
         if thread.tid != 0 {
             let usage = self.usage.get(thread);
@@ -192,7 +192,7 @@ impl CpuPartial {
         }
     }
 
-    /// A thread goes to another CPU.
+    /// Counts a migration of a thread.
     pub(super) fn migrate(&mut self, place: CpuMoment, thread: ThreadKey, priority: Option<i32>) {
         if thread.tid != 0 {
             self.usage.get(thread).migrations += 1;
@@ -202,7 +202,7 @@ impl CpuPartial {
         }
     }
 
-    /// A thread takes over the id of another one at exec, without a switch.
+    /// At exec, a thread takes over the id of another one without a switch.
     pub(super) fn take_over(
         &mut self,
         rules: &Rules,
@@ -245,7 +245,7 @@ impl CpuPartial {
         self.ran(rules, at, ran);
     }
 
-    /// Whoever runs at the end does so until the trace ends.
+    /// The thread that runs at the end runs until the trace ends.
     pub(super) fn close(&mut self, rules: &Rules, input: &Input) {
         for at in 0..self.cpus.len() {
             if let Some(end) = input.end_of(self.cpus[at].key.trace) {

@@ -1,4 +1,4 @@
-//! Stretches: one thread runs on one CPU, from switch to switch.
+//! Stretches: the time of a thread on one CPU from switch to switch.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::groups;
 use tracebraid_follow::{CpuKey, Ended, Stretch, ThreadKey, Window};
 use tracebraid_statistics::{Bins, Distribution, Top};
 
-/// A thread runs on a CPU; the longest is the greatest.
+/// A stretch. The order is by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Ran {
     pub(super) duration: u64,
@@ -17,19 +17,19 @@ pub(super) struct Ran {
     pub(super) cut: Cut,
 }
 
-/// Why a stretch is known, or asked for, in part only.
+/// Why a stretch is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Cut {
-    /// It is not.
+    /// The stretch is complete.
     No,
-    /// The range begins or ends in it, or the trace does.
+    /// The selected range, or the trace, begins or ends within it.
     Range,
-    /// Events were lost: it may have gone on.
+    /// Events were lost, and the thread may have run longer.
     Loss,
 }
 
 impl Ran {
-    /// The part of a stretch that is in a range; it lasts so long there.
+    /// The part of a stretch within the window; `duration` is the length of that part.
     #[inline]
     pub(super) fn new(window: &Window, cpu: CpuKey, stretch: &Stretch<()>, duration: u64) -> Ran {
         let begin = window
@@ -62,28 +62,28 @@ impl Ran {
     }
 }
 
-/// The stretches of a thread, as far as they are asked for.
+/// The requested data on a thread's stretches.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stretches {
     pub(super) lengths: Distribution,
     /// By CPU, if that is asked for.
     pub(super) cpus: Vec<(CpuKey, Distribution)>,
     pub(super) top: Top<Ran>,
-    /// In a second pass.
+    /// Histograms, in a second pass.
     pub(super) freq: Option<Box<Freq>>,
 }
 
-/// How many stretches there are of each length.
+/// Histograms of durations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Freq {
-    /// Between the bounds of all threads' lengths.
+    /// Within the bounds of all threads.
     pub(super) of_all: Bins,
-    /// Between those of this thread's.
+    /// Within the bounds of this thread.
     pub(super) own: Bins,
 }
 
 impl Stretches {
-    /// Adds one, which is within the limits.
+    /// Adds a stretch, which is within the limits.
     pub(super) fn add(&mut self, rules: &Rules, ran: Ran) {
         if rules.is_counted_by_thread {
             self.lengths.add(ran.duration);
@@ -103,7 +103,7 @@ impl Stretches {
         }
     }
 
-    /// Adds those from elsewhere.
+    /// Adds the stretches of another CPU or a later part.
     pub(super) fn merge(&mut self, rules: &Rules, other: Stretches) {
         self.lengths.merge(&other.lengths);
         for (cpu, lengths) in &other.cpus {

@@ -1,4 +1,4 @@
-//! What is added up of a thread's use of CPUs.
+//! Sums of a thread's use of CPUs.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,19 +6,19 @@ use crate::cpu::rules::Rules;
 use crate::cpu::stretches::Stretches;
 use tracebraid_follow::{CpuKey, Known};
 
-/// Use of CPUs by a thread.
+/// Sums of a thread's use of CPUs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Usage {
     pub(super) active: u64,
     pub(super) switches: u64,
     pub(super) migrations: u64,
     pub(super) priorities: Priorities,
-    /// None if none are asked for.
+    /// `None` if no stretches are requested.
     pub(super) stretches: Option<Box<Stretches>>,
 }
 
 impl Usage {
-    /// Adds what is known from elsewhere: from other CPUs, or later.
+    /// Adds sums of another CPU or a later part.
     pub(super) fn merge(&mut self, rules: &Rules, later: Usage) {
         self.active += later.active;
         self.switches += later.switches;
@@ -30,21 +30,21 @@ impl Usage {
     }
 }
 
-/// The priorities that a thread was seen with, as the kernel counts. CPUs are folded one by one, so
-/// that the order of changes is not known, but which there were is, and which was the last.
+/// The priorities of a thread, on the kernel's scale. Each CPU is folded alone, so the order of
+/// changes is unknown; the set of priorities and the last one are known.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Priorities {
     last: Option<Known<i32>>,
-    /// Each once, in the order of numbers.
+    /// Distinct, ascending.
     all: Vec<i32>,
 }
 
 impl Priorities {
-    /// The thread has that priority now.
+    /// The thread has the priority `value` at `time`.
     #[inline]
     pub(super) fn see(&mut self, time: i64, cpu: CpuKey, value: i32) {
         match &mut self.last {
-            // Most often nothing changes but the time.
+            // Most often only the time changes.
             Some(last) if last.value == value && last.cpu == cpu && last.time <= time => {
                 last.time = time
             }
@@ -71,12 +71,12 @@ impl Priorities {
             .for_each(|last| Known::learn(&mut self.last, last));
     }
 
-    /// The last one.
+    /// The last priority.
     pub(super) fn last(&self) -> Option<i32> {
         self.last.map(|last| last.value)
     }
 
-    /// All, each once, in the order of numbers.
+    /// Distinct priorities, ascending.
     pub(super) fn all(&self) -> &[i32] {
         &self.all
     }

@@ -1,11 +1,11 @@
-//! How many requests a device has at a time.
+//! Number of requests that a device has at a time.
 
 use serde::{Deserialize, Serialize};
 
 use tracebraid_follow::Window;
 
-/// A count that goes up and down in the course of time, and never below 0: what ends that did not
-/// begin began before the trace, or its beginning was lost.
+/// A count over time that never falls below 0: a request that ends without a recorded start began
+/// before the trace, or its start was lost.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Depth {
     /// Times of the first and the last change.
@@ -14,14 +14,14 @@ pub(super) struct Depth {
     now: u64,
 }
 
-/// A stretch of time.
+/// Sums over an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Level {
     /// Nanoseconds.
     pub(super) time: u64,
-    /// Of them, those in which the count was 0.
+    /// Nanoseconds in which the count was 0.
     pub(super) zero: u64,
-    /// Sum over the nanoseconds of the count.
+    /// Integral of the count over the nanoseconds.
     pub(super) area: u128,
     /// The greatest count that lasted.
     pub(super) max: u64,
@@ -40,11 +40,11 @@ impl Level {
     }
 }
 
-/// The same in a slice of time, without knowledge of the count at its beginning.
+/// The count in a slice of time, relative to its unknown value at the start of the slice.
 ///
-/// With `x` at the beginning the count is `max(x + more, more - least)`, where `more` is how much
-/// it went up by now, and `least` the least value of that so far, below 0 if things ended that did
-/// not begin in the slice: if they did not begin before it either, the count stayed at 0.
+/// With `x` at the start, the count is `max(x + more, more - least)`. `more` is the net increase so
+/// far, and `least` its minimum so far, below 0 if requests ended that did not begin in the slice:
+/// if they did not begin before the slice either, the count stayed at 0.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DepthSlice {
     span: Option<(i64, i64)>,
@@ -60,7 +60,7 @@ struct Change {
 }
 
 impl Change {
-    /// The count, with that at the beginning.
+    /// The count, given the count at the start of the slice.
     fn count(self, begin: u64) -> u64 {
         let begin = i64::try_from(begin).unwrap_or(i64::MAX);
         let count = begin.saturating_add(self.more).max(self.more - self.least);
@@ -69,13 +69,13 @@ impl Change {
 }
 
 impl DepthSlice {
-    /// One more from that time on.
+    /// The count increases by one at `time`.
     pub(super) fn up(&mut self, time: i64, window: Window) {
         self.advance(time, window);
         self.now.more += 1;
     }
 
-    /// One less from that time on.
+    /// The count decreases by one at `time`.
     pub(super) fn down(&mut self, time: i64, window: Window) {
         self.advance(time, window);
         self.now.more -= 1;
@@ -89,7 +89,7 @@ impl DepthSlice {
         };
         let span = window.clip(*last, time);
         *last = time;
-        // Few requests are under way at a time.
+        // Few requests are in progress at a time.
         match self.times.iter_mut().find(|of| of.0 == self.now) {
             Some((_, time)) => *time += span,
             None => self.times.push((self.now, span)),
@@ -98,7 +98,7 @@ impl DepthSlice {
 }
 
 impl Depth {
-    /// Goes on with a slice.
+    /// Appends a slice.
     pub(super) fn go_on(&mut self, slice: &DepthSlice, window: Window) {
         let Some((first, last)) = slice.span else {
             return;
@@ -121,7 +121,8 @@ impl Depth {
         self.level.add(span, self.now);
     }
 
-    /// From beginning to end of a range, with nothing before; `None` if nothing happened at all.
+    /// Extends the sums to a range, with a count of 0 before the first change; `None` without any
+    /// change.
     pub(super) fn within(mut self, (begin, end): (i64, i64), window: Window) -> Option<Level> {
         let (first, last) = self.span?;
         self.level
@@ -137,7 +138,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    /// A count that goes up or down after so many nanoseconds, in slices of so many changes.
+    /// Plays changes, each after a number of nanoseconds, in slices of a number of changes.
     fn play(steps: &[(u8, bool)], slice: usize) -> Depth {
         let mut depth = Depth::default();
         let mut time: i64 = 0;
@@ -155,7 +156,7 @@ mod tests {
         depth
     }
 
-    /// The same, plainly.
+    /// The same sums, computed without slices.
     fn plain(steps: &[(u8, bool)]) -> Level {
         let (mut level, mut count) = (Level::default(), 0_u64);
         for &(gap, up) in steps {
@@ -187,7 +188,7 @@ mod tests {
             2,
         );
         let level = depth.within((0, 40), Window::default());
-        // 2 once for 2 ns, 1 for 3 and 10, 0 for 10, 5 and 10.
+        // Of 40 ns: 2 for 2 ns, 1 for 3 and 10 ns, 0 for 10, 5 and 10 ns.
         let expected = Level {
             time: 40,
             zero: 25,

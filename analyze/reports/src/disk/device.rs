@@ -1,4 +1,4 @@
-//! What is known of a block device.
+//! Sums of a block device.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,13 +6,13 @@ use crate::disk::request::{DiskKey, Request, RequestKind};
 use tracebraid_follow::{Table, ThreadKey};
 use tracebraid_statistics::{Bins, Distribution, Top};
 
-/// A block device.
+/// Sums of a block device.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Disk {
     pub(super) key: DiskKey,
-    /// By kind.
+    /// By request kind.
     pub(super) kinds: [Done; RequestKind::ALL.len()],
-    /// From the queue to the driver.
+    /// Time from the queue to the driver.
     pub(super) waits: Distribution,
     pub(super) counts: Counts,
     pub(super) top: Top<Request>,
@@ -22,7 +22,7 @@ pub(super) struct Disk {
     pub(super) bins: Bins,
 }
 
-/// Requests of a kind that are done.
+/// Completed requests of a kind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Done {
     pub(super) latencies: Distribution,
@@ -36,24 +36,24 @@ impl Done {
     }
 }
 
-/// Events.
+/// Numbers of events.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     /// Completions with an error.
     pub(super) errors: u64,
-    /// Requests that went back to the queue.
+    /// Requests returned to the queue.
     pub(super) requeues: u64,
-    /// Bios that became a part of a request.
+    /// Bios merged into a request.
     pub(super) merged_bios: u64,
-    /// Requests that became a part of another one.
+    /// Requests merged into another request.
     pub(super) merged_requests: u64,
-    /// Completions without data behind writes: all that belongs to them is flushed.
+    /// Completions of flush sequences: a write, if any, and its flushes are complete.
     pub(super) sequences: u64,
-    /// Requests that were completed in parts.
+    /// Requests completed in parts.
     pub(super) parts: u64,
-    /// Completions that end nothing that is known.
+    /// Completions without a known issue.
     pub(super) not_begun: u64,
-    /// Requests that were not completed before another one to the same place was issued.
+    /// Requests still in progress when another one for the same sectors was issued.
     pub(super) replaced: u64,
 }
 
@@ -93,7 +93,7 @@ impl Disk {
         }
     }
 
-    /// Adds what is known of it elsewhere, of which so many requests at most are listed.
+    /// Adds sums of the same disk from elsewhere, keeping at most `top` requests for the list.
     pub(super) fn merge(&mut self, other: Disk, top: usize) {
         for (own, done) in self.kinds.iter_mut().zip(&other.kinds) {
             own.merge(done);
@@ -115,7 +115,7 @@ impl Disk {
             .add(request.latency);
     }
 
-    /// Adds a request.
+    /// Adds a completed request.
     #[inline]
     pub(super) fn add(&mut self, request: Request, top: usize) {
         let done = &mut self.kinds[request.kind() as usize];
@@ -124,12 +124,12 @@ impl Disk {
         self.top.add(request, top);
     }
 
-    /// What is known of requests of that kind.
+    /// Completed requests of a kind.
     pub(super) fn of(&self, kind: RequestKind) -> &Done {
         &self.kinds[kind as usize]
     }
 
-    /// All requests with data.
+    /// Completed requests with data, of all kinds.
     pub(super) fn with_data(&self) -> Done {
         let mut all = Done::default();
         let kinds = RequestKind::ALL.into_iter().filter(|kind| kind.has_data());

@@ -1,8 +1,8 @@
-//! What becomes of requests, by what happens on all CPUs in the order of time.
+//! Follows requests over all CPUs in the order of time.
 //!
-//! Time is played in slices. What a slice does not know, which requests were under way before it,
-//! it keeps: ends without a beginning, and how much more requests each disk had than at its
-//! beginning.
+//! Time is played in slices. A slice does not know the requests in progress at its start, so it
+//! keeps ends without a start, and the number of requests of each disk relative to that at its
+//! start.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Rwbs;
@@ -15,18 +15,17 @@ use crate::disk::sums::{Remap, Sums};
 use tracebraid_follow::{CpuKey, PairSlice, Pairs, Thread, ThreadKey};
 use tracebraid_tables::View;
 
-/// What is known of requests at a time. Its size depends on the number of disks and of requests
-/// under way.
+/// Requests in progress. Its size depends on the number of disks and of requests in progress.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct DiskMachine {
-    /// By device and where they end.
+    /// Issued requests, by device and end sector.
     pub(super) requests: Pairs<(DiskKey, u64), Issued>,
-    /// Since when they wait in the queue; by device and where they begin.
+    /// Time since when a request is queued, by device and first sector.
     queue: Pairs<(DiskKey, u64), i64>,
     pub(super) depths: Vec<(DiskKey, Depth)>,
 }
 
-/// A slice of time, without knowledge of the requests that were under way before.
+/// A slice of time, played without the requests in progress at its start.
 #[derive(Debug, Default)]
 pub(super) struct DiskSlice {
     requests: PairSlice<(DiskKey, u64), Issued, Return>,
@@ -34,11 +33,11 @@ pub(super) struct DiskSlice {
     depths: Vec<(DiskKey, DepthSlice)>,
 }
 
-/// The driver has a request, or a part of one, no longer.
+/// The driver returns a request, or a part of one.
 #[derive(Clone, Copy, Debug)]
 struct Return {
     returned: Returned,
-    /// It is done, when and where that is asked for.
+    /// The request is complete, at a selected time and CPU.
     counts: bool,
 }
 
@@ -56,19 +55,19 @@ pub(super) struct Player<'a> {
     pub(super) sums: &'a mut Sums,
 }
 
-/// Where, when and to what something happens.
+/// An event: its CPU, time, disk and sectors.
 #[derive(Clone, Copy, Debug)]
 struct At {
     cpu: CpuKey,
     time: i64,
     disk: DiskKey,
     place: SectorRange,
-    /// That time and CPU are asked for.
+    /// Time and CPU are selected.
     counts: bool,
 }
 
 impl Player<'_> {
-    /// Something happens.
+    /// Processes an event.
     pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: DiskItem) {
         let trace = cpu.trace;
         let work = item.work;
@@ -106,7 +105,8 @@ impl Player<'_> {
         }
     }
 
-    /// The driver has it. `tid` is the thread that the event names, `runs` who runs there.
+    /// The request is issued to the driver. `tid` is the thread that the event contains, `runs` the
+    /// one that runs on the CPU.
     fn issue(&mut self, at: At, rwbs: Rwbs, (tid, runs): (Option<i32>, Option<i32>)) {
         let At {
             time, disk, counts, ..
@@ -140,7 +140,7 @@ impl Player<'_> {
         }
     }
 
-    /// How many requests a disk has, which is shown then.
+    /// The number of requests of a disk, which then has a row.
     fn depth(&mut self, key: DiskKey) -> &mut DepthSlice {
         self.sums.disk(key);
         of_disk(&mut self.slice.depths, key)
@@ -152,7 +152,8 @@ impl Player<'_> {
         }
         let kind = RequestKind::of(rwbs, at.place);
         if kind == RequestKind::Command && rwbs.is_write() {
-            // What asked for flushes before or behind its data, if it has any, is done with them.
+            // Ends a flush sequence: the flushes before or after a write's data, and the data
+            // itself if there is any, are complete.
             self.sums.disk(at.disk).counts.sequences += u64::from(at.counts);
             return;
         }
@@ -160,7 +161,7 @@ impl Player<'_> {
         self.returns(At { place, ..at }, true);
     }
 
-    /// The driver has it no longer.
+    /// The driver returns the request.
     fn returns(&mut self, at: At, is_done: bool) {
         let At {
             time, disk, place, ..
@@ -180,7 +181,7 @@ impl Player<'_> {
 }
 
 impl DiskSlice {
-    /// Goes on with the state at the beginning of the slice.
+    /// Appends the slice to the state at its start.
     pub(super) fn compose(self, rules: &DiskRules, machine: &mut DiskMachine, sums: &mut Sums) {
         let mut replaced = Vec::new();
         self.requests.compose(
@@ -199,7 +200,7 @@ impl DiskSlice {
     }
 }
 
-/// There are few.
+/// Linear search: there are few disks.
 fn of_disk<T: Default>(all: &mut Vec<(DiskKey, T)>, key: DiskKey) -> &mut T {
     let at = all.iter().position(|of| of.0 == key).unwrap_or_else(|| {
         all.push((key, T::default()));
@@ -209,7 +210,7 @@ fn of_disk<T: Default>(all: &mut Vec<(DiskKey, T)>, key: DiskKey) -> &mut T {
 }
 
 impl DiskMachine {
-    /// How many requests a disk had at a time.
+    /// The number of requests of a disk over time.
     pub(super) fn depth(&self, key: DiskKey) -> Option<&Depth> {
         let of = self.depths.iter().find(|of| of.0 == key);
         of.map(|of| &of.1)
@@ -217,7 +218,7 @@ impl DiskMachine {
 }
 
 impl Sums {
-    /// A request has left the queue, in which it waited since then.
+    /// A request left the queue, in which it waited since `since`.
     fn waited(&mut self, disk: DiskKey, since: Option<i64>, dequeued: Dequeued) {
         if let Some(since) = since.filter(|_| dequeued.counts) {
             self.disk(disk).waits.add(since.abs_diff(dequeued.time));
@@ -227,7 +228,7 @@ impl Sums {
     fn returned(&mut self, rules: &DiskRules, disk: DiskKey, issued: Option<Issued>, done: Return) {
         let Return { returned, counts } = done;
         let has_data = returned.place.sectors > 0;
-        // Flushes cannot be told from others that were issued or completed on an unrecorded CPU.
+        // With unrecorded CPUs, a flush cannot be paired: its issue or completion may be missing.
         if !counts || !has_data && !rules.recorded.is_whole(disk.trace) {
             return;
         }
@@ -263,7 +264,8 @@ impl Sums {
 }
 
 impl DiskRules {
-    /// How many of the slowest are kept: which threads are shown is known at the end.
+    /// Number of slowest requests kept; with a selection of threads all, since the threads are
+    /// resolved only at the end.
     pub(super) fn top(&self) -> usize {
         match self.options.views.top() {
             0 => 0,

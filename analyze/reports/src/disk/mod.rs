@@ -1,7 +1,8 @@
-//! Block devices: requests, how long they took, how many there were at a time.
+//! Block devices: requests, their latency, and the number in progress at a time.
 //!
-//! A request is in the driver from its issue to the completion that ends where it ends: completions
-//! of its parts before have other ends. `docs/reports-disk.md` defines each number.
+//! A request is in the driver from its issue to the completion with the same end sector:
+//! completions of its earlier parts have other end sectors. `docs/reference/disk.md` defines each
+//! number.
 
 mod depth;
 mod device;
@@ -30,7 +31,7 @@ use tracebraid_follow::{
 };
 use tracebraid_tables::Report;
 
-/// The analysis.
+/// Analyses requests to block devices.
 pub type DiskAnalysis = PerCpu<DiskRules>;
 
 /// Rules of the report.
@@ -38,34 +39,34 @@ pub type DiskAnalysis = PerCpu<DiskRules>;
 pub struct DiskRules {
     selection: Selection,
     options: DiskOptions,
-    /// For a second pass, the bounds of latencies.
+    /// Bounds of latencies, for a second pass.
     ranges: Option<Vec<(DiskKey, (u64, u64))>>,
     /// True if latencies are counted by thread.
     is_by_thread: bool,
-    /// Which CPUs were recorded.
+    /// The recorded CPUs.
     recorded: Arc<Recorded>,
 }
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, disks, threads,
-/// and requests under way; if each request is listed (`--view log`), by that of requests.
+/// Besides items that wait to be played, its size is bounded by the number of CPUs, disks, threads
+/// and requests in progress; with `--view log` also by that of requests.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DiskPartial {
     people: People,
-    /// Who runs on each CPU, if that is known.
+    /// The running thread on each CPU, if known.
     lanes: ByCpu<Lane<Option<i32>, Work>>,
     items: Items<DiskItem>,
     sums: Sums,
-    /// State of all that was played.
+    /// State at the end of the played slices.
     machine: DiskMachine,
-    /// Names of devices, as the state dump has them.
+    /// Names of devices from the state dump.
     names: Vec<(DiskKey, Known<String>)>,
-    /// Traces of which events were lost.
+    /// Traces with lost events.
     lossy: Vec<u32>,
-    /// Nothing came before.
+    /// True if this is the beginning of the trace.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people.
+    /// Index in `people` of the last thread that was switched to.
     #[serde(skip)]
     near: usize,
 }
@@ -162,7 +163,7 @@ impl Rules for DiskRules {
             }
             KernelEvent::Exec(exec) => {
                 let tid = exec.tid.as_ref().and_then(|tid| tid.get(body));
-                // It may take over the id of its process's first thread.
+                // The thread may take over the id of its process's first thread.
                 if let Some(tid) = tid {
                     partial.lanes.get(cpu).goes_over(time, Some(tid as i32));
                 }
@@ -228,7 +229,7 @@ fn is_wanted(step: BlockStep) -> bool {
 }
 
 impl DiskPartial {
-    /// Something happens to a request or bio.
+    /// A step of a request or bio.
     fn step(&mut self, cpu: CpuKey, time: i64, work: Work) {
         let lane = self.lanes.get(cpu);
         match lane.now_or_first(self.is_first, time) {
@@ -253,7 +254,7 @@ impl DiskPartial {
 }
 
 impl DiskRules {
-    /// A slice of time.
+    /// Plays a slice of time.
     fn play<'a>(
         &'a self,
         mut items: Items<DiskItem>,
@@ -270,7 +271,7 @@ impl DiskRules {
     }
 }
 
-/// The step of a request or bio; `None` if the event is too short.
+/// The step of a request or bio; `None` if the event record is too short.
 fn work(event: &Event<'_>, block: &Block, body: &mut Body<'_, '_>) -> Option<Work> {
     use BlockStep::{Bio, Request};
     let device = block.device(body)?;

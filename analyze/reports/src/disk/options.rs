@@ -1,4 +1,4 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{By, Groupings, Limits, Views};
 use tracebraid_language::glob::Glob;
@@ -9,14 +9,14 @@ pub const GROUPINGS: Groupings = Groupings {
     usual: &[By::Disk],
 };
 
-/// What is asked for of requests to disks.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct DiskOptions {
     /// The views.
     pub views: Views,
-    /// Only what is that large, in bytes; what has no size is as large as may be.
+    /// Restricts requests by size in bytes; requests without a size always match.
     pub sizes: Limits,
-    /// Patterns of names of disks; none: all.
+    /// Patterns of disk names; empty: all.
     pub disks: Vec<Glob>,
 }
 

@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const WRITTEN: Column = Column::new("written_bytes", "Written", Unit::Bytes);
 const DISCARDED: Column = Column::new("discarded_bytes", "Discarded", Unit::Bytes).left_out(2);
 const REQUESTS: Column = Column::new("requests", "Requests", Unit::Count);
 
-/// What disks are called, and which are shown.
+/// Names of disks, and the selection by name.
 struct Names<'a> {
     rules: &'a DiskRules,
     head: Head,
@@ -33,14 +33,14 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// Its name alone.
+    /// The disk's name alone.
     fn short(&self, key: DiskKey) -> String {
         let named = self.named.iter().find(|(of, _)| *of == key);
         let name = named.and_then(|(_, name)| name.as_deref());
         key.device.name(name)
     }
 
-    /// With its machine, where there are several.
+    /// The disk's name, with its host if there are several.
     fn name(&self, key: DiskKey) -> String {
         self.head.of_host(key.trace, self.short(key))
     }
@@ -61,7 +61,7 @@ impl Names<'_> {
 
 pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial) -> Report {
     for disk in partial.names.iter().map(|(disk, _)| *disk) {
-        // What has a name has a row where it is not known what it did.
+        // A disk in the state dump has a row even if its activity is unknown.
         partial.sums.disk(disk);
     }
     partial.sums.disks.sort_by_key(|disk| disk.key);
@@ -122,7 +122,7 @@ fn totals(rules: &DiskRules, partial: &DiskPartial, disks: &[&Disk]) -> Vec<Tota
     let replaced: u64 = disks.iter().map(|disk| disk.counts.replaced).sum();
     let unfinished = replaced + open.count() as u64;
     let done = |disk: &Disk| disk.with_data().latencies.summary().count();
-    // Requests may begin or end on CPUs that were not recorded.
+    // The other end of a request may be on a CPU that was not recorded.
     let is_whole = disks
         .iter()
         .all(|disk| rules.recorded.is_whole(disk.key.trace));
@@ -145,7 +145,7 @@ fn totals(rules: &DiskRules, partial: &DiskPartial, disks: &[&Disk]) -> Vec<Tota
     ]
 }
 
-/// Those of which something happened.
+/// The disks with activity.
 fn used<'a>(disks: &'a [&Disk]) -> impl Iterator<Item = &'a Disk> {
     let is_used = |disk: &Disk| {
         let counts = &disk.counts;
@@ -385,7 +385,7 @@ fn of_remaps(names: &Names<'_>, partial: &DiskPartial) -> Section {
     }
 }
 
-/// The slowest requests, and all of them.
+/// The slowest requests, and the log.
 fn lists(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> [Section; 2] {
     let people = &partial.people;
     let thread = |request: &Request| {
@@ -492,7 +492,7 @@ fn groups(names: &Names<'_>, people: &People, disks: &[&Disk], by: By) -> Groups
     .groups(by)
 }
 
-/// The second pass's report: how often latencies of each size occurred.
+/// The report of the second pass: histograms of latencies.
 fn frequencies(rules: &DiskRules, names: &Names<'_>, disks: &[&Disk]) -> Report {
     let ranges = rules.ranges.iter().flatten();
     let groups = ranges.filter_map(|(key, range)| {

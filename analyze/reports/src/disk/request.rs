@@ -11,7 +11,7 @@ pub(super) struct DiskKey {
 }
 
 impl DiskKey {
-    /// What it is called between two passes.
+    /// Key for bounds that the second pass receives.
     pub(super) fn to_name(self) -> String {
         format!("{}/{}", self.trace, self.device.0)
     }
@@ -28,16 +28,16 @@ impl DiskKey {
 /// Bytes of a sector.
 pub(super) const SECTOR: u64 = 512;
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum RequestKind {
     Read,
     Write,
     Discard,
-    /// Something else with sectors, such as writing zeroes.
+    /// Another request with sectors, such as writing zeroes.
     Other,
     Flush,
-    /// Something else without sectors.
+    /// Another request without sectors.
     Command,
 }
 
@@ -88,25 +88,24 @@ impl RequestKind {
     }
 }
 
-/// The sector of requests that have none, as completions tell it; issues tell 0.
+/// Sector of requests without data in completions; their issues have 0.
 pub(super) const NOWHERE: u64 = u64::MAX;
 
-/// Where on a device.
+/// A range of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct SectorRange {
     pub(super) sector: u64,
-    /// 0 of requests without data.
+    /// 0 for requests without data.
     pub(super) sectors: u64,
 }
 
 impl SectorRange {
-    /// Where it ends: what a request and each of its parts, the last of which completes it, have in
-    /// common.
+    /// End sector: the same for a request and for the last of its parts, which completes it.
     pub(super) fn end(self) -> u64 {
         self.sector.wrapping_add(self.sectors)
     }
 
-    /// Flushes are nowhere.
+    /// Gives flushes the same sector at issue and completion.
     pub(super) fn of(self, kind: RequestKind) -> SectorRange {
         match kind {
             RequestKind::Flush => SectorRange {
@@ -122,24 +121,24 @@ impl SectorRange {
     }
 }
 
-/// The driver has it.
+/// A request in the driver.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Issued {
     pub(super) time: i64,
     pub(super) place: SectorRange,
     pub(super) rwbs: Rwbs,
-    /// The thread, if the event names it.
+    /// The thread, if the event contains it.
     pub(super) thread: Option<i32>,
 }
 
-/// It, or a part of it, is done.
+/// The completion of a request or of a part of one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Returned {
     pub(super) time: i64,
     pub(super) place: SectorRange,
 }
 
-/// A request that is done; that with the longest latency is the greatest.
+/// A completed request. The order is by latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) latency: u64,
@@ -147,7 +146,7 @@ pub(super) struct Request {
     pub(super) disk: DiskKey,
     pub(super) place: SectorRange,
     pub(super) rwbs: Rwbs,
-    /// The thread, if the event of the issue names it.
+    /// The thread, if the event of the issue contains it.
     pub(super) thread: Option<i32>,
 }
 
@@ -167,7 +166,7 @@ impl Request {
         RequestKind::of(self.rwbs, self.place)
     }
 
-    /// When it was done.
+    /// Time of the completion.
     pub(super) fn end(&self) -> i64 {
         self.issued.saturating_add_unsigned(self.latency)
     }

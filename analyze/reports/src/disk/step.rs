@@ -1,11 +1,11 @@
-//! What happens to requests and bios.
+//! Steps of requests and bios.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Device, Rwbs};
 
 use crate::disk::request::SectorRange;
 
-/// Something happens to a request or bio.
+/// A step of a request or bio.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Work {
     pub(super) device: Device,
@@ -13,26 +13,26 @@ pub(super) struct Work {
     pub(super) deed: Deed,
 }
 
-/// What happens.
+/// The kind of step.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Deed {
-    /// It waits in the queue.
+    /// The request enters the queue.
     Queue,
-    /// The driver has it; by that thread, if the event names it.
+    /// The request is issued to the driver, by the thread `tid` if the event contains it.
     Issue { rwbs: Rwbs, tid: Option<i32> },
-    /// It, or a part of it, is done.
+    /// The request, or a part of it, is complete.
     Complete { rwbs: Rwbs, failed: bool },
-    /// It goes back to the queue.
+    /// The request is returned to the queue.
     Requeue,
-    /// It becomes a part of another request.
+    /// The request is merged into another one.
     MergeRequest,
-    /// The bio becomes a part of a request.
+    /// The bio is merged into a request.
     MergeBio,
-    /// The bio came from another device.
+    /// The bio comes from another device.
     Remap { from: Device },
 }
 
-/// The same, and who runs on the CPU where it happens, if that is known.
+/// A step with the thread that runs on its CPU, if known.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct DiskItem {
     pub(super) work: Work,

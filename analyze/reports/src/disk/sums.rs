@@ -1,4 +1,4 @@
-//! What adds up in any order.
+//! Sums that do not depend on order.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,17 +6,18 @@ use crate::disk::device::Disk;
 use crate::disk::request::{DiskKey, Request, RequestKind};
 use tracebraid_follow::{Table, ThreadKey};
 
-/// What adds up in any order. Its size depends on the number of disks and threads, but for the log.
+/// Sums that do not depend on order. Apart from the log, their size is bounded by the number of
+/// disks and threads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sums {
     pub(super) disks: Vec<Disk>,
     pub(super) threads: Table<Vec<(DiskKey, Issues)>>,
-    /// With the number of bios, and their bytes.
+    /// With the number of bios, and their size in bytes.
     pub(super) remaps: Vec<(Remap, u64, u64)>,
     pub(super) log: Vec<Request>,
 }
 
-/// Requests that a thread issued on a disk.
+/// Requests that a thread issued to a disk.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Issues {
     pub(super) requests: u64,
@@ -32,7 +33,7 @@ impl Issues {
     }
 }
 
-/// Bios go from one device to another: from a partition to its disk.
+/// Remapping of bios from one device to another, such as from a partition to its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Remap {
     pub(super) from: DiskKey,
@@ -41,7 +42,7 @@ pub(super) struct Remap {
 
 impl Sums {
     pub(super) fn disk(&mut self, key: DiskKey) -> &mut Disk {
-        // There are few.
+        // Linear search: there are few disks.
         let at = self.disks.iter().position(|disk| disk.key == key);
         let at = at.unwrap_or_else(|| {
             self.disks.push(Disk::new(key));
@@ -50,12 +51,12 @@ impl Sums {
         &mut self.disks[at]
     }
 
-    /// What a thread issued.
+    /// The requests that a thread issued to a disk.
     pub(super) fn issued_by(&mut self, thread: ThreadKey, disk: DiskKey) -> &mut Issues {
         issues_of(self.threads.get(thread), disk)
     }
 
-    /// So many bios, of so many bytes, went from one device to another.
+    /// Adds remapped bios.
     pub(super) fn remaps(&mut self, remap: Remap, bios: u64, bytes: u64) {
         match self.remaps.iter_mut().find(|known| known.0 == remap) {
             Some(known) => (known.1, known.2) = (known.1 + bios, known.2.saturating_add(bytes)),
@@ -63,7 +64,7 @@ impl Sums {
         }
     }
 
-    /// Adds other sums, of which so many requests at most are listed by disk.
+    /// Adds other sums, keeping at most `top` requests by disk for the list.
     pub(super) fn merge(&mut self, other: Sums, top: usize) {
         for disk in other.disks {
             self.disk(disk.key).merge(disk, top);

@@ -1,10 +1,10 @@
-//! A cache of the files of descriptors, between changes of descriptors.
+//! A cache of the files of descriptors, valid between changes of descriptors.
 
-/// Files of threads' descriptors, valid until a descriptor changes.
+/// Files of threads' descriptors, valid until any descriptor changes.
 #[derive(Clone, Debug)]
 pub(super) struct Cache<F> {
     entries: Vec<Cached<F>>,
-    /// Counts changes of descriptors.
+    /// Number of changes of descriptors.
     changes: u32,
 }
 
@@ -18,7 +18,7 @@ struct Cached<F> {
     file: F,
 }
 
-/// Places in the cache.
+/// Number of entries; a direct-mapped table.
 const CACHED: usize = 256;
 
 impl<F> Default for Cache<F> {
@@ -35,12 +35,12 @@ fn at(place: u32, fd: i32) -> usize {
 }
 
 impl<F: Copy + Default> Cache<F> {
-    /// Something changes.
+    /// Invalidates all entries.
     pub(super) fn clear(&mut self) {
         self.changes = self.changes.wrapping_add(1).max(1);
     }
 
-    /// The file of a descriptor of the thread at that place.
+    /// The cached file of descriptor `fd` of the thread with index `place`.
     #[inline(always)]
     pub(super) fn find(&self, place: u32, fd: i32) -> Option<F> {
         let cached = self.entries.get(at(place, fd))?;
@@ -48,7 +48,7 @@ impl<F: Copy + Default> Cache<F> {
         is_it.then_some(cached.file)
     }
 
-    /// It is that.
+    /// Stores the file of a descriptor.
     pub(super) fn put(&mut self, place: u32, fd: i32, file: F) {
         if self.entries.is_empty() {
             self.entries.resize(CACHED, Cached::default());

@@ -1,4 +1,4 @@
-//! Joining a slice of time that was played to what was before it.
+//! Appends a played slice of time to the state before it.
 
 use tracebraid_descriptors::{Change, Deed, LateChange, Resolved, Text, Texts, ValueId};
 
@@ -16,7 +16,7 @@ use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 /// The outcome of a late call.
 type Outcome = LateChange<FileId>;
 
-/// A slice that is being joined to what was before it.
+/// A slice that is being appended to the state before it.
 struct Composer<'a, 's> {
     rules: &'a FilesRules,
     machine: &'a mut FileMachine,
@@ -30,8 +30,8 @@ struct Composer<'a, 's> {
     outcomes: Vec<Outcome>,
 }
 
-/// Joins a slice to what was before it. What descriptors were before `since` nobody will ask. Gives
-/// what is to be added up.
+/// Appends a slice to the state before it. Descriptors before the time `since` are no longer
+/// needed. Returns the sums to add.
 pub(super) fn compose(
     rules: &FilesRules,
     played: &mut Played,
@@ -86,7 +86,7 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// Says what files are, up to so many of them, in the order in which they were met.
+    /// Resolves the slice's first `files` files, in the order of their first use.
     fn resolve(&mut self, files: usize) {
         while self.files.len() < files {
             let Some(&file) = self.slice.files.keys().get(self.files.len()) else {
@@ -97,7 +97,7 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// The file that a value is.
+    /// The file that a value stands for.
     fn held(&mut self, value: ValueId) -> FileId {
         let (files, outcomes) = (&self.files, &self.outcomes);
         let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
@@ -110,7 +110,7 @@ impl Composer<'_, '_> {
         sliced.resolve_one(&mut self.known, value, start, &what, &of_late)
     }
 
-    /// The file of a descriptor of a late call's table when the call ended.
+    /// The file of a descriptor in a late call's table at the end of the call.
     fn now(&mut self, late: &LateEnd, fd: i32) -> FileId {
         let value = self
             .slice
@@ -119,7 +119,7 @@ impl Composer<'_, '_> {
         self.held(value)
     }
 
-    /// A text of the slice.
+    /// The number of a text of the slice among all texts.
     fn text(&mut self, text: Text) -> Text {
         match self.slice.texts.get(text) {
             Some(text) => self.texts.number(text),
@@ -135,7 +135,7 @@ impl Composer<'_, '_> {
         (self.machine, around)
     }
 
-    /// A call that makes no descriptors is added up.
+    /// Counts a call that makes no descriptors.
     fn count(&mut self, trace: u32, call: &Call, held: (FileId, FileId)) {
         let mut around = Around {
             rules: &self.rules.follow,
@@ -149,7 +149,7 @@ impl Composer<'_, '_> {
             .call(self.machine, &mut around, thread, call, Some(held));
     }
 
-    /// A file of the slice, by its number among all.
+    /// The number of a file of the slice among all files.
     fn file(&mut self, file: SliceFile) -> FileId {
         let file = match file {
             SliceFile::File(file) => File {
@@ -180,7 +180,7 @@ impl Composer<'_, '_> {
                 (self.machine.files.get(held), self.machine.path_of(held))
             }
         };
-        // A file that is not known has no name that matters here, but a type.
+        // An unknown file has no name that matters here, but a type.
         if naming.need(0) != Need::Directory && socket.is_none() {
             let trace = naming.trace;
             socket = Some(tracebraid_files::unknown(self.texts, trace));
@@ -188,7 +188,7 @@ impl Composer<'_, '_> {
         naming.file(self.texts, socket, directory)
     }
 
-    /// A call turns out to be one, or not.
+    /// Processes a step that depended on the state before the slice.
     fn late(&mut self, late: Late) -> Outcome {
         let Late {
             cpu,
@@ -246,7 +246,7 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// Files of the descriptors that a call names, at its entry. `held` is set if the entry is in
+    /// Files of the descriptors that a call uses, at its entry. `held` is set if the entry is in
     /// the slice.
     fn held_at_entry(
         &mut self,
@@ -302,7 +302,7 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// A thread's call is as the slice knows it.
+    /// Sets a thread's open call to that at the end of the slice.
     fn install(&mut self, thread: ThreadKey, cell: Cell) {
         let Some(open) = cell.open else { return };
         let begin = |Parked { mut entered, held }: Parked<ValueId>| {
@@ -316,7 +316,7 @@ impl Composer<'_, '_> {
         self.machine.threads.get(thread).append(open);
     }
 
-    /// All is known.
+    /// Installs the state at the end of the slice.
     fn end(mut self, since: i64) -> Unmerged {
         self.resolve(usize::MAX);
         for (thread, cell) in std::mem::take(&mut self.slice.threads).into_entries() {
@@ -351,12 +351,12 @@ impl Composer<'_, '_> {
     }
 }
 
-/// Where a late call ends.
+/// The end of a late call.
 struct LateEnd {
     moment: tracebraid_descriptors::Moment,
     process: ThreadKey,
     table: ThreadKey,
 }
 
-/// A call that a thread took from one stretch to another.
+/// A call that spans several stretches of its thread.
 type Whole = tracebraid_follow::WholeCall<Parked<FileId>, Exited>;

@@ -1,4 +1,4 @@
-//! Adding up calls, whose descriptors are known.
+//! Counts calls whose descriptors are known.
 
 use tracebraid_files::{Around, Call, CallSink, FileId, FileMachine, Made, Side, named_at};
 use tracebraid_follow::ThreadKey;
@@ -7,16 +7,16 @@ use crate::files::FilesRules;
 use crate::files::cache::Cache;
 use crate::files::tally::{Tally, Used};
 
-/// Adds up calls in the order of time.
+/// Counts calls in the order of time.
 pub(super) struct Counter<'a> {
     pub(super) rules: &'a FilesRules,
     pub(super) tally: &'a mut Tally,
-    /// Files of descriptors, by place of the thread in the tally.
+    /// Files of descriptors, by index of the thread in the tally.
     pub(super) cache: &'a mut Cache<FileId>,
 }
 
 impl Counter<'_> {
-    /// The file of a thread's descriptor at the beginning of a call.
+    /// The file of a thread's descriptor at the start of a call.
     #[inline(always)]
     fn descriptor(
         &mut self,
@@ -30,7 +30,8 @@ impl Counter<'_> {
         }
         let answer = machine.descriptors.kind(thread, fd, time);
         let file = machine.known(around, thread.trace, answer.kind);
-        // It was another one when the call began, if it has changed since.
+        // If the descriptor has changed since, the answer holds for the past only and is not
+        // cached.
         if answer.until.is_none() {
             self.cache.put(place, fd, file);
         }

@@ -1,10 +1,10 @@
-//! Which files: what was read from and written to each, how long calls on them took, who used them.
+//! Files: bytes read and written, latency of calls, and the processes that use each file.
 //!
-//! Each CPU is followed alone: entries are joined with exits there while their thread runs. What
-//! descriptors are is known in the order of time only: items ([`FileItem`]) are played in slices of
-//! time beside each other (`slice`), which are joined to what was before them (`compose`); or one
-//! after the other by a [`FileMachine`], whose calls a `Counter` adds up. `docs/reports-files.md`
-//! defines each number.
+//! Each CPU is followed alone: entries are paired with exits while their thread runs. The files of
+//! descriptors depend on the order of time over all CPUs. Items ([`FileItem`]) are played in slices
+//! of time in parallel (`slice`), which are then appended to the state before them (`compose`); or,
+//! where that is impossible, in order by a [`FileMachine`] whose calls a `Counter` counts.
+//! `docs/reference/files.md` defines each number.
 
 mod cache;
 mod compose;
@@ -39,7 +39,7 @@ use crate::files::unmerged::Unmerged;
 use tracebraid_follow::{Event, Input, Items, Packet, PerCpu, Rules, Selection, ThreadKey};
 use tracebraid_tables::Report;
 
-/// The analysis.
+/// Analyses the use of files.
 pub type FilesAnalysis = PerCpu<FilesRules>;
 
 /// Rules of the report.
@@ -47,39 +47,39 @@ pub type FilesAnalysis = PerCpu<FilesRules>;
 pub struct FilesRules {
     follow: FileRules,
     options: FilesOptions,
-    /// For a second pass, the bounds of durations.
+    /// Bounds of durations, for a second pass.
     ranges: Option<Vec<(Class, (u64, u64))>>,
 }
 
 /// State after some chunks.
 ///
-/// Beside what waits to be played it has a bounded number of entries for each thread, each file
-/// that a thread uses, and each descriptor that is open or changed since the first call began that
-/// is open; if each call is asked for, one for each call.
+/// Besides items that wait to be played, it has a bounded number of entries for each thread, for
+/// each file that a thread uses, and for each descriptor that is open or was changed since the
+/// start of the oldest open call; with `--view log` also one for each call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesPartial {
     seen: Seen,
-    /// Everything before that time was cut out.
+    /// Items before this time have been taken.
     until: Option<i64>,
     /// A part of a slice is being played in the order of time and is not composed yet.
     is_replaying: bool,
     /// A thread may get a table of its own when its call ends.
     is_unclear: bool,
-    /// Sums of calls, beside those of `played`.
+    /// Sums of calls besides those in `played`.
     sums: Tally,
-    /// Sums of slices that were composed.
+    /// Sums of composed slices.
     unmerged: Vec<Unmerged>,
     played: Played,
-    /// Slices to be played next; empty once all of them are composed.
+    /// Slices to be played next; empty once all are composed.
     #[serde(skip)]
     next: VecDeque<Next>,
 }
 
-/// State of all that was played.
+/// State at the end of the played slices.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Played {
     machine: FileMachine,
-    /// Texts of the machine.
+    /// Texts that `machine` refers to.
     texts: Texts,
     tally: Tally,
     #[serde(skip)]
@@ -125,13 +125,13 @@ impl Rules for FilesRules {
         };
         if !has(&ends) {
             return Some(
-                "no event here tells of reading or writing: enable system calls (lttng enable-event --kernel \
+                "no reads or writes were recorded: enable system calls (lttng enable-event --kernel \
                  --syscall --all, or open,openat,close,read,write,... for few)",
             );
         }
         let switches = has(&|event| matches!(event, KernelEvent::Switch(_)));
         (!switches).then_some(
-            "nothing here may tell threads apart: enable sched_switch, or the context tid",
+            "the threads of calls are unknown: enable sched_switch, or add the context tid",
         )
     }
 
@@ -239,7 +239,7 @@ struct Next {
     since: i64,
 }
 
-/// Acts that decide which thread has which table, in the order of time.
+/// Acts that decide which thread uses which descriptor table, in the order of time.
 fn listed(mut acts: Items<TableAct>) -> Vec<ThreadAct> {
     let mut all = Vec::new();
     acts.play(None, |cpu, time, (tid, act)| {
@@ -250,7 +250,7 @@ fn listed(mut acts: Items<TableAct>) -> Vec<ThreadAct> {
 }
 
 impl FilesRules {
-    /// Sums of slices that were composed, to be merged.
+    /// Slices that merge the sums of composed slices.
     fn unmerged<'a>(
         &'a self,
         partial: &mut FilesPartial,
@@ -272,11 +272,12 @@ impl FilesRules {
         if self.options.files.is_all() {
             return next.acts.next(descriptors, partial.is_unclear);
         }
-        // The selection of calls depends on facts that are unknown within a slice.
+        // With patterns of paths, the selection of calls depends on facts that are unknown within a
+        // slice.
         next.acts.all_in_order(descriptors)
     }
 
-    /// A slice that is played beside others.
+    /// A slice that is played in parallel with others.
     fn slice<'a>(&'a self, next: Next, ahead: Ahead) -> tracebraid_engine::Slice<'a, FilesPartial> {
         Box::new(move |_resident: &mut FilesPartial| {
             let Next {
@@ -304,7 +305,7 @@ impl FilesRules {
         })
     }
 
-    /// A part of a slice that is played when the state before it is known.
+    /// A part of a slice that is played once the state before it is known.
     fn replayed<'a>(
         &'a self,
         items: Items<FileItem>,

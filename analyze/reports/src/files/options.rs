@@ -20,11 +20,11 @@ pub fn type_names() -> Vec<&'static str> {
 pub struct FilesOptions {
     /// The views.
     pub views: Views,
-    /// Only what is that large, in bytes; what has no size is as large as may be.
+    /// Restricts calls by size in bytes; calls without a size always match.
     pub sizes: Limits,
-    /// Selected files.
+    /// The selected files.
     pub files: FileChoice,
-    /// System calls.
+    /// The selected system calls.
     pub calls: CallNames,
 }
 

@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use tracebraid_follow::{By, Head, Input, People, Process, Table, Thread, ThreadK
 use tracebraid_statistics::{Bins, Powers, Ranges};
 use tracebraid_tables::{Report, Section, Total, unmatched_known};
 
-/// A thread's calls of each class.
+/// A thread's calls by class.
 type Classes = Vec<(Class, ClassStats)>;
 
-/// Uses of files, by process.
+/// Use of files by process.
 pub(super) type ByProcess = Vec<(Process, BTreeMap<FileId, Use>)>;
 
 pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -> Report {
@@ -52,7 +52,7 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     let by_class = by_class(&tally, &threads);
     let by_process = by_process(&people, &tally, &threads);
     let mut notes = unmatched(&machine.files, &texts, &rules.options.files);
-    // Which calls there were is not kept, but whether there were any.
+    // The names of the calls that occurred are not kept, only whether any occurred.
     let counted = Syscall::all().take_while(|_| !by_class.is_empty());
     notes.extend(rules.options.calls.unmatched(counted));
     let names = Names::new(&machine.files, &texts, input.head());
@@ -67,7 +67,7 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
         rows::slowest(&names, &threads, class, &longest)
     }));
     let mut log = std::mem::take(&mut tally.log);
-    // In which order calls that end at the same time are found depends on the slices.
+    // Calls that end at the same time are found in an order that depends on the slices.
     log.sort_by_key(|told| {
         let thread = tally.threads.key(told.place as usize);
         let call = (told.begin, told.call, told.class, told.fd, told.result);
@@ -96,7 +96,7 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     }
 }
 
-/// For each pattern that matches no file, the names that are like it.
+/// A note for each pattern that matches no file, with similar names.
 fn unmatched(files: &Files, texts: &Texts, choice: &FileChoice) -> Vec<String> {
     let mut notes = unmatched_types(files, &choice.types);
     if choice.paths.is_empty() {
@@ -125,7 +125,7 @@ fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64)
     vec![
         Total::new("calls", "I/O calls", sum(&calls)),
         Total::new("errors", "errors", sum(&|stats| stats.errors)),
-        Total::new("unfinished", "not finished", unfinished.into()),
+        Total::new("unfinished", "unfinished", unfinished.into()),
         Total::new(
             "unknown_thread",
             "events of unknown threads",
@@ -134,7 +134,7 @@ fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64)
     ]
 }
 
-/// By place: the threads that are asked for.
+/// By index in the tally: the selected threads.
 fn shown(rules: &FilesRules, people: &People, tally: &Tally) -> Vec<Option<Thread>> {
     let threads = tally.threads.entries();
     let threads = threads.map(|(key, _)| people.thread(key));
@@ -143,7 +143,7 @@ fn shown(rules: &FilesRules, people: &People, tally: &Tally) -> Vec<Option<Threa
         .collect()
 }
 
-/// The calls of the threads that are asked for.
+/// The calls of the selected threads.
 fn of_shown<'m>(
     tally: &'m Tally,
     threads: &[Option<Thread>],
@@ -234,7 +234,7 @@ fn of_threads<'a>(
     }
 }
 
-/// The second pass's report: how often durations of each size occurred.
+/// The table of the second pass: histograms of durations.
 fn frequencies(
     tally: &Tally,
     threads: &[Option<Thread>],

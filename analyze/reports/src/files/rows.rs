@@ -24,7 +24,7 @@ const ERRORS: Column = Column::new("errors", "Errors", Unit::Count).left_out(5);
 const OPENS: Column = Column::new("opens", "Opens", Unit::Count).left_out(6);
 const TYPE: Column = Column::new("type", "Type", Unit::Text).left_out(1);
 
-/// Names of files for rows.
+/// Names of files in rows.
 pub(super) struct Names<'a> {
     files: &'a Files,
     texts: &'a Texts,
@@ -36,7 +36,7 @@ impl<'a> Names<'a> {
         Names { files, texts, head }
     }
 
-    /// Its name, with its machine where there are several.
+    /// The file's name, with its host if there are several.
     fn name(&self, file: FileId) -> String {
         let Some(file) = self.files.get(file) else {
             return String::new();
@@ -52,26 +52,27 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The type of its descriptors.
+    /// The type of the file's descriptors.
     fn kind(&self, file: FileId) -> &'static str {
         self.files
             .get(file)
             .map_or("unknown", |file| file.kind.name())
     }
 
-    /// An order of files that does not depend on chunks.
+    /// A sort key for files that does not depend on chunks.
     fn key(&self, file: FileId) -> (String, u32, &'static str) {
         let trace = self.files.get(file).map_or(0, |file| file.trace);
         (self.name(file), trace, self.kind(file))
     }
 }
 
-/// The most first.
+/// Greatest use first.
 fn order(sums: &Use) -> Reverse<(u64, u64, u64)> {
     Reverse((sums.bytes(), sums.calls(), sums.opens + sums.closes))
 }
 
-/// The process that did the most with a file, and how many did something.
+/// The use of a file by all processes, the process with the greatest use, and the number of
+/// processes.
 struct Users<'a> {
     sums: Use,
     most: (&'a Process, &'a Use),
@@ -121,10 +122,10 @@ pub(super) fn files(names: &Names<'_>, by_process: &ByProcess) -> Section {
     )
 }
 
-/// By file: what was done with it, and by whom.
+/// By file: its users.
 fn users(by_process: &ByProcess) -> BTreeMap<FileId, Users<'_>> {
     let mut files: BTreeMap<FileId, Users<'_>> = BTreeMap::new();
-    // Processes are in the order of their ids: the first of equal ones stays.
+    // Processes are in the order of their ids; of equal uses, the first stays.
     for (process, uses) in by_process {
         for (&file, sums) in uses {
             let users = files.entry(file).or_insert_with(|| Users {
@@ -198,7 +199,7 @@ pub(super) fn processes(names: &Names<'_>, by_process: &ByProcess) -> Section {
     )
 }
 
-/// Columns of a single call; in the log with its class.
+/// Columns of a single call; the log also has the class.
 fn columns_of_calls(with_class: bool) -> Vec<Column> {
     let class = with_class.then_some(CLASS.left_out(2));
     let mut columns = vec![

@@ -1,8 +1,8 @@
-//! Playing a slice of time without knowledge of what was before it.
+//! Plays a slice of time without the state before it.
 //!
-//! Objects of descriptors are known in terms of those at the beginning of the slice ([`Sliced`]). A
-//! call whose beginning is not in the slice is late: it is kept until it is known what came before,
-//! and what it may have changed is what it turns out to have been.
+//! Values of descriptors are relative to those at the start of the slice ([`Sliced`]). A call that
+//! began before the slice is late: it is kept until the state before the slice is known, and so are
+//! the effects that it may have on descriptors.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use tracebraid_files::{
 };
 use tracebraid_follow::{CallItem, CpuKey, LaterCalls, Table, ThreadKey, WholeCall};
 
-/// Facts of the merge that a slice is played with.
+/// Facts from the merge with which a slice is played.
 pub(super) struct Beginning {
     pub(super) ahead: Ahead,
     pub(super) dictionaries: Arc<Dictionaries>,
-    /// When it begins.
+    /// Start time of the slice.
     pub(super) time: i64,
 }
 
@@ -37,9 +37,9 @@ pub(super) struct Slice<'a> {
     pub(super) threads: Table<Cell>,
     pub(super) tally: Tally,
     pub(super) steps: Vec<SliceStep>,
-    /// How many of the steps are late.
+    /// Number of late steps.
     late: u32,
-    /// Process, and how many changes of working directories were before.
+    /// Process, and number of earlier changes of working directories.
     pub(super) directories: Interned<(ThreadKey, u32)>,
     pub(super) moves: u32,
     pub(super) cache: Cache<FileId>,
@@ -66,7 +66,7 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Does what comes next.
+    /// Processes the next item.
     #[inline(always)]
     pub(super) fn apply(&mut self, cpu: CpuKey, time: i64, item: FileItem) {
         match item {
@@ -83,7 +83,7 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Ends the slice. Descriptors before `since` are not needed any more.
+    /// Ends the slice. Descriptors before the time `since` are no longer needed.
     pub(super) fn end(&mut self, since: i64) {
         let late = |step: &SliceStep| match step {
             SliceStep::Late(late) => Some(late.table),
@@ -146,7 +146,7 @@ impl<'a> Slice<'a> {
                 self.descriptors.act(time);
                 self.cache.clear();
             }
-            // Nobody asks how it stood who gets a report.
+            // Not needed: the report does not use descriptors at a point in time.
             FileItem::Stands(_) | FileItem::Enters(_) => {}
         }
     }
@@ -173,8 +173,8 @@ impl<'a> Slice<'a> {
         self.cache.clear();
     }
 
-    /// Something is done when it is known what was before the slice; it may change a thread's
-    /// table.
+    /// Adds a step for which the state before the slice must be known. With `changes` it may change
+    /// the thread's descriptor table.
     fn late(
         &mut self,
         (cpu, time): (CpuKey, i64),
@@ -196,13 +196,13 @@ impl<'a> Slice<'a> {
             self.descriptors.late(thread, time, self.late);
             self.cache.clear();
         }
-        // It may change the working directory.
+        // The step may change the working directory.
         self.moves += 1;
         self.late += 1;
     }
 
-    /// Hands a thread's call to composing, before something that is late; the call is unknown from
-    /// then on.
+    /// Hands a thread's call over to composing, ahead of a late step; from then on the slice does
+    /// not know the call.
     fn forget(&mut self, (cpu, time): (CpuKey, i64), tid: i32) {
         let trace = cpu.trace;
         let thread = ThreadKey { trace, tid };
@@ -223,7 +223,7 @@ impl<'a> Slice<'a> {
             let whole = open.play(cpu, time, &CallItem::Arrives(tid, exited));
             return self.passed(time, tid, whole);
         }
-        // Whatever was open is not any more.
+        // A call that was open no longer is.
         *cell = Cell {
             open: Some(LaterCalls::since(exited.time)),
             late: Some(time.max(exited.time)),
@@ -238,7 +238,7 @@ impl<'a> Slice<'a> {
         let thread = ThreadKey { trace, tid };
         let is_before = entered.named_at() < self.begin;
         let held = (!is_before).then(|| self.held(thread, &entered));
-        // An end that waits and is late may be that of the call.
+        // A pending late exit may be the exit of this call.
         let late = self.cell(cpu, tid).late;
         let Some(held) = held.filter(|_| late < Some(entered.open.time)) else {
             self.forget((cpu, time), tid);
@@ -248,14 +248,14 @@ impl<'a> Slice<'a> {
         };
         let leaves = CallItem::Leaves(tid, Parked { entered, held });
         let cell = self.cell(cpu, tid);
-        // What waits ended before it began.
+        // Pending exits are from before this call's entry.
         let begin = entered.open.time;
         let open = cell.open.get_or_insert_with(|| LaterCalls::since(begin));
         let whole = open.play(cpu, time, &leaves);
         self.passed(time, tid, whole);
     }
 
-    /// A call that a thread took from one stretch to another has ended.
+    /// A call that spans several stretches has ended.
     fn passed(&mut self, time: i64, tid: i32, whole: Option<WholeCall<Parked<ValueId>, Exited>>) {
         let Some((Parked { entered, held }, exited, cpu)) = whole else {
             return;
@@ -284,7 +284,7 @@ impl<'a> Slice<'a> {
         self.made(cpu, time, &made, held);
     }
 
-    /// The files of the descriptors that a call names, at its beginning.
+    /// The files of the descriptors that a call uses, at its start.
     fn held(&mut self, thread: ThreadKey, entered: &Entered) -> (ValueId, ValueId) {
         let (first, second) = entered.named();
         let mut held = |fd| match fd {
@@ -294,13 +294,13 @@ impl<'a> Slice<'a> {
         (held(first), held(second))
     }
 
-    /// A call that makes descriptors or changes what they are has ended.
+    /// A call that makes or changes descriptors has ended.
     fn made(&mut self, cpu: CpuKey, time: i64, made: &Made, held: (ValueId, ValueId)) {
         let (trace, tid) = (cpu.trace, made.tid);
         let thread = ThreadKey { trace, tid };
         let (open, exit) = (&made.entered.open, &made.exited.exit);
         if open.call.action() == Action::ChangeDirectory {
-            // Where it goes may depend on where it was.
+            // The new directory may be relative to the old one.
             let what = LateWhat::Made(Box::new(*made), Some(held));
             return self.late((cpu, time), thread, what, false);
         }

@@ -1,4 +1,4 @@
-//! Files of a slice: objects that calls make, and objects that descriptors refer to.
+//! Files of a slice: files that calls open, and files that descriptors refer to.
 
 use tracebraid_descriptors::{OfBefore, ValueId};
 use tracebraid_files::{AT_FDCWD, Entered, FileId, Made, Naming, Need};
@@ -8,7 +8,7 @@ use crate::files::slice::Slice;
 use crate::files::slice_steps::{Input, SliceFile, SliceStep};
 
 impl Slice<'_> {
-    /// The object that a call makes, whose descriptor was `held` when it began.
+    /// The file that a call makes, where `held` is the file of the call's descriptor at its start.
     pub(super) fn what(&mut self, thread: ThreadKey, made: &Made, held: ValueId) -> FileId {
         let trace = thread.trace;
         let naming = Naming::new(trace, made);
@@ -36,7 +36,7 @@ impl Slice<'_> {
         }
     }
 
-    /// The file that a call opens, by a path that may be relative to a directory.
+    /// The file that a call opens by a path, which may be relative to a directory.
     fn opened(
         &mut self,
         thread: ThreadKey,
@@ -64,7 +64,7 @@ impl Slice<'_> {
         self.file(SliceFile::File(file))
     }
 
-    /// The number of the working directory of a process.
+    /// The number of a process's working directory.
     fn working_directory(&mut self, process: ThreadKey) -> u32 {
         let known = self.directories.keys().len();
         let number = self.directories.number((process, self.moves));
@@ -78,7 +78,7 @@ impl Slice<'_> {
         FileId(self.files.number(file) + 1)
     }
 
-    /// A file as what a descriptor is.
+    /// The descriptor value for a file.
     pub(super) fn value(&mut self, file: FileId) -> ValueId {
         match file.0.checked_sub(1) {
             Some(file) => self.descriptors.is(file),
@@ -86,7 +86,8 @@ impl Slice<'_> {
         }
     }
 
-    /// The file of a descriptor; one that stands for all unknown ones if it is closed or unknown.
+    /// The file of a descriptor value; closed and unknown descriptors share one file of unknown
+    /// name.
     pub(super) fn known(&mut self, trace: u32, held: ValueId) -> FileId {
         match self.descriptors.known(held) {
             Ok(Some(file)) => FileId(file + 1),

@@ -1,5 +1,5 @@
-//! Parts of a slice that composing finishes: calls that are late, and files that are known by what
-//! was before.
+//! Steps of a slice that composing completes: late calls, and files whose names depend on the state
+//! before the slice.
 
 use tracebraid_descriptors::{Moment, ValueId};
 use tracebraid_files::{Call, Entered, Exited, File, Made, Naming, Parked};
@@ -8,46 +8,46 @@ use tracebraid_follow::{CpuKey, LaterCalls, ThreadKey};
 /// A file in a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SliceFile {
-    /// It is known.
+    /// A known file.
     File(File),
-    /// The object of a descriptor of that trace, known or not.
+    /// The file of a descriptor value in the trace with that index, known or not.
     Held(ValueId, u32),
-    /// It is called by what a descriptor is, or by a working directory.
+    /// A file named relative to a descriptor or to a working directory.
     Named(Naming, Input),
 }
 
-/// The object on which the name of a file depends.
+/// The file on which the name of another file depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Input {
-    /// A descriptor.
+    /// The file of a descriptor.
     Held(ValueId),
-    /// A working directory, by its number among those that are asked for.
+    /// A working directory, by number among the requested ones.
     Directory(u32),
 }
 
-/// A thread's call that is not of one stretch, in a slice.
+/// A thread's call that spans several stretches, in a slice.
 pub(super) type Passing = LaterCalls<Parked<ValueId>, Exited>;
 
-/// A thread's call that is not of one stretch, as far as the slice knows it.
+/// A slice's knowledge of a thread's call that spans several stretches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
-    /// If it is known whether one is open.
+    /// The open call; `None` while it is unknown whether one is open.
     pub(super) open: Option<Passing>,
-    /// Up to that time ends of calls may wait that are late.
+    /// Late exits before this time may be pending.
     pub(super) late: Option<i64>,
 }
 
-/// A step of composing; steps are done in this order.
+/// A step of composing, in this order.
 #[derive(Debug)]
 pub(super) enum SliceStep {
-    /// A process is made by another one.
+    /// A process creates another.
     Fork(ThreadKey, ThreadKey),
-    /// The working directory of a process is asked for.
+    /// The working directory of a process is requested.
     Directory(ThreadKey),
     Late(Box<Late>),
 }
 
-/// Something of which it is not known what it ends.
+/// A step whose effect depends on the state before the slice.
 #[derive(Debug)]
 pub(super) struct Late {
     pub(super) cpu: CpuKey,
@@ -55,7 +55,7 @@ pub(super) struct Late {
     pub(super) moment: Moment,
     pub(super) process: ThreadKey,
     pub(super) table: ThreadKey,
-    /// Files that were met before.
+    /// Number of files that the slice used before.
     pub(super) files: usize,
     pub(super) what: LateWhat,
 }
@@ -63,12 +63,12 @@ pub(super) struct Late {
 #[derive(Debug)]
 pub(super) enum LateWhat {
     Call(Call),
-    /// With the objects of the descriptors that it names at its beginning, if that is in the slice.
+    /// With the files of the descriptors at the call's start, if that is in the slice.
     Made(Box<Made>, Option<(ValueId, ValueId)>),
     Arrives(i32, Exited),
-    /// With the objects of the descriptors that it names at its beginning, if that is in the slice.
+    /// With the files of the descriptors at the call's start, if that is in the slice.
     Leaves(i32, Entered, Option<(ValueId, ValueId)>),
     TakesOver(i32, i32),
-    /// A thread's call, as far as the slice knows it.
+    /// A thread's call, as known in the slice.
     Known(ThreadKey, Cell),
 }

@@ -1,10 +1,10 @@
-//! Sums: latencies by thread and class, use by thread and file.
+//! Sums: latency by thread and class, use by thread and file.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_files::{Call, Class, FileId, Side};
 use tracebraid_statistics::{Bins, Distribution, Top};
 
-/// A call whose file is known; the longest is the greatest.
+/// A call whose file is known. The order is by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Told {
     pub(super) duration: u64,
@@ -12,7 +12,7 @@ pub(super) struct Told {
     pub(super) call: tracebraid_kernel_model::Syscall,
     pub(super) class: Class,
     pub(super) result: i64,
-    /// The descriptor that it names, or else makes.
+    /// The descriptor that the call uses, or else the one it makes.
     pub(super) fd: i32,
     /// The file of that descriptor.
     pub(super) file: Option<FileId>,
@@ -20,7 +20,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// When it ends.
+    /// Time of the call's end.
     pub(super) fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.duration)
     }
@@ -33,12 +33,12 @@ pub(super) struct ClassStats {
     pub(super) errors: u64,
     pub(super) bytes: u64,
     pub(super) top: Top<Told>,
-    /// In a second pass.
+    /// Histogram, in a second pass.
     pub(super) bins: Option<Box<Bins>>,
 }
 
 impl ClassStats {
-    /// Adds later calls, but for the longest.
+    /// Adds later calls, except the list of the longest.
     pub(super) fn merge_all(&mut self, later: &ClassStats) {
         self.merge(later);
         if let Some(bins) = &later.bins {
@@ -46,7 +46,7 @@ impl ClassStats {
         }
     }
 
-    /// Adds the calls of another thread, without their bins.
+    /// Adds the calls of another thread, without their histogram.
     pub(super) fn merge(&mut self, other: &ClassStats) {
         self.durations.merge(&other.durations);
         self.errors += other.errors;
@@ -57,7 +57,7 @@ impl ClassStats {
 /// Use of a file by a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Use {
-    /// Of what is done with it once it is open.
+    /// Durations of the calls other than opening and closing.
     pub(super) durations: Distribution,
     pub(super) read: u64,
     pub(super) written: u64,
@@ -93,12 +93,12 @@ impl Use {
         self.errors += other.errors;
     }
 
-    /// Bytes in both directions.
+    /// Bytes read and written.
     pub(super) fn bytes(&self) -> u64 {
         self.read.saturating_add(self.written)
     }
 
-    /// How often something was done with it once it was open.
+    /// Number of calls other than opening and closing.
     pub(super) fn calls(&self) -> u64 {
         self.durations.summary().count()
     }

@@ -9,33 +9,33 @@ use crate::files::stats::{ClassStats, Told, Use};
 use tracebraid_follow::{Table, ThreadKey};
 use tracebraid_tables::View;
 
-/// Sums of calls. Its size is bounded by the number of threads, and of files that each of them
-/// uses; if each call is listed, by that of calls.
+/// Sums of calls. Their size is bounded by the number of threads and of files that each uses; with
+/// `--view log` also by that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
     pub(super) threads: Table<Vec<(Class, ClassStats)>>,
-    /// Place of the thread, and file; `sums` goes with it.
+    /// Index of the thread, and file; parallel to `sums`.
     pub(super) uses: Interned<(u32, FileId)>,
     pub(super) sums: Vec<Use>,
     /// In the order of their ends.
     pub(super) log: Vec<Told>,
-    /// Where the thread that did something last is.
+    /// Index of the last thread.
     #[serde(skip)]
     near: usize,
 }
 
-/// A file that a call uses, on which side, and whether it is asked for.
+/// A file that a call uses, the side of its use, and whether the file is selected.
 pub(super) type Used = (FileId, Side, bool);
 
 impl Tally {
-    /// The place of a thread.
+    /// The index of a thread.
     #[inline(always)]
     pub(super) fn place(&mut self, thread: ThreadKey) -> u32 {
         self.threads.get_near(thread, &mut self.near);
         self.near as u32
     }
 
-    /// Adds up a call that is asked for, and whose descriptor that is.
+    /// Counts a call if one of its files is selected. `fd` is the call's descriptor.
     #[inline(always)]
     pub(super) fn count(
         &mut self,
@@ -87,7 +87,7 @@ impl Tally {
         }
     }
 
-    /// Takes out the list of calls, with the threads to which it refers.
+    /// Takes the log, with the threads to which it refers.
     pub(super) fn take_log(&mut self) -> Tally {
         let mut taken = Tally::default();
         if !self.log.is_empty() {
@@ -99,7 +99,7 @@ impl Tally {
         taken
     }
 
-    /// Adds what others add up to, with the same files.
+    /// Adds sums with the same numbers of files.
     pub(super) fn join(&mut self, mut others: Tally, top: usize) {
         if others.sums.len() > self.sums.len() && self.log.is_empty() {
             std::mem::swap(self, &mut others);
@@ -125,8 +125,7 @@ impl Tally {
         &mut self.sums[at]
     }
 
-    /// Adds what later calls add up to, whose files have other numbers here. Sums that are new are
-    /// moved.
+    /// Adds sums of later calls; `file` translates their numbers of files. New sums are moved.
     pub(super) fn merge(&mut self, later: Tally, top: usize, file: impl Fn(FileId) -> FileId) {
         let mut places = Vec::new();
         for (thread, classes) in later.threads.into_entries() {

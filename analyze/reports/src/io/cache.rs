@@ -1,31 +1,31 @@
-//! Finding the group of a call again.
+//! A cache that finds the group of a call.
 
 use tracebraid_descriptors::{Change, NO_FD};
 
 use crate::io::call::Io;
 use crate::io::group::Calls;
 
-/// Finds the group of a call again. Groups that it has forgotten are still right, only more.
+/// Finds the group of a call. A miss is harmless: the call begins another group.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     entries: Box<[Entry; PLACES]>,
-    /// Counts changes of descriptors.
+    /// Number of changes of descriptors.
     epoch: u32,
-    /// By thread and descriptor: the epoch that ended with its last change. Groups that are not
-    /// younger are not added to, because they would have to be split.
+    /// By thread and descriptor: the epoch that ended with its last change. Calls are not added to
+    /// older groups, which would have to be split.
     changed: Box<[u32; PLACES]>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
-    /// In which the group was made.
+    /// The epoch in which the group was made.
     epoch: u32,
     group: u32,
 }
 
 const PLACES: usize = 1 << 8;
 
-/// A place in the tables.
+/// Index in the tables.
 fn place(hash: u32) -> usize {
     (hash >> 24) as usize % PLACES
 }
@@ -45,7 +45,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// No group that was made so far may be added to.
+    /// From now on, no existing group is extended.
     pub(super) fn clear(&mut self) {
         self.entries.fill(Entry::default());
     }
@@ -71,7 +71,7 @@ impl Cache {
         if fresh && calls.join(entry.group as usize, tid, io) {
             return;
         }
-        // What has no place in the cache is not found again.
+        // A group whose number does not fit is not found again.
         let group = u32::try_from(calls.begin(tid, io)).unwrap_or(u32::MAX);
         *entry = Entry {
             epoch: self.epoch,

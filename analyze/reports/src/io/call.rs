@@ -1,20 +1,20 @@
-//! Calls that move bytes, and how they end.
+//! Calls that move bytes, and their ends.
 
 use tracebraid_descriptors::{Change, Deed, Exit, Open};
 use tracebraid_kernel_model::Syscall;
 
 use tracebraid_follow::Limits;
 
-/// What a call was, once its end is known.
+/// The outcome of a call, once its end is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
-    /// It moved bytes.
+    /// The call moved bytes.
     Io(Io),
-    /// It changed descriptors.
+    /// The call changed descriptors.
     Change(Change),
-    /// Neither, or not asked for.
+    /// Neither, or not selected.
     Nothing,
-    /// The exit is that of another call: this one's exit and that one's entry were lost.
+    /// The exit belongs to another call: this call's exit and the other's entry were lost.
     Mismatch,
 }
 
@@ -24,17 +24,17 @@ pub(super) struct Io {
     pub(super) entry: i64,
     pub(super) latency: u64,
     pub(super) result: i64,
-    /// Descriptors that it reads from (or its only one) and writes to.
+    /// Descriptor that the call reads from (or its only descriptor), and that it writes to.
     pub(super) fds: (i32, i32),
     pub(super) call: Syscall,
 }
 
-/// How a call ends.
+/// The end of a call.
 pub(super) trait EndingCall {
-    /// Joins an entry with the exit that follows it. Calls whose latency is not within the limits
-    /// are not asked for.
+    /// Pairs an entry with the exit that follows it. Calls whose latency is outside the limits are
+    /// not selected.
     fn end(&self, time: i64, exit: &Exit, limits: &Limits) -> Done;
-    /// The call, ended then, if its latency is within the limits.
+    /// The call that ends at `end`, if its latency is within the limits.
     fn done(&self, end: i64, result: i64, limits: &Limits) -> Option<Io>;
 }
 

@@ -1,4 +1,4 @@
-//! Joining a slice of time that was played to what was before it.
+//! Appends a played slice of time to the state before it.
 
 use std::any::Any;
 
@@ -12,18 +12,18 @@ use crate::io::slice::{Cell, Late, Left, SliceCall};
 use crate::io::stretch;
 use crate::io::sums::Types;
 
-/// What is known of a slice by what was before it.
+/// A slice that is being appended to the state before it.
 struct Composer<'a> {
     around: Around<'a>,
     machine: &'a mut IoMachine,
     left: Left,
     known: Resolved<FdType>,
-    /// What late events change, by their number.
+    /// Effects of late events, by number.
     changes: Vec<LateChange<FdType>>,
 }
 
-/// Joins a slice to the state before it. Descriptors before `since` are not needed any more.
-/// Returns the remains of the slice, for the caller to free.
+/// Appends a slice to the state before it. Descriptors before the time `since` are no longer
+/// needed. Returns the remains of the slice, for the caller to free.
 pub(super) fn compose(
     around: Around<'_>,
     machine: &mut IoMachine,
@@ -46,7 +46,7 @@ pub(super) fn compose(
 }
 
 impl Composer<'_> {
-    /// What a value is, where late events change what is known of them by now.
+    /// The type that a value stands for, given the effects of late events so far.
     fn resolve(&mut self, value: ValueId) -> FdType {
         let changes = &self.changes;
         let late = |number: u32, fd, before| match changes.get(number as usize) {
@@ -58,7 +58,7 @@ impl Composer<'_> {
         sliced.resolve_one(&mut self.known, value, start, &|kind| kind, &late)
     }
 
-    /// An exit ends a call that began before the slice, perhaps.
+    /// An exit that may end a call which began before the slice.
     fn late(&mut self, late: &Late) {
         let Late {
             thread, time, exit, ..
@@ -107,7 +107,7 @@ impl Composer<'_> {
         }
     }
 
-    /// Calls that began before the slice.
+    /// Adds calls that began before the slice.
     fn calls(&mut self) {
         for (thread, io) in std::mem::take(&mut self.left.calls) {
             let types = self.machine.types(thread, io.call, io.fds, io.entry).0;
@@ -115,7 +115,7 @@ impl Composer<'_> {
         }
     }
 
-    /// What was done with descriptors that were there when the slice began.
+    /// Adds sums for descriptors that were open when the slice began.
     fn sums(&mut self) {
         let unknown = std::mem::take(&mut self.left.unknown);
         let sums = std::mem::take(&mut self.left.sums);
@@ -126,7 +126,7 @@ impl Composer<'_> {
         self.left.unknown = unknown;
     }
 
-    /// What is known of threads' calls.
+    /// Installs the open calls of threads.
     fn threads(&mut self) {
         for (thread, cell) in std::mem::take(&mut self.left.cells).into_entries() {
             let Cell::Known { is_lost, parked } = cell else {
@@ -148,7 +148,7 @@ impl Composer<'_> {
         (self.resolve(held.0), self.resolve(held.1))
     }
 
-    /// What descriptors are when the slice ends.
+    /// Installs the descriptors at the end of the slice.
     fn end(mut self, since: i64) -> Left {
         let changes = &self.changes;
         let late = |number: u32, fd, before| match changes.get(number as usize) {

@@ -1,4 +1,4 @@
-//! What was taken out to be looked at: a slice of time, of all CPUs.
+//! Items taken for playing: a slice of time over all CPUs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,19 +12,19 @@ use crate::io::item::IoItem;
 use crate::io::items::{Cursor, Items, Position};
 use crate::io::span::Span;
 
-/// Of a CPU, a part of what happened there.
+/// A part of the items of a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) cpu: CpuKey,
     pub(super) items: Shared<Items>,
-    /// Not behind the first item of the span.
+    /// At or before the first item of the span.
     pub(super) at: Position,
     pub(super) calls: Shared<Calls>,
     pub(super) named: i32,
     pub(super) span: Span,
 }
 
-/// Pieces of all CPUs; those of one CPU are in its order.
+/// Pieces of all CPUs; those of one CPU are in order.
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
     pub(super) pieces: Vec<Piece>,
@@ -40,7 +40,7 @@ impl Cut {
         Cut { pieces }
     }
 
-    /// Takes out items before a time, and calls that began before it.
+    /// Takes the items before a time, and the calls that began before it.
     pub(super) fn split(&mut self, time: i64) -> Cut {
         let pieces = self.pieces.iter_mut().filter_map(|piece| piece.split(time));
         Cut {
@@ -48,7 +48,7 @@ impl Cut {
         }
     }
 
-    /// Gives away the items: by time and CPU, those of one CPU and one time in their order.
+    /// Visits the items by time and CPU; those of one CPU and one time in their order.
     pub(super) fn play(&self, mut to: impl FnMut(CpuKey, IoItem)) {
         let mut cursors: Vec<Cursor> = self.pieces.iter().map(Piece::cursor).collect();
         let heads = self.pieces.iter().zip(&cursors).enumerate();
@@ -56,7 +56,7 @@ impl Cut {
             Some(Reverse((piece.next(cursor)?, piece.cpu, at)))
         });
         let mut heads: BinaryHeap<_> = heads.collect();
-        // What comes next is most often of the same piece, which then stays on top.
+        // The next item is most often from the same piece, which then stays on top.
         while let Some(mut head) = heads.peek_mut() {
             let Reverse((_, cpu, at)) = *head;
             let next = self.pieces.get(at).zip(cursors.get_mut(at));
@@ -73,7 +73,7 @@ impl Cut {
         }
     }
 
-    /// Groups of which some calls began in the slice, and the pieces that have them.
+    /// Groups with calls that began in the slice, and the pieces that contain them.
     pub(super) fn groups(&self) -> impl Iterator<Item = (&Piece, &Group)> {
         let pieces = self.pieces.iter();
         pieces.flat_map(|piece| piece.groups().map(move |group| (piece, group)))
@@ -107,7 +107,7 @@ impl Piece {
         self.items.read_from(self.at, self.span.from)
     }
 
-    /// When the next item happens, if it is one of the piece.
+    /// Time of the next item, if it belongs to the piece.
     fn next(&self, cursor: &Cursor) -> Option<i64> {
         let until = self.span.until;
         let is_in = |time: &i64| until.is_none_or(|until| *time < until);

@@ -1,4 +1,4 @@
-//! Groups of calls with the same descriptor, which most often was the same thing for all of them.
+//! Groups of calls on the same descriptor, whose type most often stays the same.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
@@ -8,8 +8,8 @@ use crate::io::span::Span;
 use crate::io::sums::Tally;
 use crate::pages::Pages;
 
-/// Calls of one thread, by one system call, with the same descriptors. If these changed meanwhile,
-/// the calls are looked at one by one.
+/// Calls of one thread, by one system call, with the same descriptors. If the descriptors changed
+/// between the calls, each call is examined alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Group {
     /// Time of the first entry.
@@ -23,27 +23,27 @@ pub(super) struct Group {
     span: u32,
     pub(super) tid: i32,
     pub(super) fds: (i32, i32),
-    /// Place of its last call among the singles; [`NONE`] if it is one call.
+    /// Index of the last call among the singles; [`NONE`] if the group has one call.
     tail: u32,
     pub(super) call: Syscall,
 }
 
-/// One call of a group. There are almost as many as calls, and all wait until it is known what the
-/// descriptors were, so they are small: a call that does not fit is a group of its own.
+/// One call of a group. There are almost as many as calls, and all wait until the types of
+/// descriptors are known, so they are small: a call that does not fit begins a group of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Single {
     /// Nanoseconds from the group's first entry.
     after: u32,
     latency: u32,
-    /// Negative: it failed.
+    /// Negative if the call failed.
     result: i32,
-    /// Place of the one before it in the group, or [`NONE`].
+    /// Index of the previous call of the group, or [`NONE`].
     before: u32,
 }
 
-/// No place.
+/// No index.
 const NONE: u32 = u32::MAX;
-/// Behind so many there may be no place for two more.
+/// Limit that leaves room for two more.
 const MOST_SINGLES: usize = NONE as usize - 2;
 
 impl Single {
@@ -58,44 +58,42 @@ impl Single {
     }
 }
 
-/// Calls on one CPU, of a part of the trace.
+/// Calls on one CPU, from a part of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Calls {
     groups: Pages<Group>,
     singles: Pages<Single>,
 }
 
-/// How much there is at a time.
+/// A position in [`Calls`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     groups: usize,
 }
 
 impl Calls {
-    /// The groups.
     pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter()
     }
 
-    /// True if there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// How much there is now.
+    /// The position after the last group.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             groups: self.groups.len(),
         }
     }
 
-    /// A call begins a group, whose place this gives.
+    /// Begins a group with a call; returns the group's index.
     pub(super) fn begin(&mut self, tid: i32, io: &Io) -> usize {
         self.groups.push(Group::new(tid, io));
         self.groups.len() - 1
     }
 
-    /// Adds a call to the group at that place, if it belongs and fits there.
+    /// Adds a call to a group; false if it does not belong or fit there.
     #[inline]
     pub(super) fn join(&mut self, place: usize, tid: i32, io: &Io) -> bool {
         let Some(group) = self.groups.get_mut(place) else {
@@ -124,7 +122,7 @@ impl Calls {
         true
     }
 
-    /// The calls of a group that has several, from the last to the first.
+    /// The calls of a group that has several, last first.
     pub(super) fn split<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = Io> + use<'a> {
         self.chain(group.tail).map(|single| Io {
             entry: group.first.saturating_add(i64::from(single.after)),
@@ -140,7 +138,7 @@ impl Calls {
         std::iter::successors(single(tail), move |later| single(later.before))
     }
 
-    /// Takes out the groups that were made since the mark.
+    /// Takes the groups that were made since the mark.
     pub(super) fn split_off(&mut self, mark: Mark) -> Calls {
         let mut taken = Calls::default();
         for mut group in self.groups.split_off(mark.groups) {
@@ -155,7 +153,7 @@ impl Calls {
         taken
     }
 
-    /// It turns out whose the groups are that were made since the mark.
+    /// Sets the thread of the groups that were made since the mark.
     pub(super) fn name(&mut self, since: Mark, tid: i32) {
         for at in since.groups..self.groups.len() {
             if let Some(group) = self.groups.get_mut(at) {
@@ -182,7 +180,7 @@ impl Group {
         }
     }
 
-    /// Of a group of one: its call.
+    /// The call of a group of one.
     fn only(&self) -> Option<Single> {
         let result = if self.errors > 0 {
             -1
@@ -209,12 +207,12 @@ impl Group {
         self.first.saturating_add(i64::from(self.span))
     }
 
-    /// Whether all its calls began in that part of time.
+    /// Whether all calls of the group began in the span.
     pub(super) fn is_in(&self, span: Span) -> bool {
         span.contains(self.first) && span.contains(self.last())
     }
 
-    /// Its calls all together.
+    /// Sums of the group's calls.
     pub(super) fn tally(&self) -> Tally {
         Tally {
             calls: u64::from(self.count),
@@ -225,7 +223,7 @@ impl Group {
         }
     }
 
-    /// Of a group of one: its call.
+    /// The call of a group of one.
     pub(super) fn only_io(&self) -> Io {
         let bytes = i64::try_from(self.bytes).unwrap_or(i64::MAX);
         Io {
@@ -237,14 +235,14 @@ impl Group {
         }
     }
 
-    /// True if it is one call.
+    /// True if the group has one call.
     pub(super) fn is_single(&self) -> bool {
         self.tail == NONE
     }
 }
 
 impl Io {
-    /// This call alone.
+    /// Sums of this call alone.
     pub(super) fn tally(&self) -> Tally {
         Tally {
             calls: 1,
@@ -273,7 +271,7 @@ mod tests {
 
     const FIRST: i64 = 1_000_000_000_000;
 
-    /// So many calls, some of which failed.
+    /// A number of calls, a third of which failed.
     fn ios(count: i64) -> Vec<Io> {
         let one = |at| {
             io(

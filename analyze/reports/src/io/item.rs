@@ -1,9 +1,9 @@
-//! What happens to threads besides calls that begin and end in one stretch.
+//! Events of threads, apart from calls that begin and end in one stretch.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Exit, Holder, Open};
 
-/// Something that happened to a thread at a time, to be looked at in the order of time.
+/// An event of a thread, to be played in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct IoItem {
     pub(super) time: i64,
@@ -11,32 +11,32 @@ pub(super) struct IoItem {
     pub(super) what: IoAction,
 }
 
-/// What happened.
+/// The kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum IoAction {
     /// The first event of a stretch was an exit.
     Exit(Exit),
-    /// It was an entry: what was parked has lost its exit.
+    /// The first event of a stretch was an entry: the exit of the parked call was lost.
     Entry,
-    /// A stretch ended in the middle of a call.
+    /// A stretch ended within a call.
     Park(Open),
-    /// A call that moves bytes, and that began at that time, lost its exit.
+    /// The exit of a call that moves bytes, and that began at the given time, was lost.
     Unfinished(i64),
-    /// The exit of a call that moves bytes lost its entry.
+    /// The entry of a call that moves bytes was lost.
     Unstarted,
     /// Descriptors changed.
     Change(Change),
-    /// A thread was made by this one.
+    /// The thread created another.
     Fork {
         child: i32,
         child_pid: Option<i32>,
         parent_pid: Option<i32>,
     },
-    /// It executed a program.
+    /// The thread executed a program.
     Exec,
-    /// It ended.
+    /// The thread ended.
     End,
-    /// It belongs to that process.
+    /// The thread belongs to the process `pid`.
     Member { pid: i32, table: Option<i64> },
     /// A process, or the owner of a table, has a descriptor.
     Holds {
@@ -45,13 +45,13 @@ pub(super) enum IoAction {
         kind: tracebraid_kernel_model::FdType,
         cloexec: bool,
     },
-    /// Among acts only ([`Act::Touch`]).
+    /// Only in lists of acts ([`Act::Touch`]).
     Touch,
 }
 
 impl IoAction {
-    /// What it does to the question which thread has which table, if it does; nothing if that
-    /// cannot be said yet.
+    /// The effect on which thread uses which descriptor table: `None` without effect, `Some(None)`
+    /// if the effect is not known yet.
     pub(super) fn act(&self) -> Option<Option<Act>> {
         let act = match *self {
             IoAction::Change(change) => change.act()?,
@@ -69,14 +69,14 @@ impl IoAction {
             IoAction::Member { pid, table } => Act::Member { pid, table },
             IoAction::Holds { holder, .. } => Act::Holds(holder),
             IoAction::Touch => Act::Touch,
-            // Where it ends the thread gets a table of its own.
+            // At its end the thread gets a table of its own.
             IoAction::Park(open) if open.deed == Deed::Unshare => return Some(None),
             _ => return None,
         };
         Some(Some(act))
     }
 
-    /// Whether it may change what is in the thread's table.
+    /// Whether the event may change entries of the thread's table.
     pub(super) fn touches(&self) -> bool {
         match self {
             IoAction::Change(change) => !matches!(change, Change::Cloning(_)),
@@ -87,10 +87,10 @@ impl IoAction {
     }
 }
 
-/// Stands for a thread that will be known later.
+/// Placeholder for a thread that will be known later.
 pub(super) const UNNAMED: i32 = i32::MIN;
 
-/// It turns out whose the items are that do not tell it themselves.
+/// Sets the thread of the unnamed items.
 pub(super) fn name(items: &mut [IoItem], tid: i32) {
     let unnamed = items.iter_mut().filter(|item| item.tid == UNNAMED);
     unnamed.for_each(|item| item.tid = tid);

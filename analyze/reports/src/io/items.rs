@@ -1,4 +1,4 @@
-//! Lists of items, packed: there are many, and they wait.
+//! Packed lists of items: there are many, and they wait.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -9,17 +9,17 @@ use tracebraid_follow::KeyHasher;
 use crate::io::item::{IoAction, IoItem, UNNAMED};
 use crate::packed::{Packed, PackedPosition};
 
-/// Items that are being listed.
+/// A list under construction, with the list of acts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     all: Draft,
-    /// Those that decide which thread has which table, and a touch by each thread that may change
-    /// one.
+    /// Items that decide which thread uses which descriptor table, and a touch by each thread that
+    /// may change a table.
     acts: Draft,
     touched: HashSet<i32, BuildHasherDefault<KeyHasher>>,
-    /// True if one is earlier than the one before it.
+    /// True if an item is earlier than its predecessor.
     unsorted: bool,
-    /// When the first call began that is parked here.
+    /// Start of the oldest call that is parked in the list.
     since: Option<i64>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Log {
 struct Draft {
     list: List,
     count: usize,
-    /// One of every [`INTERVAL`] items.
+    /// Every [`INTERVAL`]th item.
     index: Vec<Indexed>,
 }
 
@@ -45,12 +45,12 @@ struct End {
 struct Indexed {
     time: i64,
     at: Position,
-    /// When the first call began that is parked from there on, or behind all times; while items are
-    /// listed, up to the next one.
+    /// Start of the oldest call that is parked from this item on, or `i64::MAX`; during
+    /// construction, up to the next indexed item.
     since: i64,
 }
 
-/// Who looks for a time decodes fewer items.
+/// A search for a time decodes fewer items than this.
 const INTERVAL: usize = 128;
 
 /// Items, packed one after the other.
@@ -60,47 +60,47 @@ struct List {
     last: Base,
 }
 
-/// What an item is written against: time and thread of the one before it.
+/// Time and thread of the previous item, against which an item is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Base {
     time: i64,
     tid: i32,
 }
 
-/// Where reading goes on in a list.
+/// A reading position in a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
     place: PackedPosition,
-    /// Of the items before it, the last.
+    /// The previous item.
     last: Base,
 }
 
-/// A place between two items of a log.
+/// A boundary between two items of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     all: End,
     acts: End,
 }
 
-/// A list of items in the order of time, which is complete.
+/// A complete list of items in the order of time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Items {
     list: List,
     index: Vec<Indexed>,
-    /// When the first and the last one happen.
+    /// Times of the first and the last item.
     pub(super) range: Option<(i64, i64)>,
 }
 
 /// Reads items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Cursor {
-    /// Where those are that follow the next one.
+    /// Position after the next item.
     at: Position,
     next: Option<IoItem>,
 }
 
 impl Log {
-    /// Adds an item.
+    /// Appends an item.
     #[inline]
     pub(super) fn push(&mut self, item: IoItem) {
         self.unsorted |= item.time < self.all.list.last.time && !self.all.list.packed.is_empty();
@@ -119,7 +119,7 @@ impl Log {
         }
     }
 
-    /// The place behind the last item.
+    /// The boundary after the last item.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             all: self.all.end(),
@@ -127,12 +127,12 @@ impl Log {
         }
     }
 
-    /// How many there are since a mark.
+    /// Number of items since a mark.
     pub(super) fn count_since(&self, mark: &Mark) -> usize {
         self.all.count - mark.all.count
     }
 
-    /// Takes out the first items.
+    /// Removes and returns the first items.
     pub(super) fn take_first(&mut self, count: usize) -> Vec<IoItem> {
         if count == 0 {
             return Vec::new();
@@ -142,7 +142,7 @@ impl Log {
         items
     }
 
-    /// Takes out the items behind a mark.
+    /// Removes and returns the items after a mark.
     pub(super) fn split_off(&mut self, mark: Mark) -> Vec<IoItem> {
         let mut at = mark.all.at;
         let rest = std::iter::from_fn(|| self.all.list.read(&mut at)).collect();
@@ -152,13 +152,14 @@ impl Log {
         rest
     }
 
-    /// When the first call began that is parked here.
+    /// Start of the oldest call that is parked in the list.
     pub(super) fn since(&self) -> Option<i64> {
         self.since
     }
 
-    /// Ends the list. Returns all items, and those that decide which thread has which table, with a
-    /// touch by each thread that may change a table. Items with the same time stay in their order.
+    /// Completes the list. Returns all items, and those that decide which thread uses which
+    /// descriptor table, with a touch by each thread that may change a table. Items with the same
+    /// time keep their order.
     pub(super) fn finish(mut self) -> (Items, Items) {
         if self.unsorted {
             let mut items = self.split_off(Mark::default());
@@ -218,7 +219,7 @@ impl Extend<IoItem> for Log {
 }
 
 impl Items {
-    /// Begins to read at a position, with the first item that is not before a time.
+    /// A cursor from a position on, at the first item that is not before the time `from`.
     pub(super) fn read_from(&self, at: Position, from: i64) -> Cursor {
         let mut cursor = Cursor { at, next: None };
         cursor.step(&self.list);
@@ -234,21 +235,20 @@ impl Items {
         self.index.get(before.checked_sub(1)?)
     }
 
-    /// A position that is not behind the first item that is not before a time, and not far before
-    /// it.
+    /// A position at or shortly before the first item that is not before a time.
     pub(super) fn seek(&self, time: i64) -> Position {
         self.before(time)
             .map_or(Position::default(), |indexed| indexed.at)
     }
 
-    /// When the first call began that is parked from a time on, or not long before that.
+    /// Start of the oldest call that is parked after a time, or shortly before it.
     pub(super) fn since(&self, time: i64) -> Option<i64> {
         let indexed = self.before(time).or(self.index.first());
         let since = indexed.map(|indexed| indexed.since);
         since.filter(|since| *since < i64::MAX)
     }
 
-    /// Takes the next item; that thread's, if it does not tell itself whose it is.
+    /// Takes the next item; `named` is the thread of unnamed items.
     #[inline]
     pub(super) fn take_next(&self, cursor: &mut Cursor, named: i32) -> Option<IoItem> {
         cursor.take_next(&self.list, named)
@@ -256,7 +256,7 @@ impl Items {
 }
 
 impl Cursor {
-    /// The time of the next item.
+    /// Time of the next item.
     #[inline]
     pub(super) fn next_time(&self) -> Option<i64> {
         Some(self.next?.time)
@@ -287,7 +287,7 @@ impl Base {
     }
 }
 
-/// Set in the tag of an item of another thread than the one before it.
+/// Set in the tag of an item whose thread differs from that of the previous item.
 const OTHER_THREAD: u8 = 0x80;
 
 impl List {
@@ -368,7 +368,7 @@ mod tests {
             items.range.map(|range| range.1),
             taken.last().map(|item| item.0)
         );
-        // All of them end their threads.
+        // All items end their threads, so all are acts.
         assert_eq!(acts.range, items.range);
         assert_eq!(taken_from(&acts, i64::MIN, UNNAMED), taken);
         taken
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn items_are_taken_in_the_order_of_time() {
         let mut log = Log::default();
-        // The clock goes back, as it may from one packet to the next.
+        // Clocks may go back from one packet to the next.
         for (time, tid) in [(5, 1), (7, 2), (7, 3), (i64::MIN, 4), (7, 1), (i64::MAX, 9)] {
             log.push(ended(time, tid));
         }

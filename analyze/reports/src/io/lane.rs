@@ -1,4 +1,4 @@
-//! Following one CPU through a chunk: who makes which call.
+//! Follows one CPU through a chunk: the calls of each thread.
 
 use tracebraid_descriptors::{Change, Exit, Open};
 use tracebraid_kernel_model::Syscall;
@@ -14,31 +14,31 @@ use tracebraid_follow::{CpuKey, Limits, ThreadKey};
 #[derive(Clone, Debug)]
 pub(super) struct IoCpu {
     pub(super) key: CpuKey,
-    /// True if calls that end on it are asked for.
+    /// True if calls that end on the CPU are selected.
     pub(super) counts: bool,
-    /// Only calls that take that long are asked for.
+    /// Restricts calls by latency.
     limits: Limits,
-    /// Place of the running thread among the people of the chunk, if it was looked up.
+    /// Index of the running thread in the chunk's `people`, if it was looked up.
     pub(super) runner: Option<usize>,
     /// Set at the first boundary.
     head: Option<(Stretch, Boundary)>,
     tid: i32,
-    /// How many stretches there were, this one among them.
+    /// Number of stretches, including the current one.
     pub(super) stretches: u64,
-    /// True as long as the stretch is the chunk's first.
+    /// True during the chunk's first stretch.
     at_head: bool,
     first: First,
     open: Option<Open>,
     out: Draft,
-    /// How far `out` had come when the stretch began, and how many items it has had since, before
-    /// its first event.
+    /// Position of `out` at the start of the stretch, and number of items between that and the
+    /// stretch's first event.
     began: Mark,
     before_first: usize,
     cache: Cache,
 }
 
 impl IoCpu {
-    /// A lane whose thread is not known; `UNKNOWN` if it never will be.
+    /// A lane whose thread is not known yet, or never will be.
     pub(super) fn new(key: CpuKey, counts: bool, limits: Limits, never_known: bool) -> IoCpu {
         IoCpu {
             key,
@@ -62,13 +62,13 @@ impl IoCpu {
         }
     }
 
-    /// The thread that runs, if it is known by now.
+    /// The running thread, if known by now.
     #[inline(always)]
     pub(super) fn tid(&self) -> Option<i32> {
         (self.tid != UNNAMED).then_some(self.tid)
     }
 
-    /// Something that tells its thread itself.
+    /// Adds an event that contains its thread.
     pub(super) fn tell(&mut self, time: i64, tid: i32, what: IoAction) {
         self.out.items.push(IoItem { time, tid, what });
     }
@@ -80,14 +80,13 @@ impl IoCpu {
         self.open = Some(open);
     }
 
-    /// A call begins that tells of its change at once; its exit is not read.
+    /// A call begins whose entry alone determines its effect; its exit is not read.
     pub(super) fn entry_of(&mut self, time: i64, change: Change) {
         self.enters(time);
         self.change(time, change);
     }
 
-    /// Events of calls were lost, but none that tell who runs: the exit of what is open may be
-    /// among them.
+    /// System call events were lost, but no switches: the exit of the open call may be among them.
     pub(super) fn loses_calls(&mut self, time: i64) {
         self.enters(time);
     }
@@ -100,8 +99,7 @@ impl IoCpu {
         }
     }
 
-    /// A call ends. This does it if it is one that moves bytes and began in the same stretch: most
-    /// are.
+    /// Ends the open call if it moves bytes and began in the same stretch, as most do; true if so.
     #[inline(always)]
     pub(super) fn exit_of_io(
         &mut self,
@@ -159,8 +157,8 @@ impl IoCpu {
         self.out.items.push(change_item(change, time, self.tid));
     }
 
-    /// The first event of a stretch is told at once, unless the stretch goes back beyond the
-    /// chunk, or its thread is not known.
+    /// Adds the first event of a stretch as an item, unless the stretch began before the chunk, or
+    /// its thread is unknown.
     #[inline]
     fn begins(&mut self, first: First) {
         if self.first != First::Nothing {
@@ -176,7 +174,7 @@ impl IoCpu {
         }
     }
 
-    /// A CPU goes from one thread to another.
+    /// Processes a switch.
     pub(super) fn switch(&mut self, time: i64, prev: Option<i32>, next: i32) {
         self.ends(Boundary::Switch { time, prev });
         self.tid = next;
@@ -214,7 +212,7 @@ impl IoCpu {
         self.began = self.out.mark();
     }
 
-    /// The boundary tells whose the stretch was, or nobody ever will.
+    /// Sets the thread of the stretch, which the boundary records; otherwise it stays unknown.
     fn name_stretch(&mut self, boundary: Boundary) {
         let tid = boundary.prev().unwrap_or(ThreadKey::UNKNOWN);
         let mut items = self.out.items.split_off(self.began.items);
@@ -227,11 +225,12 @@ impl IoCpu {
         if let Some(open) = self.open.take() {
             self.out.items.extend(boundary.leaves(open, tid));
         }
-        // Calls of the next one whose thread is not known must not be added to these.
+        // Calls of the next stretch, whose thread may be unknown, must not be added to these
+        // groups.
         self.cache.clear();
     }
 
-    /// The present stretch, of which `rest` is not told to the sink.
+    /// The current stretch, with its items and calls from `rest`.
     fn stretch(&mut self, mut rest: Draft) -> Stretch {
         let before = match self.first {
             First::Nothing => rest.items.split_off(Default::default()),
@@ -249,7 +248,7 @@ impl IoCpu {
         }
     }
 
-    /// The chunk ends.
+    /// Ends the chunk.
     pub(super) fn end(mut self, sink: &mut Sink) -> Edges {
         let rest = if self.at_head {
             std::mem::replace(&mut self.out, Draft::new(self.key))

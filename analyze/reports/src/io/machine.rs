@@ -1,5 +1,5 @@
-//! Putting together what happened on several CPUs, in the order of time: calls that threads took
-//! from one CPU to another, and what their descriptors were.
+//! Combines the events of all CPUs in the order of time: calls that threads take from one CPU to
+//! another, and the types of descriptors.
 
 use crate::io::IoRules;
 use serde::{Deserialize, Serialize};
@@ -15,24 +15,24 @@ use crate::io::stretch;
 use crate::io::sums::Types;
 use crate::io::totals::Totals;
 
-/// What is known after a part of the trace. Holds an entry for each thread, and for each descriptor
-/// that is open or changed since the first call began that is open.
+/// State after a part of the trace. Holds an entry for each thread, and for each descriptor that is
+/// open or was changed since the start of the oldest open call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct IoMachine {
     pub(super) descriptors: Descriptors,
-    /// Calls that threads are in that run nowhere.
+    /// Open calls of threads that do not run.
     pub(super) parked: Parking,
-    /// Threads whose parked call's types are still to be looked up.
+    /// Threads with a parked call whose types must still be looked up.
     fresh: Vec<ThreadKey>,
 }
 
-/// What is asked for, and what was added up.
+/// Options and sums.
 pub(super) struct Around<'a> {
     pub(super) rules: &'a IoRules,
     pub(super) totals: &'a mut Totals,
 }
 
-/// A call that is done, whose descriptors may have been looked up.
+/// A completed call, with the types of its descriptors if they were looked up.
 type Taken = (ThreadKey, Io, Option<Types>);
 
 impl Around<'_> {
@@ -42,7 +42,7 @@ impl Around<'_> {
         }
     }
 
-    /// A call that moves bytes, and that began then, lost its exit.
+    /// The exit of a call that moves bytes, and that began at `began`, was lost.
     pub(super) fn lost_exit(&mut self, thread: ThreadKey, began: i64, cpu: CpuKey) {
         if self.rules.selection.counts(began, cpu.cpu) {
             self.totals.losses.get(thread).unfinished += 1;
@@ -55,12 +55,12 @@ impl Around<'_> {
 }
 
 impl IoMachine {
-    /// Plays what was taken out: the items in the order of time, then the calls.
+    /// Plays a cut: the items in the order of time, then the calls.
     pub(super) fn play(&mut self, around: &mut Around<'_>, cut: &Cut) {
         let mut taken = Vec::new();
         cut.play(|cpu, item| self.item(around, cpu, item, &mut taken));
         self.calls(around, cut);
-        // Only now all changes of the time are known.
+        // Looked up last, once all changes in the cut are known.
         for (thread, io, types) in taken {
             let types = types.unwrap_or_else(|| self.types(thread, io.call, io.fds, io.entry).0);
             around.totals.add(thread, io.call, &io.tally(), types);
@@ -70,7 +70,7 @@ impl IoMachine {
         }
     }
 
-    /// Looks up the types of a parked call's descriptors, unless that is done.
+    /// Looks up the types of a parked call's descriptors, unless they are known.
     fn look_up(&mut self, thread: ThreadKey) {
         let parked = self.parked.get(thread);
         let Some(parked) = parked.filter(|parked| parked.types.is_none() && parked.open.is_io())
@@ -108,7 +108,7 @@ impl IoMachine {
         }
     }
 
-    /// Something that tells of descriptors.
+    /// Processes an event that affects descriptors or tables.
     fn of_descriptors(&mut self, thread: ThreadKey, time: i64, what: IoAction) {
         let act = what.act().flatten().filter(|act| *act != Act::Touch);
         match (what, act) {
@@ -148,7 +148,7 @@ impl IoMachine {
         }
     }
 
-    /// What an exit ends, if it is that of the call in which the thread left a CPU.
+    /// The outcome of an exit, if it ends the call in which the thread left a CPU.
     pub(super) fn ends(
         &mut self,
         around: &mut Around<'_>,
@@ -180,7 +180,7 @@ impl IoMachine {
         }
     }
 
-    /// Types of a call's descriptors when it began, and up to when they stay so.
+    /// Types of a call's descriptors at its start, and the time until which they stay the same.
     pub(super) fn types(
         &self,
         thread: ThreadKey,
@@ -202,7 +202,7 @@ impl IoMachine {
         )
     }
 
-    /// Adds up calls whose descriptors are known.
+    /// Adds calls whose descriptors are known.
     fn calls(&mut self, around: &mut Around<'_>, cut: &Cut) {
         for (piece, group) in cut.groups() {
             let trace = piece.cpu.trace;
@@ -226,7 +226,7 @@ impl IoMachine {
         }
     }
 
-    /// Nothing follows: what is parked stays unfinished.
+    /// At the end of the trace, parked calls are unfinished.
     pub(super) fn finish(self, around: &mut Around<'_>) {
         for (thread, parked) in self.parked.iter() {
             around.unfinished(thread, &parked.open, parked.cpu);
@@ -240,13 +240,13 @@ impl IoMachine {
     }
 }
 
-/// What an exit ends.
+/// The outcome of an exit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ended {
-    /// A call that moved bytes, and the types of its descriptors if they were looked up.
+    /// A call that moved bytes, with the types of its descriptors if they were looked up.
     pub(super) io: Option<(Io, Option<Types>)>,
     pub(super) change: Option<Change>,
-    /// A call of which only the exit is known.
+    /// True for a call of which only the exit is known.
     pub(super) is_alone: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Reading and writing: bytes, calls, errors and latency by process, thread, system call
-//! and type of descriptor.
+//! Reading and writing: bytes, calls, errors and latency by process, thread, system call and type
+//! of descriptor.
 //!
-//! Each CPU's chunks join entries with exits (`lane`). What threads take to other CPUs, and what
-//! descriptors are, is put together in slices of time beside each other (`slice`), which are joined
-//! to what was before them (`compose`); or, where that does not do, by one `machine` in the order
-//! of time. `docs/reports-io.md` defines each number.
+//! Each CPU's chunks pair entries with exits (`lane`). Calls that threads take to other CPUs, and
+//! the types of descriptors, are resolved in slices of time in parallel (`slice`), which are then
+//! appended to the state before them (`compose`); or, where that is impossible, by one `machine` in
+//! the order of time. `docs/reference/io.md` defines each number.
 
 mod cache;
 mod call;
@@ -43,19 +43,19 @@ pub use partial::IoPartial;
 use tracebraid_follow::{Event, Input, KernelAnalysis, Recorded, Selection};
 use tracebraid_tables::Report;
 
-/// The part of the traces, and options.
+/// The selection and the options.
 #[derive(Debug, Default)]
 struct IoRules {
     selection: Selection,
     options: IoOptions,
 }
 
-/// The analysis. Calls count where and when they end.
+/// Analyses reading and writing. A call counts at the CPU and the time of its end.
 #[derive(Debug)]
 pub struct IoAnalysis {
     input: Input,
     rules: IoRules,
-    /// By trace: true if nothing in it tells who runs.
+    /// By trace: true if the running threads are unknown.
     anonymous: Vec<bool>,
 }
 
@@ -93,8 +93,7 @@ impl KernelAnalysis for IoAnalysis {
             }
             _ => false,
         });
-        (!calls)
-            .then_some("no event here tells of reading or writing: system calls were not recorded")
+        (!calls).then_some("no reads or writes were recorded: enable system calls")
     }
 
     fn wants_event(&self, event: &KernelEvent) -> bool {

@@ -1,13 +1,13 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{CallNames, Limits, Views};
 
-/// What is asked for of reading and writing.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct IoOptions {
-    /// Only calls that last that long, in nanoseconds.
+    /// Restricts calls by duration in nanoseconds.
     pub limits: Limits,
-    /// System calls.
+    /// The selected system calls.
     pub calls: CallNames,
 }
 

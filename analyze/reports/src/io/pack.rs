@@ -29,7 +29,7 @@ const UNSHARED: u8 = 19;
 const TOUCH: u8 = 20;
 
 impl IoAction {
-    /// Tells which it is: less than 128.
+    /// The action's tag, less than 128.
     #[inline]
     pub(super) fn tag(&self) -> u8 {
         match self {
@@ -61,7 +61,7 @@ impl IoAction {
         }
     }
 
-    /// Writes all but the tag of what happened at a time.
+    /// Writes the fields of an action that occurs at `time`, without the tag.
     #[inline]
     pub(super) fn pack(&self, time: i64, record: &mut Record) {
         match *self {
@@ -103,7 +103,7 @@ impl IoAction {
         }
     }
 
-    /// Reads what happened at a time; `None` if it is not what [`IoAction::pack`] writes.
+    /// Reads the fields of an action that occurs at `time`; `None` if they are malformed.
     #[inline]
     pub(super) fn unpack(tag: u8, time: i64, reader: &mut Reader<'_>) -> Option<IoAction> {
         Some(match tag {
@@ -142,25 +142,22 @@ fn holds(holder: Holder, reader: &mut Reader<'_>) -> Option<IoAction> {
     })
 }
 
-/// What there is of an exit.
+/// Flags for the fields of an exit.
 const COUNTS: u8 = 1;
 const CALL: u8 = 2;
 const PEER: u8 = 4;
 const MADE_PAIR: u8 = 8;
 
-/// As bytes.
 trait PackedExit: Sized {
     fn pack(&self, record: &mut Record);
     fn unpack(reader: &mut Reader<'_>) -> Option<Exit>;
 }
 
-/// As bytes.
 trait PackedOpen: Sized {
     fn pack(&self, time: i64, record: &mut Record);
     fn unpack(time: i64, reader: &mut Reader<'_>) -> Option<Open>;
 }
 
-/// As bytes.
 trait PackedChange: Sized {
     fn pack(&self, record: &mut Record);
     fn unpack(tag: u8, reader: &mut Reader<'_>) -> Option<Change>;
@@ -340,7 +337,7 @@ fn fd(reader: &mut Reader<'_>) -> Option<i32> {
     Some(reader.int()? as i32)
 }
 
-/// An integer that may be missing.
+/// Writes an optional integer.
 fn put(record: &mut Record, int: Option<i64>) {
     record.byte(int.is_some().into());
     if let Some(int) = int {
@@ -375,7 +372,7 @@ mod tests {
             .flat_map(|kind| [(kind, false), (kind, true)])
     }
 
-    /// One of each kind of change, with each type of descriptor.
+    /// Every kind of change, with every type of descriptor.
     fn changes() -> Vec<Change> {
         let mut changes = vec![
             Change::Closed { fd: i32::MAX },
@@ -410,7 +407,7 @@ mod tests {
         changes
     }
 
-    /// What belongs to calls.
+    /// Actions of calls.
     fn calls() -> Vec<IoAction> {
         let mut whats = vec![
             IoAction::Entry,
@@ -442,7 +439,7 @@ mod tests {
         whats
     }
 
-    /// What else there is.
+    /// All other actions.
     fn others() -> Vec<IoAction> {
         let mut whats = vec![IoAction::Exec, IoAction::End, IoAction::Touch];
         for pid in [None, Some(0), Some(-1), Some(i32::MIN), Some(i32::MAX)] {
@@ -476,7 +473,7 @@ mod tests {
             let mut packed = Packed::default();
             packed.push(|record| what.pack(time, record));
             let mut place = PackedPosition::default();
-            // What has no bytes is no record.
+            // A record must not be empty.
             packed.push(|record| record.byte(77));
             let read = packed.read(&mut place, |reader| {
                 let what = IoAction::unpack(what.tag(), time, reader)?;

@@ -1,4 +1,4 @@
-//! Calls that left their CPUs with their threads.
+//! Open calls of threads that left their CPUs.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -9,16 +9,16 @@ use tracebraid_follow::{CpuKey, KeyHasher, ThreadKey};
 
 use crate::io::sums::Types;
 
-/// A call that left its CPU with its thread.
+/// The open call of a thread that left its CPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Parked {
     pub(super) open: Open,
     pub(super) cpu: CpuKey,
-    /// Of its descriptors when it began, once that is known.
+    /// Types of the call's descriptors at its start, once known.
     pub(super) types: Option<Types>,
 }
 
-/// All that wait; one for each thread at most. Most threads are in no call, or run: it stays small.
+/// At most one call for each thread. Most threads are in no call, or run, so the map stays small.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parking(HashMap<ThreadKey, Parked, BuildHasherDefault<KeyHasher>>);
 

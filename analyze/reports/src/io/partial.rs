@@ -23,26 +23,26 @@ use tracebraid_follow::{CpuKey, Event, Packet, People, Table, ThreadKey};
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads, and
-/// of descriptors that are open or changed since the first open call began; if each call is listed
-/// (`--view log`), by that of calls.
+/// Besides items that wait to be played, its size is bounded by the number of CPUs, threads, and
+/// descriptors that are open or were changed since the start of the oldest open call; with `--view
+/// log` also by that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IoPartial {
-    /// CPUs in the chunk that is being read.
+    /// CPUs in the current chunk.
     #[serde(skip)]
     lanes: Vec<IoCpu>,
     #[serde(skip)]
     lane_of: HashMap<CpuKey, usize>,
-    /// The lane that was used last.
+    /// Index of the last used lane.
     #[serde(skip)]
     last: usize,
-    /// Facts of the last contexts, in the chunk that is being read.
+    /// Thread facts from the last contexts, in the current chunk.
     #[serde(skip)]
     told: Table<Told>,
     pub(super) edges: Vec<Edges>,
     pub(super) sink: Sink,
     pub(super) people: People,
-    /// Everything before that time was cut out.
+    /// Items before this time have been taken.
     until: Option<i64>,
     /// A part of a slice is being played in the order of time and is not composed yet.
     pub(super) is_replaying: bool,
@@ -50,7 +50,7 @@ pub struct IoPartial {
     is_unclear: bool,
     machine: IoMachine,
     totals: Totals,
-    /// Slices to be played next; empty once all of them are composed.
+    /// Slices to be played next; empty once all are composed.
     #[serde(skip)]
     next: VecDeque<Next>,
     /// Remains of composed slices.
@@ -68,7 +68,7 @@ struct Next {
     since: i64,
 }
 
-/// Facts that a context has of a thread. In another stretch it may be another thread of that id.
+/// Facts about a thread from a context. In another stretch the id may belong to another thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
     pid: i32,
@@ -128,7 +128,8 @@ impl IoPartial {
             if let KernelEvent::Entry(_) | KernelEvent::Exit(_) = model.event {
                 observe(lane, model, time, body);
             }
-            // Before the event itself: what a thread does it does to what its process has.
+            // Before the event itself, whose effect applies to the process that the context
+            // contains.
             self.context(model, context, cpu, time, body);
         }
         match &model.event {
@@ -174,7 +175,7 @@ impl IoPartial {
         }
     }
 
-    /// Events other than switches and system calls.
+    /// Processes events other than switches and system calls.
     fn other(&mut self, model: &EventModel, cpu: CpuKey, time: i64, body: &mut Body<'_, '_>) {
         if let Some(lane) = self.lanes.get_mut(self.last) {
             tell::other(lane, &model.event, time, body);
@@ -182,7 +183,7 @@ impl IoPartial {
         tracebraid_follow::learn(&mut self.people, model, cpu, time, body);
     }
 
-    /// Who a context says made the event.
+    /// Processes the thread and the process in an event's context.
     fn context(
         &mut self,
         model: &EventModel,
@@ -194,7 +195,7 @@ impl IoPartial {
         let Some(lane) = self.lanes.get_mut(self.last) else {
             return;
         };
-        // A switch's context is the thread before it.
+        // A switch's context contains the thread that it switches away from.
         let is_switch = matches!(model.event, KernelEvent::Switch(_));
         let Some(tid) = model.tid(body).or(lane.tid().filter(|_| !is_switch)) else {
             return;
@@ -247,14 +248,14 @@ impl IoPartial {
         self.totals.merge(later.totals);
     }
 
-    /// Exchanges what was added up.
+    /// Exchanges the sums.
     pub(super) fn exchange(&mut self, resident: &mut IoPartial) {
         std::mem::swap(&mut self.totals, &mut resident.totals);
     }
 
-    /// Takes out all items that are before the watermark and wait for nothing else. The slice only
-    /// puts acts that decide which thread has which table in order; the slices that play the items
-    /// follow from it.
+    /// Takes all items that are before the watermark and do not wait. The slice only sorts the acts
+    /// that decide which thread uses which descriptor table; `follow_up` makes the slices that play
+    /// the items.
     pub(super) fn slice<'a>(&mut self, watermark: i64) -> Option<Slice<'a, IoPartial>> {
         for edges in &mut self.edges {
             edges.open_beginning(&mut self.sink);
@@ -302,13 +303,13 @@ impl IoPartial {
         slices
     }
 
-    /// Descriptors before this time are not needed any more.
+    /// Descriptors before this time are no longer needed.
     fn asked_since(&self, until: i64) -> i64 {
         let open = self.edges.iter().filter_map(Edges::open_since);
         open.chain(self.sink.since()).fold(until, i64::min)
     }
 
-    /// Nothing follows.
+    /// Ends the trace.
     pub(super) fn finish(mut self, rules: &IoRules) -> (Totals, People) {
         for edges in std::mem::take(&mut self.edges) {
             edges.close(&mut self.sink);
@@ -324,7 +325,7 @@ impl IoPartial {
     }
 }
 
-/// Acts of a slice that decide which thread has which table, in the order of time.
+/// Acts of a slice that decide which thread uses which descriptor table, in the order of time.
 fn listed(acts: &Cut) -> Vec<ThreadAct> {
     let mut all = Vec::new();
     acts.play(|cpu, item| {
@@ -337,7 +338,7 @@ fn listed(acts: &Cut) -> Vec<ThreadAct> {
     all
 }
 
-/// A slice to be played beside others.
+/// A slice that is played in parallel with others.
 fn sliced(rules: &IoRules, next: Next, ahead: Ahead) -> Slice<'_, IoPartial> {
     let since = next.since;
     Box::new(move |resident: &mut IoPartial| {
@@ -354,7 +355,7 @@ fn sliced(rules: &IoRules, next: Next, ahead: Ahead) -> Slice<'_, IoPartial> {
     })
 }
 
-/// A part of a slice that is played when the state before it is known.
+/// A part of a slice that is played once the state before it is known.
 fn replayed(rules: &IoRules, cut: Cut) -> Slice<'_, IoPartial> {
     Box::new(move |_: &mut IoPartial| {
         Box::new(move |partial: &mut IoPartial| {
@@ -367,7 +368,7 @@ fn replayed(rules: &IoRules, cut: Cut) -> Slice<'_, IoPartial> {
     })
 }
 
-/// A thread that an event's context names runs now, whatever was known.
+/// The thread in an event's context runs now, overriding what is known.
 #[inline]
 fn observe(lane: &mut IoCpu, model: &EventModel, time: i64, body: &mut Body<'_, '_>) {
     if let Some(tid) = model.tid(body).filter(|&tid| lane.tid() != Some(tid)) {

@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::collections::BTreeMap;
 
@@ -16,27 +16,27 @@ use tracebraid_tables::Report;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IoStats {
     pub(super) sums: Sums,
-    /// Calls that began in the range and whose end is not in the trace, and ends in the range of
-    /// calls whose beginning is not.
+    /// Calls that began in the range and whose exit is not in the trace, and exits in the range
+    /// whose entry is not.
     pub(super) losses: Losses,
 }
 
-/// A type of descriptor. A call between two descriptors counts for what it reads from; its written
-/// bytes for what it writes to. Unfinished calls are not told apart.
+/// The row of a type of descriptor. A call between two descriptors counts for the type it reads
+/// from, its written bytes for the type it writes to. Losses are not counted by type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IoType {
     pub(super) kind: FdType,
     pub(super) stats: IoStats,
 }
 
-/// A system call. Unfinished calls are not told apart.
+/// The row of a system call. Losses are not counted by system call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IoSyscall {
     pub(super) call: Syscall,
     pub(super) stats: IoStats,
 }
 
-/// A process; threads that made calls are counted.
+/// The row of a process, with its threads that made calls.
 #[derive(Clone, Debug)]
 pub(super) struct IoProcess {
     pub(super) process: Process,
@@ -44,7 +44,7 @@ pub(super) struct IoProcess {
     pub(super) types: Vec<IoType>,
 }
 
-/// A thread.
+/// The row of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct IoThread {
     pub(super) thread: Thread,
@@ -59,13 +59,13 @@ impl IoStats {
     }
 }
 
-/// What is amiss with the patterns that chose none of the system calls, for people.
+/// Notes for patterns of system calls that matched no call.
 fn unmatched(options: &IoOptions, rows: &[IoSyscall]) -> Vec<String> {
     let seen = |call: &Syscall| rows.iter().any(|row| row.call.name() == call.name());
     options.calls.unmatched(Syscall::all().filter(seen))
 }
 
-/// Sums that are being added up.
+/// Sums of a thread or process.
 #[derive(Clone, Debug, Default)]
 struct Account {
     total: Sums,
@@ -154,7 +154,7 @@ pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> Report {
     }
 }
 
-/// Sums of the chosen calls, by thread and by system call.
+/// Sums of the selected calls, by thread and by system call.
 fn sums(
     analysis: &IoAnalysis,
     totals: &Totals,

@@ -1,4 +1,4 @@
-//! The report as a list of tables.
+//! The tables, the summary and the totals of the report.
 
 use tracebraid_kernel_model::Syscall;
 
@@ -7,11 +7,11 @@ use tracebraid_follow::Head;
 use tracebraid_tables::{Column, Forms, Section, Sentence, Total, Unit, Value};
 
 const JSON: Forms = Forms::JSON;
-/// Tables of text and LAMI's have sums in another order than JSON.
+/// JSON has the sums in another order than text and LAMI.
 const SHOWN: Forms = Forms::TEXT.and(Forms::LAMI);
 const TABLES: Forms = SHOWN.and(Forms::JSON);
 
-/// What stands above the tables.
+/// The sentences above the tables.
 pub(super) fn summary(head: &Head, total: &IoStats) -> Vec<Sentence> {
     let sums = &total.sums;
     let whole = Sentence::default()
@@ -25,10 +25,10 @@ pub(super) fn summary(head: &Head, total: &IoStats) -> Vec<Sentence> {
     std::iter::once(whole).chain(incomplete(total)).collect()
 }
 
-/// What is known of calls that lost their beginning or their end.
+/// A sentence about calls whose entry or exit is missing.
 fn incomplete(total: &IoStats) -> Option<Sentence> {
     let losses = &total.losses;
-    let lost = [(losses.unfinished, "end"), (losses.unstarted, "beginning")];
+    let lost = [(losses.unfinished, "exit"), (losses.unstarted, "entry")];
     let lost = lost.into_iter().filter(|(number, _)| *number > 0);
     let (mut sentence, mut before) = (Sentence::default(), "Not counted: ");
     for (number, what) in lost {
@@ -55,8 +55,8 @@ pub(super) fn totals(total: &IoStats) -> Vec<Total> {
         duration("latency_ns", "of latency", sums.latency),
         duration("average_latency_ns", "on average", total.average_latency()),
         duration("longest_latency_ns", "at most", sums.longest),
-        number("unfinished", "calls without end", losses.unfinished),
-        number("unstarted", "calls without beginning", losses.unstarted),
+        number("unfinished", "calls without exit", losses.unfinished),
+        number("unstarted", "calls without entry", losses.unstarted),
     ]
 }
 
@@ -100,7 +100,7 @@ fn stats(stats: &IoStats) -> [Value; 11] {
     .map(Value::from)
 }
 
-/// The sums of each type of descriptor, in the rows of processes and threads.
+/// Sums by type of descriptor, in the rows of processes and threads.
 const TYPES: &[Column] = &[
     Column::new("type", "Type", Unit::Text),
     CALLS,
@@ -150,7 +150,7 @@ pub(super) fn types(types: &[IoType]) -> Section {
         .untitled()
 }
 
-/// LAMI names calls as programs do.
+/// LAMI uses the names of calls in programs.
 pub(super) fn syscalls(calls: &[IoSyscall]) -> Section {
     let own = Column::new("name", "System call", Unit::Syscall).only(JSON.and(Forms::TEXT));
     let lami = Column::new("syscall", "System call", Unit::Syscall).only(Forms::LAMI);
@@ -188,7 +188,7 @@ pub(super) fn processes(processes: Vec<IoProcess>) -> Section {
         .untitled()
 }
 
-/// As comma-separated values it has a row for each type of descriptor of a thread.
+/// CSV has a row for each type of descriptor of a thread.
 pub(super) fn threads(threads: Vec<IoThread>) -> Section {
     let about = std::iter::once(Column::new("thread", "Thread", Unit::Thread));
     let types = Column::of_tables("types", TYPES).only(JSON.and(Forms::CSV));

@@ -1,9 +1,9 @@
-//! Calls and changes of descriptors that wait to be looked at.
+//! Calls and changes of descriptors that wait for the order of time.
 //!
-//! What a descriptor was at a time is known once all CPUs have been merged up to that time. Until
-//! then calls are kept in groups of the same thread, system call and descriptor (16 bytes a call),
-//! and everything else in the order of time, as records of a few bytes (`crate::packed`). That is
-//! some ten thousand entries for each chunk that waits, and most of the memory of the report.
+//! The type of a descriptor at a time is known once all CPUs have been merged up to that time.
+//! Until then calls are kept in groups with the same thread, system call and descriptor (16 bytes a
+//! call), and all other events in the order of time, as records of a few bytes (`crate::packed`).
+//! That is some ten thousand entries for each waiting chunk, and most of the memory of the report.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::Shared;
@@ -15,7 +15,7 @@ use crate::io::item::{IoItem, UNNAMED};
 use crate::io::items::{self, Items, Log, Position};
 use crate::io::span::Span;
 
-/// What happens on a CPU in a part of the trace that is being read.
+/// Events of a CPU in the part of the trace that is being read.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) cpu: CpuKey,
@@ -23,31 +23,30 @@ pub(super) struct Draft {
     pub(super) calls: Calls,
 }
 
-/// What happened on a CPU in a part of the trace. It is taken out in slices of time, which share
-/// it.
+/// Events of a CPU in a part of the trace. Slices of time take them out and share them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
     cpu: CpuKey,
     items: Shared<Items>,
-    /// Near the first item that was not taken out.
+    /// At or shortly before the first item that was not taken.
     at: Position,
-    /// Items that decide which thread has which table, and a touch by each thread that may change a
-    /// table.
+    /// Items that decide which thread uses which descriptor table, and a touch by each thread that
+    /// may change a table.
     acts: Shared<Items>,
-    /// Near the first act that was not taken out.
+    /// At or shortly before the first act that was not taken.
     acts_at: Position,
     calls: Shared<Calls>,
-    /// Whose the items are that do not tell it themselves.
+    /// Thread of the unnamed items.
     named: i32,
-    /// What happened before that was taken out.
+    /// Events before this time have been taken.
     from: i64,
-    /// When the first call began that something here tells of.
+    /// Start of the oldest call in the batch.
     since: Option<i64>,
-    /// When the last call of a group began.
+    /// Start of the last call of a group.
     until: Option<i64>,
 }
 
-/// A place in a draft.
+/// A position in a draft.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) items: items::Mark,
@@ -63,7 +62,7 @@ impl Draft {
         }
     }
 
-    /// How far it has come.
+    /// The current end.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             items: self.items.mark(),
@@ -71,7 +70,7 @@ impl Draft {
         }
     }
 
-    /// Takes out what was added since the mark.
+    /// Removes and returns the events after the mark.
     pub(super) fn split_off(&mut self, mark: Mark) -> Draft {
         let mut rest = Draft::new(self.cpu);
         rest.items.extend(self.items.split_off(mark.items));
@@ -79,7 +78,7 @@ impl Draft {
         rest
     }
 
-    /// Nothing will be added. `None` if nothing was.
+    /// Completes the draft; `None` if it is empty.
     pub(super) fn finish(self) -> Option<Batch> {
         let groups = || self.calls.groups();
         let first = groups().map(|group| group.first).min();
@@ -103,7 +102,7 @@ impl Draft {
 }
 
 impl Batch {
-    /// It turns out whose it is.
+    /// Sets the thread of the unnamed items and groups.
     pub(super) fn name(&mut self, tid: i32) {
         if self.named == UNNAMED {
             self.named = tid;
@@ -113,14 +112,14 @@ impl Batch {
         }
     }
 
-    /// The earliest time that it tells of.
+    /// The earliest time in the batch.
     pub(super) fn begin(&self) -> Option<i64> {
         let first = self.items.range.map(|range| range.0);
         first.into_iter().chain(self.since).min()
     }
 
-    /// Takes out the acts before a time that decide which thread has which table. Must be called
-    /// before `cut`.
+    /// Takes the acts before a time that decide which thread uses which descriptor table. Must be
+    /// called before `cut`.
     fn cut_acts(&mut self, until: i64) -> Option<Piece> {
         let span = Span {
             from: self.from,
@@ -132,7 +131,7 @@ impl Batch {
         let (at, named) = (self.acts_at, self.named);
         let is_last = self.acts.range.is_some_and(|range| range.1 < until);
         let items = match is_last {
-            // No later piece contains any of them.
+            // No later piece needs the acts.
             true => std::mem::take(&mut self.acts),
             false => self.acts.clone(),
         };
@@ -147,7 +146,7 @@ impl Batch {
         })
     }
 
-    /// Takes out what happens before a time, or all.
+    /// Takes the events before a time, or all.
     fn cut(&mut self, until: Option<i64>) -> Option<Piece> {
         let span = Span {
             from: self.from,
@@ -170,14 +169,14 @@ impl Batch {
         if let Some(until) = until {
             self.at = self.items.seek(until);
             self.from = until;
-            // Calls of groups that are left begin from there on.
+            // The remaining calls of groups begin from there on.
             let calls = self.until.filter(|last| *last >= until).map(|_| until);
             self.since = self.items.since(until).into_iter().chain(calls).min();
         }
         Some(piece)
     }
 
-    /// Whether nothing is left from that time on.
+    /// Whether no events remain from that time on.
     fn is_before(&self, until: Option<i64>) -> bool {
         let last = self.items.range.map(|range| range.1);
         let last = last.into_iter().chain(self.until).max();
@@ -185,7 +184,7 @@ impl Batch {
     }
 }
 
-/// What waits for its turn, and whose thread is known. Batches of one CPU are in its order.
+/// Waiting events whose thread is known. Batches of one CPU are in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Sink {
     batches: Vec<Batch>,
@@ -206,19 +205,19 @@ impl Sink {
         self.batches.is_empty()
     }
 
-    /// Adds what came later.
+    /// Appends later events.
     pub(super) fn append(&mut self, mut later: Sink) {
         self.batches.append(&mut later.batches);
     }
 
-    /// Adds what came before.
+    /// Prepends earlier events.
     pub(super) fn prepend(&mut self, mut earlier: Sink) {
         earlier.append(std::mem::take(self));
         *self = earlier;
     }
 
-    /// Takes out items before a time, or all, and calls that began before it. The cost depends on
-    /// the number of batches.
+    /// Takes the items before a time, or all, and the calls that began before it. The cost depends
+    /// on the number of batches.
     pub(super) fn cut(&mut self, until: Option<i64>) -> Cut {
         let pieces = self.batches.iter_mut().filter_map(|batch| batch.cut(until));
         let pieces = pieces.collect();
@@ -226,15 +225,15 @@ impl Sink {
         Cut { pieces }
     }
 
-    /// Takes out the acts before a time that decide which thread has which table, of the items that
-    /// `cut` takes out next.
+    /// Takes the acts before a time that decide which thread uses which descriptor table, from the
+    /// items that `cut` takes next.
     pub(super) fn cut_acts(&mut self, until: i64) -> Cut {
         let pieces = self.batches.iter_mut();
         let pieces = pieces.filter_map(|batch| batch.cut_acts(until)).collect();
         Cut { pieces }
     }
 
-    /// When the first call began that something here tells of.
+    /// Start of the oldest waiting call.
     pub(super) fn since(&self) -> Option<i64> {
         self.batches.iter().filter_map(|batch| batch.since).min()
     }

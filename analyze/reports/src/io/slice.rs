@@ -1,9 +1,9 @@
-//! Playing a slice of time without knowledge of what was before it.
+//! Plays a slice of time without the state before it.
 //!
-//! What descriptors are is known by what they were when the slice began ([`Sliced`]). A thread's
-//! call is unknown until the thread enters one, ends one or leaves its CPU in one: what may have
-//! ended a call from before is late, and is done when the slice is composed
-//! ([`compose`](crate::io::compose)). There is one for each thread, at most.
+//! Values of descriptors are relative to those at the start of the slice ([`Sliced`]). A thread's
+//! call is unknown until the thread enters or ends a call, or leaves its CPU within a call. An exit
+//! that may end a call from before the slice is late, and is processed when the slice is composed
+//! ([`compose`](crate::io::compose)). There is at most one for each thread.
 
 use crate::io::IoRules;
 use tracebraid_descriptors::{Ahead, Change, Exit, Interned, Moment, Open, Sliced, ValueId};
@@ -19,26 +19,26 @@ use crate::io::stretch;
 use crate::io::sums::{Sums, Tally};
 use crate::io::totals::Totals;
 
-/// What the descriptors of a call were when it began.
+/// The values of a call's descriptors at its start.
 type Held = (ValueId, ValueId);
 
-/// What is known in a slice of the call in which a thread left its CPU.
+/// A slice's knowledge of the call in which a thread left its CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Cell {
-    /// Nothing: it is the one that it was in when the slice began.
+    /// The thread is in the same call as at the start of the slice.
     #[default]
     Unknown,
-    /// The thread has done something since.
+    /// The thread has entered or left a call since.
     Known {
-        /// The exit of the one that it was in when the slice began is lost.
+        /// The exit of the call at the start of the slice was lost.
         is_lost: bool,
-        /// It is that, if there is one.
+        /// The current call, if any.
         parked: Option<SliceCall>,
     },
 }
 
 impl Cell {
-    /// The call ends, or a call of which nothing is known. Gives what was known of it.
+    /// The current call ends. Returns the state before.
     fn ends(&mut self) -> Cell {
         let before = *self;
         let is_lost = matches!(before, Cell::Known { is_lost: true, .. });
@@ -53,7 +53,7 @@ impl Cell {
 pub(super) struct SliceCall {
     pub(super) open: Open,
     pub(super) cpu: CpuKey,
-    /// Once that is looked up; it never is if the call began before the slice.
+    /// Set at the end of the slice; never set if the call began before the slice.
     pub(super) held: Option<Held>,
 }
 
@@ -61,27 +61,27 @@ pub(super) struct SliceCall {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Late {
     pub(super) thread: ThreadKey,
-    /// Its table.
+    /// The thread's descriptor table.
     pub(super) table: ThreadKey,
     pub(super) moment: Moment,
     pub(super) time: i64,
     pub(super) exit: Exit,
-    /// It may change descriptors; such ones have numbers from 0 on, in their order.
+    /// True if the exit may change descriptors; such exits are numbered from 0, in order.
     pub(super) may_change: bool,
 }
 
-/// What is left of a slice that was played, to be composed. Its size depends on the number of
-/// threads and descriptors.
+/// The results of a played slice, to be composed. Their size depends on the number of threads and
+/// descriptors.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) descriptors: Sliced<FdType>,
     pub(super) late: Vec<Late>,
-    /// How many of them may change descriptors.
+    /// Number of late exits that may change descriptors.
     changes: u32,
     pub(super) cells: Table<Cell>,
     /// Calls that began before the slice.
     pub(super) calls: Vec<(ThreadKey, Io)>,
-    /// What is done with descriptors that were there when the slice began; `sums` goes with it.
+    /// Use of descriptors that were open when the slice began; parallel to `sums`.
     pub(super) unknown: Interned<(ThreadKey, Syscall, ValueId)>,
     pub(super) sums: Vec<Sums>,
 }
@@ -91,12 +91,12 @@ struct Player<'a> {
     around: Around<'a>,
     begin: i64,
     left: Left,
-    /// Calls that ended at the time at which they began: all changes of that time come first.
+    /// Calls that ended at the time of their start, processed after all changes of that time.
     taken: Vec<(ThreadKey, Io, Option<Held>)>,
 }
 
-/// Plays the items that were taken out, which begin at `begin`, and adds known amounts to the
-/// totals. Descriptors before `since` are not needed afterwards.
+/// Plays a cut that begins at `begin`, and adds the sums for known descriptors to the totals.
+/// Descriptors before the time `since` are no longer needed.
 pub(super) fn play(
     rules: &IoRules,
     totals: &mut Totals,
@@ -169,7 +169,7 @@ impl Player<'_> {
         descriptors.change(thread, time, change);
     }
 
-    /// Whatever call the thread was in, it is in that one now, or in none.
+    /// The thread's previous call was lost; it is in `parked` now, or in none.
     fn parks(&mut self, thread: ThreadKey, parked: Option<SliceCall>) {
         let cell = self.left.cells.get(thread);
         let (is_lost, before) = match *cell {
@@ -182,7 +182,7 @@ impl Player<'_> {
         }
     }
 
-    /// The exit of a call that began before the slice, perhaps.
+    /// An exit that may end a call that began before the slice.
     fn late(&mut self, thread: ThreadKey, time: i64, exit: &Exit) {
         let may_change = exit.may_change();
         let descriptors = &mut self.left.descriptors;
@@ -242,7 +242,7 @@ impl Player<'_> {
         stretch::alone(exit, time, thread.tid).for_each(|item| self.item(cpu, item));
     }
 
-    /// What a call's descriptors were when it began, and when one of them becomes something else.
+    /// The values of a call's descriptors at its start, and the time of their next change.
     fn held(
         &mut self,
         thread: ThreadKey,
@@ -262,7 +262,7 @@ impl Player<'_> {
         ((from.value, to.value), until)
     }
 
-    /// A call has ended, of which it may be known what its descriptors were.
+    /// A call has ended; `held` has the values of its descriptors, if known.
     fn ended(&mut self, thread: ThreadKey, io: &Io, held: Option<Held>) {
         if held.is_none() && io.entry < self.begin && thread.tid != ThreadKey::UNKNOWN {
             return self.left.calls.push((thread, *io));
@@ -311,7 +311,7 @@ impl Player<'_> {
         }
     }
 
-    /// All changes of the slice are known.
+    /// Resolves the remaining calls, now that all changes of the slice are known.
     fn end(mut self, since: i64) -> Left {
         for (thread, io, held) in std::mem::take(&mut self.taken) {
             self.ended(thread, &io, held);
@@ -338,7 +338,7 @@ impl Player<'_> {
     }
 }
 
-/// What a descriptor is, as a value; one that is not known is none.
+/// The value for a type of descriptor; the default value for an unknown type.
 fn value(descriptors: &mut Sliced<FdType>, kind: FdType) -> ValueId {
     match kind == FdType::default() {
         true => ValueId::default(),

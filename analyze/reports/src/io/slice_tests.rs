@@ -1,4 +1,4 @@
-//! Slices that are played beside each other come to the same as one machine in the order of time.
+//! Slices played in parallel give the same result as one machine in the order of time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,11 +16,10 @@ use crate::io::sink::Draft;
 use crate::io::stretch::{Edges, Stretch};
 use crate::io::sums::Sums;
 
-/// An item by what it is, its thread and CPU, how long after the last one it happens, two
-/// descriptors, and how long before that its call began.
+/// An item: kind, thread, CPU, time after the previous item, two descriptors, and age of its call.
 type Told = (u8, i32, u32, i64, (i32, i32), i64);
 
-/// A call that does that, from the kernel's table.
+/// A system call with the given action, from the kernel's table.
 fn call(is_it: impl Fn(Action) -> bool) -> Syscall {
     let found = Syscall::all().find(|call| is_it(call.action()));
     found.expect("a call with that action")
@@ -95,7 +94,7 @@ fn change(kind: u8, (fd, other): (i32, i32)) -> Change {
     }
 }
 
-/// What happens, but for calls that begin and end in one stretch.
+/// The action of an item; `None` for a call that begins and ends in one stretch.
 fn what(&(kind, tid, _, _, fds, ago): &Told, time: i64) -> Option<IoAction> {
     let number = kind / 32;
     Some(match kind % 32 {
@@ -129,7 +128,7 @@ fn what(&(kind, tid, _, _, fds, ago): &Told, time: i64) -> Option<IoAction> {
     })
 }
 
-/// What the parts of a trace contain, each of which ends where the next one begins.
+/// Parts of a trace: the end time of each, which is the start of the next, and its items.
 fn parts(told: &[Told], size: usize) -> Vec<(i64, IoPartial)> {
     let mut time = 100;
     let mut parts = Vec::new();
@@ -165,7 +164,7 @@ fn parts(told: &[Told], size: usize) -> Vec<(i64, IoPartial)> {
     parts
 }
 
-/// What came of it.
+/// The result to compare.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     sums: BTreeMap<(ThreadKey, Syscall, FdType), Sums>,
@@ -189,10 +188,10 @@ fn outcome(partial: IoPartial, rules: &IoRules) -> Outcome {
     outcome
 }
 
-/// How many slices there were, and how many were played when it was known what was before.
+/// Number of slices, and number of those played in order.
 type Counts = (usize, u32);
 
-/// The state before the first part, in which a call is open since the beginning: nothing is
+/// The state before the first part, with a call open since the beginning, so that no descriptor is
 /// forgotten.
 fn remembering() -> IoPartial {
     let head = Stretch {
@@ -225,7 +224,7 @@ fn sliced(told: &[Told], size: usize, is_late: bool) -> (Outcome, Counts) {
     for (until, part) in parts(told, size) {
         all.merge(&rules, part);
         pending.extend(all.slice(until).map(|slice| slice(&mut resident)));
-        // What was played may be composed after the next one was taken out.
+        // With `is_late`, a slice is composed after the next one was taken.
         while pending.len() > usize::from(is_late) {
             compose(&mut all, &mut resident, &mut pending);
         }
@@ -235,7 +234,7 @@ fn sliced(told: &[Told], size: usize, is_late: bool) -> (Outcome, Counts) {
     (outcome(all, &rules), counts)
 }
 
-/// By one machine, in the order of time.
+/// Plays all items on one machine, in the order of time.
 fn whole(told: &[Told]) -> Outcome {
     let rules = IoRules::default();
     let mut all = IoPartial::default();
@@ -251,13 +250,13 @@ fn told() -> impl Strategy<Value = Vec<Told>> {
     prop::collection::vec(one, 0..80)
 }
 
-/// One part after the other in which many things happen: most slices are played beside others.
+/// A sequence with all kinds of items, in which most slices are played in parallel.
 #[test]
 fn all_that_slices_can_do_happens() {
     let told: Vec<Told> = (0..9000_i64)
         .map(|at| {
             let of = |prime: i64, most: i64| at * prime % 1009 % most;
-            // Few that make it unclear which thread has which table.
+            // Few items leave the thread's table unclear.
             let kind = [of(7, 21), of(11, 24), 27, 29][at as usize % 4] + 32 * of(5, 5);
             let fds = (of(13, 4) as i32, of(17, 4) as i32);
             (

@@ -1,11 +1,11 @@
-//! A part of time.
+//! An interval of time.
 
-/// From a time on, up to another one or to the end.
+/// An interval from a time up to another or to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     /// The first nanosecond.
     pub(super) from: i64,
-    /// The first one that is not in it.
+    /// The first nanosecond after the span.
     pub(super) until: Option<i64>,
 }
 
@@ -14,7 +14,7 @@ impl Span {
         time >= self.from && self.until.is_none_or(|until| time < until)
     }
 
-    /// Whether something that lasts from the first to the last time has a part in it.
+    /// Whether an interval with these first and last times overlaps the span.
     pub(super) fn meets(self, (first, last): (i64, i64)) -> bool {
         last >= self.from && self.until.is_none_or(|until| first < until)
     }

@@ -1,8 +1,9 @@
-//! Stretches: what one thread does on a CPU from one boundary (a switch, or a loss of events) to
-//! the next, in pieces that chunks cut.
+//! Stretches: the activity of one thread on a CPU from one boundary (a switch, or a loss of events)
+//! to the next, in pieces that chunks cut.
 //!
-//! Within a stretch an entry is joined with the exit that follows. What is open at its end is
-//! parked with the thread; an exit that comes first in a stretch takes what is parked.
+//! Within a stretch, an entry is paired with the exit that follows. A call that is open at the end
+//! of the stretch is parked with the thread; an exit that comes first in a stretch ends the parked
+//! call.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Change, Exit, Open};
@@ -12,7 +13,7 @@ use crate::io::item::{IoAction, IoItem, UNNAMED, name};
 use crate::io::sink::{Batch, Draft, Sink};
 use tracebraid_follow::{CpuKey, Limits, ThreadKey};
 
-/// What the first event of a stretch was.
+/// The first event of a stretch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) enum First {
     #[default]
@@ -24,31 +25,32 @@ pub(super) enum First {
 /// A stretch, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stretch {
-    /// Whose it is, if known.
+    /// The thread, if known.
     pub(super) tid: Option<i32>,
-    /// True if it begins here, false if it may go on from earlier chunks.
+    /// True if the stretch begins here, false if it may continue earlier chunks.
     pub(super) begun: bool,
     pub(super) first: First,
-    /// True if the first event has been told.
+    /// True if the first event has been added as an item.
     pub(super) told: bool,
     pub(super) open: Option<Open>,
-    /// What happened in it before its first event, while it is not known whose it is ...
+    /// Items before the first event, while the thread is unknown.
     pub(super) before: Vec<IoItem>,
-    /// ... and since.
+    /// Items and calls after the first event, while the thread is unknown.
     pub(super) since: Vec<Batch>,
 }
 
-/// What ends a stretch.
+/// The end of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Boundary {
-    /// A switch from a thread (not known, where only the next one's events tell of it).
+    /// A switch from a thread, which is unknown if only events of the next thread reveal the
+    /// switch.
     Switch { time: i64, prev: Option<i32> },
     /// Lost events.
     Loss { time: i64 },
 }
 
-/// What is known of a CPU after some chunks: the stretch that they begin in, and, if they hold a
-/// boundary, the first one and the stretch that they end in.
+/// The state of a CPU after some chunks: the stretch at their start and, if they contain a
+/// boundary, the first boundary and the stretch at their end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Edges {
     pub(super) key: CpuKey,
@@ -57,7 +59,7 @@ pub(super) struct Edges {
 }
 
 impl Stretch {
-    /// Adds what happened behind it in the same stretch.
+    /// Appends a later part of the same stretch.
     fn append(&mut self, key: CpuKey, later: Stretch, limits: &Limits, sink: &mut Sink) {
         self.put_items(key, later.before, sink);
         let tid = self.tid.unwrap_or(UNNAMED);
@@ -70,7 +72,7 @@ impl Stretch {
             (First::Entry(time), Some(open)) => out.items.extend(open.lost(time, tid)),
             (first, None) if self.first == First::Nothing => {
                 self.first = first;
-                // Of a stretch whose beginning or whose thread is not known this waits for it.
+                // If the start or the thread of the stretch is unknown, the event waits.
                 if self.tid.is_some() && self.begun {
                     self.told = true;
                     out.items.extend(first.item(tid));
@@ -87,7 +89,7 @@ impl Stretch {
         }
     }
 
-    /// Adds what happened next; it goes to the sink if the thread is known.
+    /// Adds a batch: to the sink if the thread is known.
     fn put(&mut self, mut batch: Batch, sink: &mut Sink) {
         match self.tid {
             Some(tid) => {
@@ -111,7 +113,7 @@ impl Stretch {
         }
     }
 
-    /// The stretch ends, and whose it is has been decided.
+    /// Ends the stretch, whose thread is `tid`.
     pub(super) fn close(mut self, key: CpuKey, tid: i32, end: Boundary, sink: &mut Sink) {
         name(&mut self.before, tid);
         let first = self.first.item(tid).filter(|_| !self.told);
@@ -123,7 +125,7 @@ impl Stretch {
         sink.add_items(key, self.open.and_then(|open| end.leaves(open, tid)));
     }
 
-    /// The earliest time at which something in it waits for its thread.
+    /// The earliest time in the stretch that waits for its thread.
     fn waits_since(&self) -> Option<i64> {
         if self.tid.is_some() {
             return None;
@@ -139,7 +141,7 @@ impl Stretch {
 }
 
 impl First {
-    /// As something that happened to that thread.
+    /// The event as an item of a thread.
     pub(super) fn item(self, tid: i32) -> Option<IoItem> {
         let (time, what) = match self {
             First::Nothing => return None,
@@ -151,7 +153,7 @@ impl First {
 }
 
 impl Boundary {
-    /// What becomes of the call that is open there.
+    /// The item for a call that is open at the boundary.
     pub(super) fn leaves(self, open: Open, tid: i32) -> Option<IoItem> {
         match self {
             Boundary::Switch { time, .. } => Some(IoItem {
@@ -159,12 +161,12 @@ impl Boundary {
                 tid,
                 what: IoAction::Park(open),
             }),
-            // Whether the next exit is its own, nobody knows.
+            // The next exit may belong to another call.
             Boundary::Loss { time } => open.lost(time, tid),
         }
     }
 
-    /// Whose the stretch before it was, if nothing else tells.
+    /// The thread of the stretch before the boundary, if the boundary records it.
     pub(super) fn prev(self) -> Option<i32> {
         match self {
             Boundary::Switch { prev, .. } => prev,
@@ -173,9 +175,9 @@ impl Boundary {
     }
 }
 
-/// What calls leave that lost one of their events.
+/// Items for calls whose entry or exit was lost.
 pub(super) trait LostCall {
-    /// Of an entry: it turns out at a time that its exit was lost.
+    /// The item for a call whose exit proves to be lost at `time`.
     fn lost(&self, time: i64, tid: i32) -> Option<IoItem>;
 }
 
@@ -189,7 +191,7 @@ impl LostCall for Open {
     }
 }
 
-/// A call has ended.
+/// Ends a call.
 fn finish(open: &Open, (time, tid): (i64, i32), exit: &Exit, limits: &Limits, out: &mut Draft) {
     match open.end(time, exit, limits) {
         Done::Io(io) => {
@@ -204,13 +206,13 @@ fn finish(open: &Open, (time, tid): (i64, i32), exit: &Exit, limits: &Limits, ou
     }
 }
 
-/// A change as something that happened to that thread.
+/// A change as an item of a thread.
 pub(super) fn change_item(change: Change, time: i64, tid: i32) -> IoItem {
     let what = IoAction::Change(change);
     IoItem { time, tid, what }
 }
 
-/// What an exit tells whose entry was lost.
+/// The items for an exit whose entry was lost.
 pub(super) fn alone(exit: &Exit, time: i64, tid: i32) -> impl Iterator<Item = IoItem> + use<> {
     let open = exit.call.map(|call| Open::new(call, time, &mut |_| None));
     let io = exit.counts && open.is_some_and(|open| open.is_io());
@@ -222,7 +224,7 @@ pub(super) fn alone(exit: &Exit, time: i64, tid: i32) -> impl Iterator<Item = Io
 }
 
 impl Edges {
-    /// Joins what later chunks know of the CPU.
+    /// Joins the state of the CPU from later chunks.
     pub(super) fn join(&mut self, later: Edges, limits: &Limits, sink: &mut Sink) {
         let key = self.key;
         let last = match &mut self.tail {
@@ -234,19 +236,19 @@ impl Edges {
             return;
         };
         match &mut self.tail {
-            // The stretch before the first boundary waits for what comes before.
+            // The stretch before the first boundary waits for earlier chunks.
             None => self.tail = Some((boundary, stretch)),
             Some((_, tail)) => {
                 let done = std::mem::replace(tail, stretch);
-                // If it began with a loss, only what follows can tell whose it was.
+                // If the stretch began with a loss, only the boundary records its thread.
                 let tid = done.tid.or(boundary.prev()).unwrap_or(ThreadKey::UNKNOWN);
                 done.close(key, tid, boundary, sink);
             }
         }
     }
 
-    /// Nothing comes before: the first stretch is that of whom its end names. What happened in it
-    /// goes before all else in the sink, so that events of one CPU stay in their order.
+    /// At the beginning of the trace: the first stretch belongs to the thread that its boundary
+    /// records. Its items go to the front of the sink, so that events of one CPU stay in order.
     pub(super) fn open_beginning(&mut self, sink: &mut Sink) {
         let Some((boundary, _)) = self.tail else {
             return;
@@ -260,7 +262,7 @@ impl Edges {
         }
     }
 
-    /// Nothing comes behind either; calls that are open stay unfinished.
+    /// At the end of the trace: open calls stay unfinished.
     pub(super) fn close(mut self, sink: &mut Sink) {
         let key = self.key;
         self.open_beginning(sink);
@@ -272,13 +274,13 @@ impl Edges {
         last.close(key, tid, Boundary::Loss { time: i64::MAX }, sink);
     }
 
-    /// The earliest time at which something waits for its thread to be known.
+    /// The earliest time that waits for its thread.
     pub(super) fn waits_since(&self) -> Option<i64> {
         let tail = self.tail.as_ref().and_then(|(_, tail)| tail.waits_since());
         self.head.waits_since().into_iter().chain(tail).min()
     }
 
-    /// When the open call began that a later chunk may end.
+    /// Start of the oldest open call that a later chunk may end.
     pub(super) fn open_since(&self) -> Option<i64> {
         let tail = self.tail.as_ref().map_or(&self.head, |(_, tail)| tail);
         tail.open

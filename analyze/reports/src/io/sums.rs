@@ -25,7 +25,7 @@ impl Sums {
     }
 }
 
-/// Calls of one system call: which way their bytes went is told by the call.
+/// Sums over calls of one system call, which determines the direction of the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) calls: u64,
@@ -36,8 +36,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Sums of what reads (or of all, if the call has one descriptor), and of what is written to
-    /// the second descriptor.
+    /// The sums of the side that reads (or of the only descriptor), and of the second descriptor,
+    /// which is written to.
     pub(super) fn sums(&self, call: Syscall) -> (Sums, Option<Sums>) {
         let none = Sums {
             calls: self.calls,
@@ -73,5 +73,5 @@ impl Tally {
     }
 }
 
-/// Types of the descriptors of a call: read from, written to.
+/// Types of a call's descriptors: of the one read from and of the one written to.
 pub(super) type Types = (FdType, FdType);

@@ -1,4 +1,4 @@
-//! What events tell a lane.
+//! Passes events to a lane.
 
 use tracebraid_descriptors::{Change, Exit, Holder, O_CLOEXEC, Open};
 use tracebraid_kernel_model::{
@@ -23,7 +23,7 @@ pub(super) fn entry(lane: &mut IoCpu, entry: &SyscallEntry, time: i64, body: &mu
     }
 }
 
-/// One that moves no bytes.
+/// The entry of a call that moves no bytes.
 #[inline(never)]
 fn other_entry(lane: &mut IoCpu, entry: &SyscallEntry, time: i64, body: &mut Body<'_, '_>) {
     let call = entry.call(body);
@@ -62,7 +62,7 @@ pub(super) fn exit(
     lane.exit(time, exit);
 }
 
-/// One that is not the end of a call that moves bytes and began in the same stretch.
+/// The exit of a call that moves no bytes, or that began in another stretch.
 #[inline(never)]
 fn other_exit(
     exit: &SyscallExit,
@@ -87,7 +87,7 @@ fn other_exit(
     }
 }
 
-/// What else there is to know of descriptors.
+/// Other events that affect descriptors and tables.
 pub(super) fn other(lane: &mut IoCpu, event: &KernelEvent, time: i64, body: &mut Body<'_, '_>) {
     match event {
         KernelEvent::Fork(event) => fork(lane, event, time, body),
@@ -106,7 +106,7 @@ pub(super) fn other(lane: &mut IoCpu, event: &KernelEvent, time: i64, body: &mut
         }
         KernelEvent::StateFd(state) => {
             if let Some(what) = holds(state, body) {
-                // Of no thread in particular.
+                // The event belongs to no thread.
                 lane.tell(time, 0, what);
             }
         }

@@ -1,4 +1,4 @@
-//! What calls add up to, by thread.
+//! Sums of calls by thread.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Table, ThreadKey};
@@ -9,15 +9,15 @@ use crate::io::sums::{Sums, Tally, Types};
 /// Sums by system call and type of descriptor.
 pub(super) type Sheet = Vec<(Syscall, FdType, Sums)>;
 
-/// Calls that lost one of their events.
+/// Numbers of calls whose entry or exit was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Losses {
     pub(super) unfinished: u64,
     pub(super) unstarted: u64,
 }
 
-/// What calls add up to, in whatever order. Grows with the number of threads that make calls, by a
-/// few hundred bytes for each.
+/// Sums of calls, independent of their order. Takes a few hundred bytes for each thread that makes
+/// calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Totals {
     pub(super) sheets: Table<Sheet>,
@@ -25,7 +25,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds calls whose descriptors are of those types.
+    /// Adds calls whose descriptors have the given types.
     pub(super) fn add(&mut self, thread: ThreadKey, call: Syscall, tally: &Tally, types: Types) {
         let (first, second) = tally.sums(call);
         self.add_sums(thread, (call, types.0), &first);
@@ -34,7 +34,7 @@ impl Totals {
         }
     }
 
-    /// Adds what is read or written of a type of descriptor.
+    /// Adds sums for a type of descriptor.
     pub(super) fn add_sums(
         &mut self,
         thread: ThreadKey,
@@ -44,7 +44,7 @@ impl Totals {
         add_to(self.sheets.get(thread), (call, kind), sums);
     }
 
-    /// Adds what others add up to.
+    /// Adds other sums.
     pub(super) fn merge(&mut self, others: Totals) {
         self.sheets.merge_by(others.sheets, |sheet, other| {
             for (call, kind, sums) in other {

@@ -1,48 +1,48 @@
-//! What a CPU does besides running threads: handlers that interrupt one another.
+//! Handlers on a CPU, which interrupt threads and one another.
 //!
-//! A handler ends before what it interrupted goes on, so those that run are a stack. A chunk does
-//! not know what ran when it began: ends without a beginning are kept, and replayed when the chunk
-//! is joined with the one before.
+//! A handler ends before the interrupted one continues, so the running handlers form a stack. The
+//! stack at the start of a chunk is unknown: ends without a start are kept, and replayed when the
+//! chunk is joined with the previous one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::irq::source::HandlerKind;
 
-/// Most handlers that are taken to run on one CPU at a time; of more, the first ones have ended
-/// without a word.
+/// Maximum number of handlers on the stack of a CPU; if there are more, the ends of the first ones
+/// are assumed lost.
 pub(super) const DEPTH: usize = 16;
 
-/// Vectors of softirqs: bits of a word.
+/// Number of softirq vectors: the bits of a word.
 pub(super) const VECTORS: usize = 32;
 
-/// Which handler, as its end names it.
+/// Kind and number of a handler, as in its exit event.
 pub(super) type Handler = (HandlerKind, i64);
 
 /// A handler that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Frame {
     pub(super) handler: Handler,
-    /// Place of the source.
+    /// Index of the source.
     pub(super) place: usize,
     pub(super) begin: i64,
-    /// Nanoseconds of the range that hard interrupts took meanwhile.
+    /// Nanoseconds of the range that hard interrupts took from the handler.
     pub(super) interrupted: u64,
     pub(super) raised: Raised,
 }
 
-/// When what runs was asked for.
+/// Time at which a softirq was raised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Raised {
-    /// It is not known.
+    /// Unknown.
     #[default]
     No,
     At(i64),
-    /// Before the chunk began, if it was; else then, if it was.
+    /// Before the chunk began, if it was raised then; otherwise at the given time, if any.
     Before(Option<i64>),
 }
 
 impl Raised {
-    /// The state after one more raise: the first one counts.
+    /// The state after another raise: the first one counts.
     fn raise(&mut self, time: i64) {
         match self {
             Raised::No => *self = Raised::At(time),
@@ -53,7 +53,7 @@ impl Raised {
         }
     }
 
-    /// What it is if that was the state when the chunk began.
+    /// Resolves the state with `before`, the state at the start of the chunk.
     pub(super) fn after(self, before: Raised) -> Raised {
         let (Raised::Before(Some(time)), mut raised) = (self, before) else {
             return if matches!(self, Raised::Before(None)) {
@@ -66,7 +66,7 @@ impl Raised {
         raised
     }
 
-    /// When nothing was before.
+    /// The time, if no chunk precedes.
     pub(super) fn time(self) -> Option<i64> {
         match self {
             Raised::No => None,
@@ -76,14 +76,14 @@ impl Raised {
     }
 }
 
-/// A handler has ended.
+/// A handler that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) frame: Frame,
     pub(super) end: i64,
 }
 
-/// The end of a handler that the chunk has not seen beginning.
+/// The end of a handler that began before the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) handler: Handler,
@@ -91,15 +91,15 @@ pub(super) struct Head {
     since: Since,
 }
 
-/// What happened on top of what ran before, since the last [`Head`].
+/// Activity above the handlers from before the chunk, since the last [`Head`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Since {
     interrupted: u64,
-    /// Most handlers that ran at a time.
+    /// Maximum number of handlers at a time.
     peak: usize,
 }
 
-/// Times that a CPU was interrupted.
+/// Interrupts of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Usage {
     pub(super) count: u64,
@@ -107,23 +107,23 @@ pub(super) struct Usage {
     pub(super) time: u64,
 }
 
-/// A CPU.
+/// The state of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct IrqCpu {
     heads: Vec<Head>,
-    /// It is known what runs: nothing but the stack.
+    /// True if the running handlers are known: they are those on the stack.
     is_known: bool,
     since: Since,
     stack: Vec<Frame>,
-    /// By vector: raised and not yet running.
+    /// By vector: when a softirq that does not run yet was raised.
     pending: Pending,
-    /// Ends whose beginning nobody has seen.
+    /// Ends without a known start.
     orphans: u64,
     pub(super) hard: Usage,
     pub(super) soft: Usage,
 }
 
-/// By vector of softirqs.
+/// By softirq vector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Pending([Raised; VECTORS]);
 
@@ -134,27 +134,27 @@ impl Default for Pending {
 }
 
 impl IrqCpu {
-    /// Events were lost: nothing is known to run or to be asked for.
+    /// Events were lost: no handler is known to run, and no softirq to be raised.
     pub(super) fn lost(&mut self) {
         self.is_known = true;
         self.stack.clear();
         self.pending = Pending([Raised::No; VECTORS]);
     }
 
-    /// A softirq is asked for.
+    /// A softirq is raised.
     pub(super) fn raise(&mut self, vector: usize, time: i64) {
         if let Some(pending) = self.pending.0.get_mut(vector) {
             pending.raise(time);
         }
     }
 
-    /// A softirq begins: when it was asked for.
+    /// A softirq begins. Returns the time of its raise.
     pub(super) fn take(&mut self, vector: usize) -> Raised {
         let pending = self.pending.0.get_mut(vector);
         pending.map_or(Raised::No, std::mem::take)
     }
 
-    /// So many handlers ran on top of the stack.
+    /// `more` handlers ran on top of the stack.
     fn reach(&mut self, more: usize) {
         let depth = self.stack.len() + more;
         self.since.peak = self.since.peak.max(depth);
@@ -168,16 +168,16 @@ impl IrqCpu {
         self.stack.push(frame);
     }
 
-    /// Hard interrupts took so long of whatever runs.
+    /// Hard interrupts took `time` nanoseconds from the running handler.
     pub(super) fn interrupt(&mut self, time: u64) {
         let of = self.stack.last_mut().map(|frame| &mut frame.interrupted);
         *of.unwrap_or(&mut self.since.interrupted) += time;
     }
 
-    /// A handler ends; `counts` if that is to be counted where its beginning is not known. Gives it
-    /// if it was seen beginning.
+    /// A handler ends. `counts` is true if an end without a known start counts. Returns the handler
+    /// if its start was seen.
     pub(super) fn exit(&mut self, handler: Handler, end: i64, counts: bool) -> Option<Ended> {
-        // Most often it is that which runs.
+        // Most often the top of the stack ends.
         if let Some(frame) = self.stack.pop_if(|frame| frame.handler == handler) {
             return Some(Ended { frame, end });
         }
@@ -196,7 +196,7 @@ impl IrqCpu {
             .stack
             .iter()
             .rposition(|frame| frame.handler == handler);
-        // Those on top of it have ended without a word. If none is found, nobody knows which.
+        // The ends of handlers on top of it were lost; if it is not on the stack, the ends of all.
         let from = found.unwrap_or(0);
         let interrupted = self
             .stack
@@ -217,11 +217,11 @@ impl IrqCpu {
         None
     }
 
-    /// A handler ends whose beginning the chunk has not seen.
+    /// The end of a handler that began before the chunk.
     fn orphan(&mut self, handler: Handler, end: i64, counts: bool, interrupted: u64) {
         let mut since = std::mem::take(&mut self.since);
         since.interrupted += interrupted;
-        // Each ends at least one that ran before.
+        // Each such end removes at least one handler from before the chunk.
         if self.is_known || self.heads.len() >= DEPTH {
             self.is_known = true;
             self.orphans += u64::from(counts);
@@ -234,33 +234,32 @@ impl IrqCpu {
         });
     }
 
-    /// Ends whose beginning is not known, as far as they count.
+    /// Number of ends without a known start that count.
     pub(super) fn orphans(&self, counts: impl Fn(i64) -> bool) -> u64 {
         let heads = self.heads.iter().filter(|head| counts(head.end)).count();
         self.orphans + heads as u64
     }
 
-    /// Handlers that run.
+    /// Number of running handlers.
     pub(super) fn running(&self) -> usize {
         self.stack.len()
     }
 
-    /// When what began first in the chunk had been asked for, as this, which was before, knows it.
+    /// Resolves the raise time of a later chunk's first softirq with this earlier state.
     pub(super) fn raised_before(&self, vector: usize, raised: Raised) -> Raised {
         let pending = self.pending.0.get(vector).copied();
         raised.after(pending.unwrap_or_default())
     }
 
-    /// Sources have other places now.
+    /// Translates the indices of sources.
     pub(super) fn moved(&mut self, places: &[usize]) {
         for frame in &mut self.stack {
             frame.place = places.get(frame.place).copied().unwrap_or(frame.place);
         }
     }
 
-    /// Appends a later part; `counts` as with [`IrqCpu::exit`], by the time of the end. `ended`
-    /// receives the handlers that have ended, and adds the time that they took from interrupted
-    /// code.
+    /// Appends a later part; `counts` as in [`IrqCpu::exit`], by the time of the end. `ended`
+    /// receives the handlers that end, and adds the time that they took from interrupted code.
     pub(super) fn merge(
         &mut self,
         mut later: IrqCpu,
@@ -312,13 +311,14 @@ mod tests {
         Lost,
     }
 
-    /// Times of a handler, when it was raised, and what hard interrupts took of it.
+    /// Start and end of a handler, the time of its raise, and the time that hard interrupts took
+    /// from it.
     type Seen = (i64, i64, Option<i64>, u64);
 
     #[derive(Default)]
     struct IrqModel {
         lane: IrqCpu,
-        /// Those whose raise may be known by what was before.
+        /// Handlers that ended; an earlier chunk may contain their raise.
         seen: Vec<(i64, i64, usize, Raised, u64)>,
     }
 
@@ -381,7 +381,7 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<IrqStep>> {
-        // Mostly beginnings, so that the stack gets full.
+        // Mostly starts, so that the stack fills up.
         let step = prop_oneof![
             12 => (0i64..20).prop_map(IrqStep::Enter),
             8 => (0i64..20).prop_map(IrqStep::Exit),

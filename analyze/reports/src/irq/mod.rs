@@ -1,7 +1,7 @@
-//! Interrupts and softirqs: how many, how long, how long softirqs waited, what CPUs spent on them.
+//! Interrupts and softirqs: numbers, durations, latency of softirqs, time that CPUs spend on them.
 //!
-//! Everything happens on one CPU: a handler ends where it began, and a softirq runs where it was
-//! raised. `docs/reports-irq.md` defines each number.
+//! All events of a handler are on one CPU: a handler ends where it began, and a softirq runs where
+//! it was raised. `docs/reference/irq.md` defines each number.
 
 mod lane;
 mod options;
@@ -24,7 +24,7 @@ use source::{HandlerKind, Key, Sources, number_of};
 use tracebraid_follow::{By, ByCpu, CpuKey, Event, Input, Packet, PerCpu, Rules, Selection};
 use tracebraid_tables::{Report, View};
 
-/// The analysis.
+/// Analyses interrupts and softirqs.
 pub type IrqAnalysis = PerCpu<IrqRules>;
 
 /// Rules of the report.
@@ -32,9 +32,9 @@ pub type IrqAnalysis = PerCpu<IrqRules>;
 pub struct IrqRules {
     selection: Selection,
     options: IrqOptions,
-    /// How many of the longest are kept.
+    /// Number of the longest handler runs kept.
     top: usize,
-    /// True if all are.
+    /// Whether all runs are kept.
     is_logged: bool,
     /// True if durations are counted by CPU.
     is_by_cpu: bool,
@@ -42,15 +42,15 @@ pub struct IrqRules {
 
 /// State after some chunks.
 ///
-/// Its size is bounded by the number of CPUs, and of sources of interrupts; if each run of a
-/// handler is listed (`--view log`), by that of runs.
+/// Its size is bounded by the number of CPUs and of sources of interrupts; with `--view log` also
+/// by that of runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IrqPartial {
     sources: Sources,
-    /// By place of the source.
+    /// By index of the source.
     stats: Vec<Stats>,
     lanes: ByCpu<IrqCpu>,
-    /// Those of which it is not known when they were raised: that may be in the chunks before.
+    /// Runs whose raise may be in earlier chunks.
     waiting: Vec<Run>,
     log: Vec<Run>,
 }
@@ -74,7 +74,7 @@ impl Rules for IrqRules {
     fn wants(&self, event: &KernelEvent) -> bool {
         use KernelEvent::*;
         match event {
-            // When softirqs were raised is not on the page.
+            // The overview does not show when softirqs were raised.
             Softirq(softirq) if self.options.is_summary => softirq.step != SoftirqStep::Raise,
             IrqEntry(_) | IrqExit(_) | Softirq(_) | Tasklet(_) | Vector(_) | Ipi(_) => true,
             Hrtimer(timer) => timer.step.expires().is_some(),
@@ -102,7 +102,7 @@ impl Rules for IrqRules {
 
     #[inline(always)]
     fn event(&self, partial: &mut IrqPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        // What comes later is not read in every way: it must not matter.
+        // Later event records may be missing from some streams, so none must count.
         if !self.selection.window.is_over(event.time) {
             self.step(partial, event, body);
         }
@@ -158,7 +158,7 @@ impl IrqPartial {
     }
 }
 
-/// A source as an event tells it: its kind, its number, its name.
+/// A source in an event: kind, number, name.
 type Told<'a> = (HandlerKind, i64, Option<&'a [u8]>);
 
 impl IrqRules {
@@ -215,7 +215,7 @@ impl IrqRules {
         let Some(number) = softirq.vector.get(body) else {
             return;
         };
-        // The kernel keeps them in a word.
+        // The kernel keeps raised vectors in a word.
         let Some(vector) = usize::try_from(number)
             .ok()
             .filter(|&vector| vector < VECTORS)
@@ -364,8 +364,8 @@ impl IrqRules {
         }
     }
 
-    /// A handler has ended: the time that it took goes to its CPU, and away from what it
-    /// interrupted. Gives it if it was asked for; that depends on where and when it ended.
+    /// A handler has ended: its time counts for its CPU, and not for the interrupted handler.
+    /// Returns the run if it is selected, which depends on the CPU and the time of its end.
     fn ended(&self, lane: &mut IrqCpu, cpu: CpuKey, Ended { frame, end }: Ended) -> Option<Run> {
         let (kind, _) = frame.handler;
         let in_range = self.selection.window.clip(frame.begin, end);

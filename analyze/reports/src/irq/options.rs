@@ -1,4 +1,4 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{By, Groupings, Views};
 use tracebraid_language::glob::Glob;
@@ -9,18 +9,18 @@ pub const GROUPINGS: Groupings = Groupings {
     usual: &[By::Name],
 };
 
-/// What is asked for of interrupts.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct IrqOptions {
     /// The views.
     pub views: Views,
-    /// Patterns of names or numbers of interrupts; none: all, unless there are some of softirqs.
+    /// Patterns of names or numbers of interrupts; empty: all, unless `softirqs` has patterns.
     pub interrupts: Vec<Glob>,
-    /// Patterns of names, in capitals, or numbers of softirqs; none: all, unless there are some of
-    /// interrupts.
+    /// Patterns of names, in capitals, or numbers of softirqs; empty: all, unless `interrupts` has
+    /// patterns.
     pub softirqs: Vec<Glob>,
-    /// True if one page is made of it, which shows sums of all and what took longest: how values
-    /// are distributed and whose they are need not be known.
+    /// True for the overview, which shows only sums and the longest runs: distributions and raise
+    /// times are not computed.
     pub is_summary: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use crate::irq::IrqOptions;
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ const NAME: Column = Column::new("name", "Name", Unit::Irq);
 const CPU: Column = Column::new("cpu", "CPU", Unit::Cpu);
 const RAISES: Column = Column::new("raises", "Raises", Unit::Count);
 
-/// Sources that were asked for, and what is known of them.
+/// The selected sources and their sums.
 type Rows<'a> = Vec<(&'a Source, &'a Stats)>;
 
 pub(super) fn report(rules: &IrqRules, input: &Input, partial: IrqPartial) -> Report {
@@ -70,10 +70,10 @@ pub(super) fn report(rules: &IrqRules, input: &Input, partial: IrqPartial) -> Re
     }
 }
 
-/// The patterns that match none of those that were met.
+/// Notes for patterns that match no source.
 fn unmatched(options: &IrqOptions, partial: &IrqPartial) -> Vec<String> {
     let called = |source: &Source| {
-        // Nobody looks for addresses of functions.
+        // Addresses of functions are no useful suggestions.
         let is_shown = source.key.kind.is_hard() || source.key.kind == HandlerKind::Softirq;
         let nameless = (!is_shown).then(String::new).into_iter();
         nameless.chain(source.called()).collect()
@@ -123,19 +123,19 @@ fn totals(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Total>
             .or_one("unfinished handler"),
         Total::new(
             "unknown_begin",
-            "handlers of unknown beginning",
+            "handlers without a recorded start",
             orphans.into(),
         )
-        .or_one("handler of unknown beginning"),
+        .or_one("handler without a recorded start"),
     ]
 }
 
-/// The machine: people see it where there are several.
+/// The host, shown if there are several.
 fn host(head: &Head, trace: u32) -> Value {
     Value::Text(head.host(trace))
 }
 
-/// The tables of durations, and that of latencies.
+/// The tables of durations and of latencies.
 fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
     let of = |is_wanted: fn(HandlerKind) -> bool| -> Rows<'_> {
         let rows = rows.iter().filter(|(source, _)| is_wanted(source.key.kind));
@@ -207,7 +207,7 @@ fn row(
     about.chain(distribution_values(distribution)).collect()
 }
 
-/// What each CPU spent.
+/// Time that each CPU spent in interrupts and softirqs.
 fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<IrqCpu>) -> Section {
     let head = input.head();
     let idle = input.sources.cpus().map(|cpu| (cpu, Default::default()));
@@ -265,7 +265,7 @@ fn longest(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Run> 
     runs
 }
 
-/// In the order of their ends.
+/// The runs in the order of their ends.
 fn log(rules: &IrqRules, partial: &IrqPartial) -> Vec<Run> {
     let source = |run: &Run| partial.sources.at(run.place);
     let is_chosen: Vec<bool> = partial
@@ -327,7 +327,7 @@ fn list(
     }
 }
 
-/// The least and the greatest duration and latency of each source.
+/// Bounds of the durations and the latencies of each source.
 fn ranges(rows: &Rows<'_>) -> Ranges {
     let mut ranges = Ranges::new();
     for (source, stats) in rows {
@@ -347,7 +347,7 @@ fn labels(head: &Head, source: &Source) -> [(&'static str, String); 2] {
         0 | 1 => source.label(),
         _ => format!("{}, {}", head.host(source.key.trace), source.label()),
     };
-    let latency = format!("{label}, from raise to beginning");
+    let latency = format!("{label}, from raise to start");
     [(DURATION, label), (LATENCY, latency)]
 }
 
@@ -361,7 +361,7 @@ fn by_name(head: &Head, rows: &Rows<'_>) -> Groups {
     groups.filter(|(_, powers)| powers.count() > 0).collect()
 }
 
-/// The second pass's report: how often durations and latencies of each size occurred.
+/// The report of the second pass: histograms of durations and latencies.
 fn frequencies(rules: &IrqRules, head: Head, rows: &Rows<'_>) -> Report {
     let ranges = rules.options.views.ranges.as_ref();
     let mut groups: Vec<(String, (u64, u64), &Bins)> = Vec::new();

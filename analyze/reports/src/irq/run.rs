@@ -1,4 +1,4 @@
-//! Handlers that have ended, and what is known of all of one source.
+//! Runs of handlers, and their sums by source.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::irq::lane::{Frame, Handler, Raised, VECTORS};
 use tracebraid_follow::CpuKey;
 use tracebraid_statistics::{Bins, Distribution, Top};
 
-/// A handler from its beginning to its end; the longest is the greatest.
+/// A handler from start to end. The order is by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Run {
     pub(super) duration: u64,
@@ -15,7 +15,7 @@ pub(super) struct Run {
     pub(super) cpu: CpuKey,
     pub(super) handler: Handler,
     pub(super) raised: Raised,
-    /// Place of the source.
+    /// Index of the source.
     pub(super) place: usize,
 }
 
@@ -31,50 +31,50 @@ impl Run {
         }
     }
 
-    /// When it ends.
+    /// Time of the end.
     pub(super) fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.duration)
     }
 
-    /// A softirq's vector.
+    /// The vector of a softirq.
     pub(super) fn vector(&self) -> usize {
         usize::try_from(self.handler.1).unwrap_or(VECTORS)
     }
 
-    /// From the raise to the beginning, if it is known.
+    /// Time from raise to start in nanoseconds, if known.
     pub(super) fn latency(&self) -> Option<u64> {
         Some(self.begin.abs_diff(self.raised.time()?))
     }
 
-    /// With the source's place in another list.
+    /// Translates the index of the source.
     pub(super) fn moved(self, places: &[usize]) -> Run {
         let place = places.get(self.place).copied().unwrap_or(self.place);
         Run { place, ..self }
     }
 }
 
-/// What durations and latencies are called among the bounds of a second pass.
+/// Names of the two distributions in the bounds of a second pass.
 pub(super) const DURATION: &str = "duration";
 pub(super) const LATENCY: &str = "latency";
 
-/// What is known of all handlers of one source.
+/// Sums over the runs of one source.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stats {
     pub(super) durations: Distribution,
-    /// From raise to beginning.
+    /// Time from raise to start.
     pub(super) latencies: Distribution,
     pub(super) raises: u64,
     top: Top<Run>,
     /// Durations by CPU, if that is asked for.
     pub(super) cpus: Vec<(CpuKey, Distribution)>,
-    /// In a second pass: durations and latencies.
+    /// Histograms of durations and latencies, in a second pass.
     pub(super) bins: [Bins; 2],
     #[serde(skip)]
     bounds: Option<[Option<(u64, u64)>; 2]>,
 }
 
 impl Stats {
-    /// Counts one, which may be among so many of the longest.
+    /// Counts a run, and keeps it if it is among the `top` longest.
     #[inline]
     pub(super) fn count(&mut self, run: Run, top: usize) {
         self.durations.add(run.duration);
@@ -84,13 +84,13 @@ impl Stats {
         self.top.add(run, top);
     }
 
-    /// Only looks whether it is among so many of the longest.
+    /// Keeps a run if it is among the `top` longest, without counting it.
     #[inline]
     pub(super) fn list(&mut self, run: Run, top: usize) {
         self.top.add(run, top);
     }
 
-    /// Counts it among those of its size; `of` gives the bounds.
+    /// Adds a run to the histograms; `of` returns the bounds.
     pub(super) fn bin(&mut self, run: &Run, of: impl Fn(&str) -> Option<(u64, u64)>) {
         let bounds = *self
             .bounds
@@ -103,7 +103,7 @@ impl Stats {
         }
     }
 
-    /// Joins what comes later, of the source at that place.
+    /// Adds later sums of the source with index `place`.
     pub(super) fn merge(&mut self, later: Stats, place: usize, top: usize) {
         self.durations.merge(&later.durations);
         self.latencies.merge(&later.latencies);
@@ -117,7 +117,7 @@ impl Stats {
         }
     }
 
-    /// The longest ones.
+    /// The longest runs.
     pub(super) fn top(&self, most: usize) -> Vec<Run> {
         self.top.clone().into_sorted(most)
     }

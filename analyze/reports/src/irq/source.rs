@@ -1,4 +1,4 @@
-//! What interrupts CPUs: interrupts, softirqs and the functions that they call.
+//! Sources of handlers: interrupts, softirqs, and the functions that softirqs call.
 
 use crate::irq::IrqOptions;
 use std::collections::HashMap;
@@ -12,22 +12,22 @@ use tracebraid_follow::KeyHasher;
 /// Kinds of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) enum HandlerKind {
-    /// Of hard interrupts.
+    /// A device interrupt.
     Irq,
-    /// Of a vector that x86 gives an interrupt of its own.
+    /// An x86 interrupt vector with a handler of its own.
     Vector,
-    /// Of interrupts from other CPUs.
+    /// An interrupt from another CPU.
     Ipi,
     Softirq,
     Tasklet,
-    /// The function of a timer of high resolution.
+    /// The function of a high-resolution timer.
     Hrtimer,
     /// The function of a timer of the timer wheel.
     Timer,
 }
 
 impl HandlerKind {
-    /// Its name.
+    /// The name in the report.
     pub(super) fn name(self) -> &'static str {
         match self {
             HandlerKind::Irq => "irq",
@@ -40,7 +40,7 @@ impl HandlerKind {
         }
     }
 
-    /// True for interrupts of the processor.
+    /// True for hardware interrupts.
     pub(super) fn is_hard(self) -> bool {
         matches!(
             self,
@@ -49,8 +49,8 @@ impl HandlerKind {
     }
 }
 
-/// Kind and number: of the interrupt, of the softirq's vector, the address of the function; of what
-/// has only a name a number that stands for it.
+/// Kind and number of a source. The number is that of the interrupt or of the softirq vector, or
+/// the address of the function; for a source with a name only, a hash of the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Key {
     pub(super) trace: u32,
@@ -59,7 +59,7 @@ pub(super) struct Key {
 }
 
 impl Hash for Key {
-    /// In one step: numbers differ where traces and kinds do not.
+    /// Numbers usually differ even where traces and kinds do not, so one write suffices.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let rest = u64::from(self.trace) << 8 | self.kind as u64;
         state.write_u64(self.number as u64 ^ rest.rotate_right(16));
@@ -67,20 +67,19 @@ impl Hash for Key {
 }
 
 impl Key {
-    /// What something of it is called among the bounds of a second pass, which learns the names of
-    /// its handlers too late.
+    /// The key of a source's bounds for the second pass, which learns names too late to use them.
     pub(super) fn group(self, what: &str) -> String {
         format!("{} {} {} {what}", self.trace, self.kind.name(), self.number)
     }
 }
 
-/// The number that stands for a name (FNV-1a).
+/// A number for a name (FNV-1a).
 pub(super) fn number_of(name: &[u8]) -> i64 {
     let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
     name.iter().fold(0xCBF2_9CE4_8422_2325, hash) as i64
 }
 
-/// Something that interrupts.
+/// A source of handlers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Source {
     pub(super) key: Key,
@@ -88,11 +87,11 @@ pub(super) struct Source {
     names: Vec<Vec<u8>>,
 }
 
-/// Most names of one source; the first of the alphabet are kept.
+/// Maximum number of names of one source; the alphabetically first are kept.
 const NAMES: usize = 8;
 
 impl Source {
-    /// Learns the name of a handler.
+    /// Records the name of a handler.
     fn learn(&mut self, name: &[u8]) {
         if let Err(at) = self
             .names
@@ -104,13 +103,13 @@ impl Source {
         }
     }
 
-    /// Its number, if it has one.
+    /// The number, for interrupts and softirqs.
     pub(super) fn number(&self) -> Option<i64> {
         let has_one = matches!(self.key.kind, HandlerKind::Irq | HandlerKind::Softirq);
         has_one.then_some(self.key.number)
     }
 
-    /// Its name: what its handlers are called, or its number.
+    /// The names of the handlers, or the number.
     pub(super) fn name(&self) -> String {
         let Key { kind, number, .. } = self.key;
         match kind {
@@ -127,7 +126,7 @@ impl Source {
         }
     }
 
-    /// What no other one is called.
+    /// A unique name.
     pub(super) fn label(&self) -> String {
         let kind = self.key.kind.name();
         match self.number().filter(|_| self.key.kind == HandlerKind::Irq) {
@@ -136,7 +135,7 @@ impl Source {
         }
     }
 
-    /// True if it was asked for.
+    /// True if the options select the source.
     pub(super) fn is_chosen(&self, options: &IrqOptions) -> bool {
         let (hard, soft) = (&options.interrupts, &options.softirqs);
         if hard.is_empty() && soft.is_empty() {
@@ -153,7 +152,7 @@ impl Source {
             .any(|glob| called.iter().any(|name| glob.matches(name.as_bytes())))
     }
 
-    /// All that it is called: its name, its number, each of its handlers.
+    /// All names that patterns may match: the name, the number, the name of each handler.
     pub(super) fn called(&self) -> Vec<String> {
         let number = self.number().map(|number| number.to_string());
         let handlers = self
@@ -167,13 +166,13 @@ impl Source {
     }
 }
 
-/// Those that were met. They have places, in the order in which they were met.
+/// All sources, in the order of their first events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sources {
     list: Vec<Source>,
     #[serde(skip)]
     index: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
-    /// By the lowest bits of a number: where the last one with these is.
+    /// By the lowest bits of a number: index of the last source used with these bits.
     #[serde(skip)]
     near: [usize; NEAR],
 }
@@ -181,7 +180,7 @@ pub(super) struct Sources {
 const NEAR: usize = 16;
 
 impl Sources {
-    /// The place of one, and what its handler is called if an event told it.
+    /// The index of a source; records the handler's name if the event has one.
     #[inline]
     pub(super) fn place(&mut self, key: Key, name: Option<&[u8]>) -> usize {
         let near = key.number as usize % NEAR;
@@ -196,10 +195,10 @@ impl Sources {
         place
     }
 
-    /// Where one is, which is added if it is new.
+    /// The index of a source; adds it if it is new.
     fn find(&mut self, key: Key) -> usize {
         if self.index.len() != self.list.len() {
-            // It was deserialized.
+            // Deserialized: the index is not stored.
             let places = self.list.iter().enumerate();
             self.index = places.map(|(at, source)| (source.key, at)).collect();
         }
@@ -218,7 +217,7 @@ impl Sources {
         self.list.iter()
     }
 
-    /// Joins others to these: where each of them is now.
+    /// Adds later sources. Returns the new index of each.
     pub(super) fn merge(&mut self, later: Sources) -> Vec<usize> {
         let place = |source: Source| {
             let place = self.place(source.key, None);

@@ -1,24 +1,24 @@
-//! Who runs on a CPU, and what was done there by whom only the chunks before know.
+//! The running thread on a CPU, and the activity of a thread that only earlier chunks know.
 
 use serde::{Deserialize, Serialize};
 
 use crate::memory::Done;
 
-/// A CPU in a chunk.
+/// The state of a CPU in a chunk.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MemoryCpu {
-    /// By whoever ran when the chunk began.
+    /// Activity of the thread that ran when the chunk began.
     pub(super) head: Option<Box<Done>>,
     pub(super) now: Running,
 }
 
-/// Who runs on a CPU.
+/// The running thread on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Running {
-    /// Whoever ran when the chunk began.
+    /// The thread that ran when the chunk began.
     #[default]
     Before,
     Thread(i32),
-    /// It is not known.
+    /// Unknown.
     Unknown,
 }

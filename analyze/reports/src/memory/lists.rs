@@ -1,4 +1,4 @@
-//! The tables of single moves of pages.
+//! Tables of single allocations and releases of pages.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::memory::{Done, MemoryPartial, MemoryRules};
 use tracebraid_follow::{Head, Thread, ThreadKey};
 use tracebraid_tables::{Column, Section, Unit, View};
 
-/// A thread that is shown, and its moves; `None` for unknown threads.
+/// A selected thread and its moves; no thread for moves of unknown threads.
 pub(super) struct Row<'a> {
     pub(super) thread: Option<Arc<Thread>>,
     pub(super) moves: &'a Moves,
 }
 
-/// Somebody's move.
+/// A move with its row.
 type Moved<'a> = (Move, &'a Row<'a>);
 
-/// The tables; with `only_batches` pages that are given back are told by batches alone.
+/// The tables. With `only_batches`, releases are recorded in batches only.
 pub(super) fn lists(
     rules: &MemoryRules,
     head: &Head,
@@ -58,7 +58,7 @@ fn rows<'a>(rules: &MemoryRules, partial: &'a MemoryPartial) -> Vec<Row<'a>> {
     threads.chain(unknown).collect()
 }
 
-/// Somebody, if he is asked for and moved pages.
+/// The row of a thread that is selected and moved pages.
 fn row<'a>(rules: &MemoryRules, thread: Thread, is_known: bool, done: &'a Done) -> Option<Row<'a>> {
     let moves = done.moves.as_deref()?;
     let is_shown = rules.selection.threads.shows(&thread);
@@ -66,7 +66,7 @@ fn row<'a>(rules: &MemoryRules, thread: Thread, is_known: bool, done: &'a Done) 
     is_shown.then_some(Row { thread, moves })
 }
 
-/// Where somebody stands among what happens at one time and place.
+/// Sort key of a thread among the moves of one time and CPU.
 fn rank(row: &Row<'_>) -> Option<(u32, Option<i32>)> {
     row.thread.as_ref().map(|thread| (thread.trace, thread.tid))
 }
@@ -83,7 +83,7 @@ fn largest<'a>(rules: &MemoryRules, rows: &'a [Row<'a>]) -> Vec<Moved<'a>> {
     largest
 }
 
-/// All, in the order of time.
+/// All moves in the order of time.
 fn log<'a>(rows: &'a [Row<'a>], only_batches: bool) -> Vec<Moved<'a>> {
     let is_told = |moved: &&Move| moved.what != PageMove::Batched || only_batches;
     let of_each = |row: &'a Row<'a>| {
@@ -103,7 +103,7 @@ fn log<'a>(rows: &'a [Row<'a>], only_batches: bool) -> Vec<Moved<'a>> {
     log
 }
 
-/// Moves one by one.
+/// A table with a row for each move.
 fn list((key, title): (&'static str, &str), view: View, moves: &[Moved<'_>]) -> Section {
     let row = |(moved, row): &Moved<'_>| {
         let what = match moved.what {

@@ -1,7 +1,7 @@
-//! Memory: pages and objects of the kernel, page faults, the page cache, reclaiming, by thread.
+//! Memory: pages and slab objects of the kernel, page faults, page cache and reclaim, by thread.
 //!
-//! Most of it is sums, of whoever runs where an event happens: each CPU is followed alone.
-//! `docs/reports-memory.md` defines each number.
+//! Most numbers are sums over the events of the thread that runs on the CPU, so each CPU is
+//! followed alone. `docs/reference/memory.md` defines each number.
 
 mod lane;
 mod lists;
@@ -25,7 +25,7 @@ use tracebraid_follow::{
 };
 use tracebraid_tables::Report;
 
-/// The analysis.
+/// Analyses the use of memory.
 pub type MemoryAnalysis = PerCpu<MemoryRules>;
 
 /// Rules of the report.
@@ -38,28 +38,28 @@ pub struct MemoryRules {
 
 /// State after some chunks.
 ///
-/// Its size is bounded by the number of CPUs and threads; if each allocation is listed (`--view
-/// log`), by that of allocations.
+/// Its size is bounded by the number of CPUs and threads; with `--view log` also by that of
+/// allocations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MemoryPartial {
     people: People,
     lanes: ByCpu<MemoryCpu>,
     threads: Table<Done>,
-    /// By nobody who is known.
+    /// Activity of unknown threads.
     unknown: Done,
-    /// Nothing came before.
+    /// True if this is the beginning of the trace.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people, and who did something last
-    /// among the threads.
+    /// Indices of the last thread that was switched to, in `people`, and of the last active thread,
+    /// in `threads`.
     #[serde(skip)]
     near: (usize, usize),
 }
 
-/// Allocations of a thread, or of unknown ones.
+/// Activity of a thread, or of unknown threads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Done {
     sums: Sums,
-    /// None if none are asked for.
+    /// `None` if no moves are requested.
     moves: Option<Box<Moves>>,
 }
 
@@ -113,19 +113,19 @@ impl Rules for MemoryRules {
         let taken = |event: &KernelEvent| matches!(event, KernelEvent::Page(page) if page.step == PageStep::Alloc);
         if !has(&is_counted) {
             return Some(
-                "nothing about memory was recorded: enable kmem_mm_page_alloc and kmem_mm_page_free; \
+                "no memory events were recorded: enable kmem_mm_page_alloc and kmem_mm_page_free; \
                  x86_exceptions_page_fault_user and x86_exceptions_page_fault_kernel for faults",
             );
         }
         if !has(&taken) || !has(&is_free) {
             return Some(
-                "not all that becomes of pages was recorded: enable both kmem_mm_page_alloc and \
+                "allocations or releases of pages were not recorded: enable both kmem_mm_page_alloc and \
                  kmem_mm_page_free",
             );
         }
         let switches = has(&|event| matches!(event, KernelEvent::Switch(_)));
         (!switches).then_some(
-            "nothing here may tell threads apart: enable sched_switch, or the context tid",
+            "the threads of event records are unknown: enable sched_switch, or add the context tid",
         )
     }
 
@@ -203,13 +203,13 @@ impl Rules for MemoryRules {
     }
 }
 
-/// True for the event of each page that is given back.
+/// True for the event of a single released page.
 fn is_free(event: &KernelEvent) -> bool {
     matches!(event, KernelEvent::Page(page) if page.step == PageStep::Free)
 }
 
 impl MemoryPartial {
-    /// Whoever runs there.
+    /// The sums of the thread that runs on the CPU.
     #[inline(always)]
     fn doer(&mut self, cpu: CpuKey) -> &mut Done {
         let lane = self.lanes.get(cpu);

@@ -1,4 +1,4 @@
-//! Pages that are taken and given back, one by one.
+//! Single allocations and releases of pages.
 
 use crate::memory::MemoryOptions;
 use std::cmp::Reverse;
@@ -12,33 +12,34 @@ use tracebraid_follow::{CpuKey, Event};
 use tracebraid_statistics::Top;
 use tracebraid_tables::View;
 
-/// Pages are taken or given back; of two the one of more pages is greater, of equal ones the
-/// earlier.
+/// An allocation or release of pages. The order is by number of pages; of equal ones, the earlier
+/// is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Move {
-    /// Their number is two to the power of this.
+    /// Binary logarithm of the number of pages.
     pub(super) order: u8,
     pub(super) time: Reverse<i64>,
     pub(super) cpu: Reverse<CpuKey>,
     pub(super) what: PageMove,
 }
 
-/// What happens to pages.
+/// The kind of move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum PageMove {
     Allocated,
-    /// They were asked for, but there were none.
+    /// An allocation that failed.
     Failed,
     Freed,
-    /// With others: told in addition to the other.
+    /// A release in a batch, recorded in addition to [`PageMove::Freed`].
     Batched,
 }
 
-/// Bytes of the smallest page of all machines that Linux runs on. Traces do not tell it.
+/// Size in bytes of the smallest page on all architectures that Linux runs on. Traces do not
+/// contain the page size.
 const PAGE: u64 = 4096;
 
 impl Move {
-    /// What an event tells of pages.
+    /// The move that an event records.
     pub(super) fn of(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<Move> {
         let KernelEvent::Page(page) = &event.model.event else {
             return None;
@@ -57,26 +58,26 @@ impl Move {
         })
     }
 
-    /// Bytes.
+    /// Size in bytes.
     pub(super) fn size(&self) -> u64 {
         size(self.order)
     }
 }
 
-/// Bytes of so many pages.
+/// Size in bytes of 2^`order` pages.
 pub(super) fn size(order: u8) -> u64 {
     PAGE << order
 }
 
-/// Which moves are kept.
+/// The moves to keep.
 #[derive(Debug)]
 pub(super) struct Keeps {
-    /// How many of the largest of each thread.
+    /// Number of the largest moves of each thread.
     pub(super) top: usize,
     pub(super) is_logged: bool,
-    /// True if it is counted how many there are of each size.
+    /// Whether moves are counted by size.
     pub(super) is_counted: bool,
-    /// True if moves must be looked at at all, be it for their size.
+    /// Whether moves must be read at all, if only to compare their size with the limits.
     pub(super) is_any: bool,
 }
 
@@ -97,13 +98,13 @@ impl Keeps {
     }
 }
 
-/// The moves of somebody, as far as they are asked for.
+/// The requested data on a thread's moves.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Moves {
     pub(super) top: Top<Move>,
-    /// By order: how many were taken, and how many were given back.
+    /// By order: number of allocations and number of releases.
     pub(super) orders: Vec<[u64; 2]>,
-    /// Those that were given back with others.
+    /// Number of releases in batches.
     pub(super) batched: u64,
     /// In no order.
     pub(super) log: Vec<Move>,
@@ -142,7 +143,7 @@ impl Moves {
         self.add_orders(&other.orders);
     }
 
-    /// Adds how many there are of each order.
+    /// Adds numbers by order.
     pub(super) fn add_orders(&mut self, orders: &[[u64; 2]]) {
         for (order, counts) in (0u8..).zip(orders) {
             let own = self.order(order).iter_mut();

@@ -1,4 +1,4 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{By, Groupings, Limits, Views};
 
@@ -8,12 +8,12 @@ pub const GROUPINGS: Groupings = Groupings {
     usual: &[By::Event],
 };
 
-/// What is asked for of memory.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryOptions {
     /// The views.
     pub views: Views,
-    /// Only pages of that many bytes together.
+    /// Restricts moves by size in bytes.
     pub sizes: Limits,
 }
 

@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::cmp::Reverse;
 
@@ -9,12 +9,12 @@ use tracebraid_tables::{Column, Report, Section, Total, Unit, Value, View};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 
-/// A table: what it is called, what it counts (the first orders it), and their columns.
+/// A table: its title, and its counts (the first is the sort key) with their columns.
 struct Table {
     key: &'static str,
     title: &'static str,
     columns: &'static [(Count, Column)],
-    /// The first two are taken and given back: their difference is shown.
+    /// The first two counts are allocations and releases, whose difference is shown.
     has_balance: bool,
 }
 
@@ -90,7 +90,7 @@ const OTHERS: [Table; 4] = [
     },
 ];
 
-/// Sums of threads, and of those without.
+/// Sums of threads, of the idle threads, and of unknown threads.
 struct Parts {
     threads: Vec<(Thread, Sums)>,
     idle: Sums,
@@ -116,7 +116,7 @@ impl Parts {
 }
 
 pub(super) fn report(rules: &MemoryRules, input: &Input, partial: &MemoryPartial) -> Report {
-    // Pages that are given back in batches are told twice, unless only batches were recorded.
+    // Releases in batches are recorded twice, unless only batches were recorded.
     let only_batches = !input.sources.has(is_free);
     let mut parts = Parts::new(partial, |sums| {
         let mut sums = *sums;
@@ -182,7 +182,7 @@ fn totals(by: &[(&str, Sums)]) -> Vec<Total> {
     ]
 }
 
-/// What somebody counts for in a table.
+/// The values of a row.
 fn values(table: &Table, sums: &Sums) -> Vec<Value> {
     let mut values: Vec<Value> = table
         .columns
@@ -203,14 +203,13 @@ fn columns(table: &Table) -> Vec<Column> {
     columns
 }
 
-/// Pages that were taken and not given back.
+/// Pages allocated and not released.
 fn balance(sums: &Sums) -> Value {
     let (taken, freed) = (sums.get(Count::Allocated), sums.get(Count::Freed));
     Value::Signed(taken.wrapping_sub(freed) as i64)
 }
 
-/// All that is counted, each with how much threads did of it, the idle threads, and whoever is not
-/// known.
+/// A row for each count, with the parts of threads, of the idle threads, and of unknown threads.
 fn totals_by(by: &[(&'static str, Sums); 3]) -> Section {
     let all = [by[0].1, by[1].1, by[2].1, all(by)];
     let mut rows = Vec::new();
@@ -248,7 +247,7 @@ fn has(table: &Table, sums: &Sums) -> bool {
     table.columns.iter().any(|(count, _)| sums.get(*count) > 0)
 }
 
-/// Orders rows by what their table is about, the most first.
+/// Sort key for the rows of a table, greatest first.
 fn most(table: &Table, sums: &Sums) -> Vec<Reverse<u64>> {
     table
         .columns

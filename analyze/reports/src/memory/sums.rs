@@ -1,4 +1,4 @@
-//! What is counted.
+//! Counted events.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::Edge;
@@ -7,45 +7,45 @@ use tracebraid_kernel_model::events::memory::{
 };
 use tracebraid_kernel_model::{Body, IntField, KernelEvent};
 
-/// Something that is counted.
+/// A counted kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
-    /// Pages that were taken.
+    /// Pages allocated.
     Allocated,
-    /// Pages that were given back.
+    /// Pages released.
     Freed,
-    /// Pages that were given back with others.
+    /// Pages released in batches.
     Batched,
-    /// Requests for pages that got none.
+    /// Failed allocations of pages.
     Failed,
-    /// Objects that were taken, the bytes that were asked for, and those that were taken.
+    /// Slab objects allocated, bytes requested for them, and bytes allocated.
     Objects,
     Requested,
     Taken,
-    /// Objects that were given back.
+    /// Slab objects released.
     ObjectsFreed,
-    /// Faults of programs, of the kernel, and of one of them.
+    /// Page faults in user mode, in kernel mode, and in an unknown mode.
     UserFaults,
     KernelFaults,
     Faults,
-    /// Pages that entered the page cache, and left it.
+    /// Pages added to the page cache, and removed from it.
     Cached,
     Uncached,
-    /// Times that a thread reclaimed memory itself, and the pages that it got.
+    /// Direct reclaims by threads, and pages reclaimed by them.
     Reclaims,
     Reclaimed,
-    /// Times that the thread for it woke.
+    /// Wake-ups of kswapd.
     KswapdWakes,
-    /// Times that pages were moved together.
+    /// Compactions.
     Compactions,
-    /// Processes that were killed for their memory.
+    /// Processes that the OOM killer killed.
     Kills,
 }
 
-/// How many there are.
+/// Number of counts.
 const COUNTS: usize = Count::Kills as usize + 1;
 
-/// How much of each.
+/// Sums by [`Count`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sums([u64; COUNTS]);
 
@@ -56,7 +56,7 @@ impl Sums {
 
     pub(super) fn add(&mut self, count: Count, amount: u64) {
         let own = &mut self.0[count as usize];
-        // Sizes in damaged traces may be any.
+        // Damaged traces may contain any size.
         *own = own.wrapping_add(amount);
     }
 
@@ -68,7 +68,7 @@ impl Sums {
     }
 }
 
-/// True for the events that add something.
+/// True for the events that are counted.
 pub(super) fn is_counted(event: &KernelEvent) -> bool {
     match event {
         KernelEvent::Page(_) | KernelEvent::Slab(_) | KernelEvent::PageCache(_) => true,
@@ -87,7 +87,7 @@ fn get(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<u64> {
 }
 
 impl Sums {
-    /// Adds what an event tells.
+    /// Counts an event.
     #[inline]
     pub(super) fn count(&mut self, event: &KernelEvent, body: &mut Body<'_, '_>) {
         match event {
@@ -137,18 +137,18 @@ impl Sums {
     }
 }
 
-/// Orders are less than that; greater ones are damaged.
+/// Limit of orders; larger ones come from damaged traces.
 const ORDERS: u64 = 32;
 
-/// The number of pages is two to the power of this.
+/// Binary logarithm of the number of pages.
 pub(super) fn order(page: &Page, body: &mut Body<'_, '_>) -> u8 {
     let order = get(&page.order, body).filter(|&order| order < ORDERS);
     order.map_or(0, |order| order as u8)
 }
 
-/// True if pages were asked for and there were none.
+/// True if the allocation failed.
 pub(super) fn failed(page: &Page, body: &mut Body<'_, '_>) -> bool {
-    // No address, no page frame.
+    // No address or no page frame.
     matches!(get(&page.page, body), Some(0 | u64::MAX))
 }
 

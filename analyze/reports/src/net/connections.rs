@@ -1,4 +1,4 @@
-//! TCP connections, by the headers of packets.
+//! TCP connections, from the headers of packets.
 
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use tracebraid_kernel_model::{Headers, TcpHeader, Transport};
 
 use tracebraid_follow::{KeyHasher, NumberIndex};
 
-/// One side.
+/// One endpoint of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Side {
     is_ipv6: bool,
@@ -29,7 +29,7 @@ impl Side {
         }
     }
 
-    /// Address and port for people.
+    /// Address and port as text.
     pub(super) fn text(self) -> String {
         if self.is_ipv6 {
             return format!("[{}]:{}", Ipv6Addr::from(self.address), self.port);
@@ -38,7 +38,7 @@ impl Side {
     }
 }
 
-/// The sides of a connection, the lesser one first.
+/// The endpoints of a connection, the lesser first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct ConnectionKey {
     pub(super) trace: u32,
@@ -47,7 +47,7 @@ pub(super) struct ConnectionKey {
 }
 
 impl Hash for ConnectionKey {
-    /// In one step: most connections differ by their ports, or by an address.
+    /// Most connections differ by ports or by an address, so one write suffices.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let ports = u64::from(self.a.port) << 16 | u64::from(self.b.port);
         let addresses = (self.a.address ^ self.b.address.rotate_left(1)) as u64;
@@ -55,7 +55,7 @@ impl Hash for ConnectionKey {
     }
 }
 
-/// Packets, and their bytes from the network header on.
+/// Number of packets, and their bytes from the network header on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sum {
     pub(super) packets: u64,
@@ -69,7 +69,7 @@ impl Sum {
     }
 }
 
-/// One way of a connection.
+/// One direction of a connection.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Way {
     sent: Sum,
@@ -77,7 +77,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Packets that stay on the machine are sent and received: they count once.
+    /// Packets within the host are both sent and received; they count once.
     pub(super) fn sum(&self) -> Sum {
         match self.sent.packets {
             0 => self.received,
@@ -86,17 +86,17 @@ impl Way {
     }
 }
 
-/// A connection.
+/// Sums of a connection.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Connection {
-    /// From the first side to the second, and back.
+    /// From the first endpoint to the second, and back.
     pub(super) ways: [Way; 2],
-    /// Packets that reset it, as sent and as received.
+    /// Numbers of reset packets, sent and received.
     resets: [u64; 2],
 }
 
 impl Connection {
-    /// Packets that reset it.
+    /// Number of reset packets.
     pub(super) fn resets(&self) -> u64 {
         let [sent, received] = self.resets;
         sent.max(received)
@@ -112,29 +112,29 @@ impl Connection {
     }
 }
 
-/// The connections that were met.
+/// All connections, in the order of their first packets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Connections {
     entries: Vec<(ConnectionKey, Connection)>,
     #[serde(skip)]
     index: NumberIndex,
-    /// The ways of connections that were asked for last: packets often follow those of their
-    /// connection, and what is on its way to this machine is sent and received.
+    /// The last used directions: a packet often follows one of the same connection, and a packet
+    /// within the host is both sent and received.
     #[serde(skip)]
     recent: [Option<Recent>; 2],
 }
 
-/// One way of a connection: who sends to whom, and where the connection is.
+/// One direction of a connection: trace, sender, receiver, and index.
 type Recent = (u32, (IpAddr, u16), (IpAddr, u16), ConnectionSide);
 
-/// Where a connection is, and which of its ways.
+/// Index of a connection, and of the direction.
 type ConnectionSide = (usize, usize);
 
 const RESET: u16 = 4;
 const IPV6_HEADER: u64 = 40;
 
 impl Connections {
-    /// Where a connection is, which is added if it is new.
+    /// The index of a connection; adds it if it is new.
     fn find(&mut self, key: ConnectionKey) -> usize {
         if self.index.count() != self.entries.len() {
             self.index_all();
@@ -156,7 +156,7 @@ impl Connections {
         }
     }
 
-    /// Rebuilds the index, which is missing after deserialization.
+    /// Rebuilds the index, which is not serialized.
     #[cold]
     fn index_all(&mut self) {
         self.index.clear();
@@ -165,7 +165,7 @@ impl Connections {
         }
     }
 
-    /// Adds a packet, if it is one of TCP; `length` is for those whose header does not tell it.
+    /// Counts a TCP packet; `length` is its size if the header does not contain one.
     pub(super) fn add(&mut self, trace: u32, headers: &Headers, length: u64, is_sent: bool) {
         let Transport::Tcp(TcpHeader {
             source,
@@ -194,7 +194,7 @@ impl Connections {
         connection.resets[usize::from(!is_sent)] += u64::from(flags & RESET != 0);
     }
 
-    /// The connection by which one side sends to another, and which of its ways that is.
+    /// The connection from one endpoint to another, and the direction.
     #[inline]
     fn place(&mut self, trace: u32, from: (IpAddr, u16), to: (IpAddr, u16)) -> ConnectionSide {
         let is_it = |recent: &&Recent| (recent.1, recent.2, recent.0) == (from, to, trace);

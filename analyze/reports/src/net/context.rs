@@ -1,14 +1,14 @@
-//! On whose behalf packets are sent.
+//! The sender of packets: a thread or a softirq.
 
 use serde::{Deserialize, Serialize};
 
 use crate::net::interface::InterfaceKey;
 use tracebraid_follow::InterruptStep;
 
-/// What happens on a CPU, in the context that it is in.
+/// A step on a CPU that depends on the context of the CPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum NetStep {
-    /// A softirq begins, or ends.
+    /// A softirq begins or ends.
     Softirq(InterruptStep),
     Queue(Queued),
 }
@@ -18,6 +18,6 @@ pub(super) enum NetStep {
 pub(super) struct Queued {
     pub(super) interface: InterfaceKey,
     pub(super) bytes: u64,
-    /// The thread, if the event names it.
+    /// The thread, if the event contains it.
     pub(super) tid: Option<i32>,
 }

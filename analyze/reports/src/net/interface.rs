@@ -1,11 +1,11 @@
-//! What is known of a network interface.
+//! Sums of a network interface.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
 
 use tracebraid_statistics::{Bins, Distribution, Summary, Top};
 
-/// An interface of one of the traces.
+/// A network interface of one of the traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct InterfaceKey {
     pub(super) trace: u32,
@@ -13,13 +13,13 @@ pub(super) struct InterfaceKey {
 }
 
 impl InterfaceKey {
-    /// Without what a tracer may have left behind the name's terminating null.
+    /// Removes bytes after the name's terminating null, which a tracer may have left.
     pub(super) fn new(trace: u32, name: Comm) -> InterfaceKey {
         let name = Comm::terminated(name.0);
         InterfaceKey { trace, name }
     }
 
-    /// What it is called between two passes.
+    /// Key for bounds that the second pass receives.
     pub(super) fn to_name(self) -> String {
         format!("{}/{}", self.trace, self.name.text())
     }
@@ -33,7 +33,7 @@ impl InterfaceKey {
     }
 }
 
-/// A packet is handed to an interface, or comes from it.
+/// A packet is queued for an interface, or received from it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Begun {
     pub(super) time: i64,
@@ -41,17 +41,17 @@ pub(super) struct Begun {
     pub(super) is_sent: bool,
 }
 
-/// What becomes of a packet.
+/// The end of a packet's path.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Fate {
-    /// The driver took it.
+    /// The driver took the packet.
     Sent { interface: InterfaceKey, bytes: u64 },
-    /// Its buffer is given back: it was dropped, or used.
-    /// Of what was dropped the kernel may tell why.
+    /// The packet's buffer is released: the packet was dropped or consumed. For a drop, the kernel
+    /// may record the reason.
     Freed { dropped: bool, is_told: bool },
 }
 
-/// Where and when that was.
+/// Time and CPU of the end.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) time: i64,
@@ -59,7 +59,7 @@ pub(super) struct End {
     pub(super) fate: Fate,
 }
 
-/// A packet on its way from being queued to the driver; that which took longest is the greatest.
+/// A packet from the queue to the driver. The order is by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Passed {
     pub(super) duration: u64,
@@ -75,28 +75,28 @@ impl Passed {
     }
 }
 
-/// An interface.
+/// Sums of an interface.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Interface {
     pub(super) key: InterfaceKey,
-    /// Lengths of what was sent.
+    /// Lengths of sent packets.
     pub(super) sent: Summary,
-    /// Lengths of what came in.
+    /// Lengths of received packets.
     pub(super) received: Summary,
-    /// Packets that the driver did not take then.
+    /// Packets that the driver deferred.
     pub(super) busy: u64,
-    /// Packets that the driver did not take for good.
+    /// Packets that the driver rejected.
     pub(super) errors: u64,
-    /// Packets that were queued, and dropped before the driver took them.
+    /// Packets dropped between queue and driver.
     pub(super) sent_drops: u64,
-    /// Packets that came in and were dropped.
+    /// Received packets that were dropped.
     pub(super) received_drops: u64,
-    /// Of both, those of which the kernel tells why.
+    /// Drops in both directions with a recorded reason.
     pub(super) reason_drops: u64,
-    /// From being queued to the driver.
+    /// Time from the queue to the driver.
     pub(super) durations: Distribution,
     pub(super) top: Top<Passed>,
-    /// The same, in a second pass.
+    /// Histogram of the durations, in a second pass.
     pub(super) bins: Bins,
 }
 
@@ -117,7 +117,7 @@ impl Interface {
         }
     }
 
-    /// Joins what comes later to this.
+    /// Adds later sums.
     pub(super) fn merge(&mut self, later: Interface, top: usize) {
         self.sent.merge(&later.sent);
         self.received.merge(&later.received);

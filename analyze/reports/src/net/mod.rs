@@ -1,9 +1,10 @@
-//! Network interfaces: what was sent and received, how long it took to the driver, by whom; TCP.
+//! Network interfaces: packets sent and received, time from the queue to the driver, senders, and
+//! TCP connections.
 //!
-//! Most packets reach the driver on the CPU that queued them, soon after. Those are paired on that
-//! CPU; only the others are played in the order of time.
+//! Most packets reach the driver soon, on the CPU that queued them. These are paired on that CPU;
+//! only the others are played in the order of time.
 //!
-//! `docs/reports-net.md` defines each number.
+//! `docs/reference/net.md` defines each number.
 
 mod connections;
 mod context;
@@ -32,7 +33,7 @@ use tracebraid_follow::{
 };
 use tracebraid_tables::{Report, View};
 
-/// The analysis.
+/// Analyses network traffic.
 pub type NetAnalysis = PerCpu<NetRules>;
 
 /// Rules of the report.
@@ -40,28 +41,29 @@ pub type NetAnalysis = PerCpu<NetRules>;
 pub struct NetRules {
     selection: Selection,
     options: NetOptions,
-    /// For a second pass, the bounds of durations.
+    /// Bounds of durations, for a second pass.
     ranges: Option<Vec<(InterfaceKey, (u64, u64))>>,
 }
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, interfaces,
-/// threads, connections, and packets between queue and device; if each packet is listed (`--view
-/// log`), by that of packets.
+/// Besides items that wait to be played, its size is bounded by the number of CPUs, interfaces,
+/// threads, connections, and packets between queue and driver; with `--view log` also by that of
+/// packets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NetPartial {
     people: People,
     lanes: ByCpu<Lane<CpuActivity, NetStep>>,
-    /// The packet that was queued last on each CPU.
+    /// The last queued packet of each CPU.
     queued: ByCpu<Lane<Option<(u64, Begun)>, Passing>>,
     items: Items<Passing>,
-    /// By trace and address of the buffer: those that other packets follow on their CPU.
+    /// By trace and address of the buffer: queued packets that another packet followed on their
+    /// CPU.
     packets: Pairs<(u32, u64), Begun>,
     sums: Sums,
-    /// Nothing came before.
+    /// True if this is the beginning of the trace.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people.
+    /// Index in `people` of the last thread that was switched to.
     #[serde(skip)]
     near: usize,
 }
@@ -91,7 +93,7 @@ impl Rules for NetRules {
                 PacketStep::Queue | PacketStep::Xmit | PacketStep::Receive
             ),
             PacketFree(_) | Tcp(_) => true,
-            // Who sends is not on the page.
+            // The overview does not show senders.
             _ if self.options.is_summary => false,
             Softirq(softirq) => softirq.step != SoftirqStep::Raise,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
@@ -105,12 +107,10 @@ impl Rules for NetRules {
         };
         match (has(PacketStep::Xmit), has(PacketStep::Receive)) {
             (true, true) if has(PacketStep::Queue) => None,
-            (true, true) => {
-                Some("who sends, and how long that takes, is not known: enable net_dev_queue")
-            }
-            (true, false) => Some("what is received was not recorded: enable net_if_receive_skb"),
+            (true, true) => Some("senders and queueing times are unknown: enable net_dev_queue"),
+            (true, false) => Some("received packets were not recorded: enable net_if_receive_skb"),
             (false, true) => {
-                Some("what is sent was not recorded: enable net_dev_queue and net_dev_xmit")
+                Some("sent packets were not recorded: enable net_dev_queue and net_dev_xmit")
             }
             (false, false) => Some(
                 "no packets were recorded: enable net_dev_queue, net_dev_xmit and net_if_receive_skb (lttng \
@@ -167,7 +167,7 @@ impl Rules for NetRules {
                 if let KernelEvent::Exec(exec) = other
                     && let Some(tid) = exec.tid.as_ref().and_then(|tid| tid.get(body))
                 {
-                    // It may take over the id of its process's first thread.
+                    // The thread may take over the id of its process's first thread.
                     partial
                         .lanes
                         .get(cpu)
@@ -224,7 +224,7 @@ impl Rules for NetRules {
 }
 
 impl NetPartial {
-    /// Somebody sends, or a softirq begins or ends.
+    /// A packet is queued, or a softirq begins or ends.
     #[inline(always)]
     fn step(&mut self, cpu: CpuKey, time: i64, step: NetStep) {
         let lane = self.lanes.get(cpu);
@@ -249,7 +249,7 @@ impl NetPartial {
 }
 
 impl NetRules {
-    /// A packet is at a device; `None` if the event does not tell which.
+    /// A packet is at a device; `None` if the event does not contain the device.
     fn at_device(
         &self,
         partial: &mut NetPartial,
@@ -315,7 +315,7 @@ impl NetRules {
         Some(())
     }
 
-    /// The driver took a packet, or not.
+    /// The driver accepted, deferred or rejected a packet.
     fn xmit(
         &self,
         partial: &mut NetPartial,
@@ -331,7 +331,7 @@ impl NetRules {
                 }
                 self.end(partial, event, buffer, Fate::Sent { interface, bytes });
             }
-            // It will be tried again.
+            // The kernel tries again.
             BUSY => partial.sums.interface(interface).busy += counts,
             _ => {
                 partial.sums.interface(interface).errors += counts;
@@ -380,15 +380,15 @@ impl NetRules {
         self.passes(partial, event.cpu, event.time, Passing::End(buffer, end));
     }
 
-    /// A packet is handed on. Most are given to the driver by the CPU that queued them, before it
-    /// has to do with others: those are paired here.
+    /// Processes a packet event. Most packets reach the driver on the CPU that queued them, before
+    /// that CPU handles another packet; these are paired here.
     #[inline(always)]
     fn passes(&self, partial: &mut NetPartial, cpu: CpuKey, time: i64, passing: Passing) {
         let lane = partial.queued.get(cpu);
         let Some(queued) = lane.now() else {
             if !partial.is_first {
-                // The chunks before know whether it is that which was queued last; what is queued
-                // from now on is known here.
+                // Earlier chunks may contain the last queued packet; packets queued from now on are
+                // known here.
                 lane.wait(time, passing);
             }
             lane.goes_over(time, passing.queues());
@@ -414,8 +414,8 @@ impl NetRules {
         }
     }
 
-    /// Up to when all CPUs' packets are known: one that was queued last may still be given to the
-    /// driver by its CPU, but only soon.
+    /// Time up to which the packets of all CPUs are known: a CPU's last queued packet may still
+    /// reach the driver there, but only soon.
     fn passed_until(partial: &mut NetPartial, watermark: i64) -> i64 {
         let mut until = watermark;
         for (cpu, lane) in partial.queued.iter_mut() {
@@ -433,7 +433,7 @@ impl NetRules {
         until
     }
 
-    /// Pairs those that other packets followed on their CPU.
+    /// Pairs the packets that another packet followed on their CPU.
     fn play_slice<'a>(
         &'a self,
         mut items: Items<Passing>,
@@ -541,8 +541,8 @@ impl NetRules {
 
 type PortField = tracebraid_kernel_model::IntField;
 
-/// Nanoseconds from being queued to the driver within which packets are paired on their CPU. It
-/// bounds how long others wait for them.
+/// Maximum nanoseconds between queue and driver for pairing on the CPU. Bounds how long other items
+/// wait.
 const SOON: u64 = 10_000_000;
 
 /// The driver took the packet.

@@ -1,4 +1,4 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{By, Groupings, Views};
 use tracebraid_language::glob::Glob;
@@ -9,15 +9,15 @@ pub const GROUPINGS: Groupings = Groupings {
     usual: &[By::Interface],
 };
 
-/// What is asked for of the network.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct NetOptions {
     /// The views.
     pub views: Views,
-    /// Patterns of names of interfaces; none: all.
+    /// Patterns of interface names; empty: all.
     pub interfaces: Vec<Glob>,
-    /// True if one page is made of it, which shows sums of all and what took longest: how values
-    /// are distributed and whose they are need not be known.
+    /// True for the overview, which shows only sums and the slowest packets: distributions and
+    /// senders are not computed.
     pub is_summary: bool,
 }
 

@@ -1,15 +1,15 @@
-//! Packets on their way.
+//! Events of packets between the network stack and the driver.
 
 use serde::{Deserialize, Serialize};
 
 use crate::net::interface::{Begun, End};
 
-/// A packet is handed on, by address of its buffer.
+/// An event of the packet with that buffer address.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Passing {
-    /// To an interface, or from it.
+    /// The packet is queued, or received.
     Begin(u64, Begun),
-    /// To the driver, or back to the memory.
+    /// The packet reaches the driver, or its buffer is released.
     End(u64, End),
 }
 

@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::cmp::Reverse;
 
@@ -20,14 +20,14 @@ const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const PACKETS: Column = Column::new("packets", "Packets", Unit::Count);
 const BYTES: Column = Column::new("bytes", "Bytes", Unit::Bytes);
 
-/// What interfaces are called, and which are shown.
+/// Names of interfaces, and the selection by name.
 struct Names<'a> {
     rules: &'a NetRules,
     head: Head,
 }
 
 impl Names<'_> {
-    /// With its machine, where there are several.
+    /// The interface's name, with its host if there are several.
     fn name(&self, key: InterfaceKey) -> String {
         self.of_host(key.trace, key.name.text())
     }
@@ -134,7 +134,7 @@ fn totals(partial: &NetPartial, interfaces: &[&Interface]) -> Vec<Total> {
         .or_one("packet dropped"),
         Total::new(
             "reason_drops",
-            "dropped for a reason",
+            "with a drop reason",
             sum(&|interface| interface.reason_drops + interface.errors),
         ),
         Total::new(
@@ -175,12 +175,12 @@ fn of_interfaces(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
             INTERFACE,
             count("sent_packets", "Sent"),
             bytes("sent_bytes", "Sent bytes"),
-            bytes("sent_average_bytes", "Average").left_out(5),
-            bytes("sent_max_bytes", "Max").left_out(3),
+            bytes("sent_average_bytes", "Sent avg").left_out(5),
+            bytes("sent_max_bytes", "Sent max").left_out(3),
             count("received_packets", "Received"),
             bytes("received_bytes", "Recv bytes"),
-            bytes("received_average_bytes", "Average").left_out(6),
-            bytes("received_max_bytes", "Max").left_out(4),
+            bytes("received_average_bytes", "Recv avg").left_out(6),
+            bytes("received_max_bytes", "Recv max").left_out(4),
             count("sent_drops", "Tx drops").left_out(8),
             count("errors", "Tx errors").left_out(2),
             count("busy", "Tx busy").left_out(1),
@@ -215,7 +215,7 @@ fn of_durations(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
     }
 }
 
-/// Who queued packets: threads, and softirqs, whoever ran then.
+/// The senders: threads, and softirqs whichever thread they interrupt.
 fn of_threads(rules: &NetRules, names: &Names<'_>, partial: &NetPartial) -> Section {
     let all = |sums: &[(InterfaceKey, Sum)]| {
         let mut all = Sum::default();
@@ -344,7 +344,7 @@ const PASSED: [Column; 5] = [
     Column::new("buffer", "Buffer", Unit::Text).left_out(1),
 ];
 
-/// The slowest packets, and all that were sent.
+/// The slowest sent packets, and the log of all.
 fn lists(
     rules: &NetRules,
     names: &Names<'_>,
@@ -405,7 +405,7 @@ fn ranges(interfaces: &[&Interface]) -> Ranges {
     interfaces.iter().filter_map(range).collect()
 }
 
-/// The second pass's report: how often durations of each size occurred.
+/// The report of the second pass: histograms of durations.
 fn frequencies(rules: &NetRules, names: &Names<'_>, interfaces: &[&Interface]) -> Report {
     let ranges = rules.ranges.iter().flatten();
     let groups = ranges.filter_map(|(key, range)| {

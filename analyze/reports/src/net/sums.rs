@@ -1,4 +1,4 @@
-//! What adds up in any order.
+//! Sums that do not depend on order.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
@@ -7,7 +7,7 @@ use crate::net::connections::{Connections, Sum};
 use crate::net::interface::{Interface, InterfaceKey, Passed};
 use tracebraid_follow::{Table, ThreadKey};
 
-/// Ports of a socket: its own and the other side's.
+/// Ports of a socket: the local and the remote one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Ports {
     pub(super) trace: u32,
@@ -15,7 +15,7 @@ pub(super) struct Ports {
     pub(super) other: u16,
 }
 
-/// What happened to TCP sockets with those ports.
+/// Numbers of events of TCP sockets with the same ports.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PortCounts {
     pub(super) retransmissions: u64,
@@ -31,30 +31,31 @@ impl PortCounts {
     }
 }
 
-/// What adds up in any order. Its size depends on the number of interfaces, threads and
-/// connections, but for the log.
+/// Sums that do not depend on order. Apart from the log, their size is bounded by the number of
+/// interfaces, threads and connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sums {
     pub(super) interfaces: Vec<Interface>,
     pub(super) threads: Table<Vec<(InterfaceKey, Sum)>>,
     pub(super) softirqs: Vec<(InterfaceKey, Sum)>,
     pub(super) connections: Connections,
-    /// In the order of ports.
+    /// Sorted by ports.
     pub(super) ports: Vec<(Ports, PortCounts)>,
     pub(super) log: Vec<Passed>,
-    /// Where the last sender is among the threads.
+    /// Index of the last sender in `threads`.
     #[serde(skip)]
     near: usize,
-    /// The interface that was asked for last: most often the next event is about the same.
+    /// Index of the last used interface: the next event most often has the same.
     #[serde(skip)]
     last: usize,
-    /// The same of the one that was met last, and its name as the event has it.
+    /// The last interface name as in the event, and the key without bytes after the terminating
+    /// null.
     #[serde(skip)]
     met: Option<(InterfaceKey, InterfaceKey)>,
 }
 
 fn sum_of(sums: &mut Vec<(InterfaceKey, Sum)>, key: InterfaceKey) -> &mut Sum {
-    // There are few.
+    // Linear search: there are few interfaces.
     let at = sums.iter().position(|sum| sum.0 == key).unwrap_or_else(|| {
         sums.push((key, Sum::default()));
         sums.len() - 1
@@ -63,7 +64,7 @@ fn sum_of(sums: &mut Vec<(InterfaceKey, Sum)>, key: InterfaceKey) -> &mut Sum {
 }
 
 impl Sums {
-    /// The interface of that name, which may have something after its terminating null.
+    /// The interface of a name, which may have bytes after its terminating null.
     #[inline(always)]
     pub(super) fn met(&mut self, trace: u32, name: Comm) -> InterfaceKey {
         let raw = InterfaceKey { trace, name };
@@ -77,7 +78,7 @@ impl Sums {
         }
     }
 
-    /// What is known of an interface.
+    /// The sums of an interface.
     #[inline(always)]
     pub(super) fn interface(&mut self, key: InterfaceKey) -> &mut Interface {
         if self
@@ -91,7 +92,7 @@ impl Sums {
     }
 
     fn find(&mut self, key: InterfaceKey) -> usize {
-        // There are few.
+        // Linear search: there are few interfaces.
         let at = self
             .interfaces
             .iter()
@@ -102,7 +103,7 @@ impl Sums {
         })
     }
 
-    /// What that thread sends, or softirqs, by that interface.
+    /// Packets that a thread, or without one softirqs, sent by an interface.
     #[inline]
     pub(super) fn sent_by(
         &mut self,
@@ -125,7 +126,7 @@ impl Sums {
         &mut self.ports[at].1
     }
 
-    /// Adds other sums, of which so many packets at most are listed by interface.
+    /// Adds other sums, keeping at most `top` packets by interface for the list.
     pub(super) fn merge(&mut self, other: Sums, top: usize) {
         for interface in other.interfaces {
             self.interface(interface.key).merge(interface, top);

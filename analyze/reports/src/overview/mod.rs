@@ -49,7 +49,7 @@ pub struct Parts {
     pub net: Report,
 }
 
-/// The analyses of that part of the traces.
+/// The analyses of the selected part of the traces.
 pub fn analysis(set: &TraceSet, selection: &Selection) -> OverviewAnalysis {
     // Only the longest operation of each kind is shown.
     let views = || Views {
@@ -107,13 +107,13 @@ pub struct Defect {
     pub command: &'static str,
 }
 
-/// What is known of the traces besides the reports.
+/// Facts about the traces that the reports do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// Defects, such as losses.
     pub defects: Vec<Defect>,
-    /// Beginning of the traces, in nanoseconds from the clock's origin, from which the options
-    /// `--from +TIME` of commands count.
+    /// Start of the traces in nanoseconds from the clock's origin, to which `--from +TIME` in
+    /// commands is relative.
     pub origin: Option<i64>,
 }
 

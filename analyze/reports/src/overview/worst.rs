@@ -64,7 +64,7 @@ const KINDS: [WorstKind; 5] = [
     },
 ];
 
-/// `origin`: the beginning of the trace, in nanoseconds from the origin of its clock.
+/// `origin` is the start of the traces, in nanoseconds from the clock's origin.
 pub(super) fn section(parts: &Parts, origin: Option<i64>) -> Section {
     let reports = [
         &parts.syscalls,
@@ -111,7 +111,7 @@ fn row(kind: &WorstKind, report: &Report, origin: Option<i64>) -> Option<Vec<Val
 }
 
 impl WorstKind {
-    /// The arguments of tracebraid that show an operation and its surroundings, but for the traces.
+    /// The arguments of tracebraid that show an operation and its surroundings, without the traces.
     fn command_for(&self, section: &Section, row: &[Value], origin: Option<i64>) -> String {
         let mut command = self.command.to_owned();
         let selected = self.select.and_then(|(option, column)| {

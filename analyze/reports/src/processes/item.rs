@@ -1,17 +1,17 @@
-//! What happens to threads, by what each CPU tells.
+//! Events of threads, as recorded on each CPU.
 
 use serde::{Deserialize, Serialize};
 
 use crate::processes::life::{Life, Named, Parent, Sums};
 use tracebraid_follow::{CallEvent, CallItem, CallStretch};
 
-/// What a CPU does from one switch to the next.
+/// Activity on a CPU from one switch to the next.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Stretch {
     pub(super) calls: CallStretch,
-    /// Of the calls that ended in it.
+    /// Sums over the calls that ended in it.
     pub(super) sums: Sums,
-    /// When it began.
+    /// Start of the stretch.
     pub(super) since: i64,
 }
 
@@ -24,50 +24,50 @@ impl Stretch {
         }
     }
 
-    /// The calls that ended in it, and whose they are.
+    /// The thread and the sums of its calls, if any ended.
     pub(super) fn did(&self) -> Option<(i32, Sums)> {
         let sums = Some(self.sums).filter(|sums| sums.calls > 0);
         self.calls.tid().zip(sums)
     }
 }
 
-/// What happens on a CPU, in the stretch that it is in.
+/// An event on a CPU that depends on the current stretch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum ProcessStep {
     Call(CallEvent),
     Item(ProcessItem),
 }
 
-/// What happens to threads; played in the order of time over all CPUs.
+/// An event of threads, to be played in the order of time over all CPUs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum ProcessItem {
-    /// A CPU goes from one thread to another; the first one ran so long from that time on.
+    /// A switch; `prev` ran for `ran` nanoseconds from `since` on.
     Switch {
         prev: i32,
         next: i32,
         ran: u64,
         since: i64,
     },
-    /// It did that in a stretch from that time on.
+    /// The sums of a thread in a stretch that began at the given time.
     Did(i32, Sums, i64),
     Call(CallItem),
     Told(Told),
 }
 
-/// Something that an event tells of a thread.
+/// A fact about a thread from an event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Told {
-    /// It belongs to that process.
+    /// The thread belongs to a process.
     Belongs(i32, i32),
-    /// It is made: another life begins under its id.
+    /// The thread was created: another life begins under its id.
     Made(i32, Box<Life>),
     Named(i32, Named),
     Ends(i32),
-    /// It did not end, though that was told.
+    /// The thread continues, although its end was recorded.
     GoesOn(i32),
-    /// The thread, which had the second id, has the first one from now on.
+    /// The thread with the second id has the first id from now on.
     TakesOver(i32, i32),
-    /// State dump: it is there, and so is who made it.
+    /// In the state dump: the thread exists, with this parent.
     IsThere {
         tid: i32,
         pid: i32,
@@ -77,7 +77,7 @@ pub(super) enum Told {
 }
 
 impl Told {
-    /// The thread.
+    /// The thread id.
     pub(super) fn tid(&self) -> i32 {
         match *self {
             Told::Belongs(tid, _)
@@ -90,7 +90,7 @@ impl Told {
         }
     }
 
-    /// What becomes of the thread's calls, if anything does.
+    /// The effect on the thread's open call, if any.
     pub(super) fn call(&self) -> Option<CallItem> {
         match *self {
             Told::Made(tid, _) => Some(CallItem::Made(tid)),
@@ -99,7 +99,7 @@ impl Told {
         }
     }
 
-    /// Changes what is known of the life that is lived.
+    /// Applies the fact to the current life.
     pub(super) fn change(&self, life: &mut Life, time: i64) {
         match *self {
             Told::Belongs(_, pid) => life.learn_pid(pid),
@@ -109,7 +109,7 @@ impl Told {
             Told::IsThere {
                 pid, parent, named, ..
             } => life.is_there(pid, parent, named),
-            // They concern more than one life.
+            // These facts affect more than one life.
             Told::Made(..) | Told::TakesOver(..) => {}
         }
     }

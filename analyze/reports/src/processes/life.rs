@@ -1,4 +1,4 @@
-//! Lives of threads: an id that is used again names another thread.
+//! Lives of threads: an id that is reused names another thread.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, Comm, Syscall};
@@ -6,31 +6,31 @@ use tracebraid_kernel_model::{Action, Comm, Syscall};
 /// The lives under one id, in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Lives {
-    /// The life that was there when the trace began.
+    /// The life that existed when the trace began.
     before: Life,
     /// Lives that began in the trace, one list for each slice of time with such lives.
     after: Vec<Box<[Life]>>,
 }
 
-/// What is known of a life.
+/// Facts about one life.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Life {
-    /// True if anything happened to it.
+    /// True if the trace contains any event of it.
     pub(super) is_seen: bool,
-    /// When it was made.
+    /// Time of creation.
     pub(super) begin: Option<i64>,
-    /// By whom.
+    /// The creator.
     pub(super) parent: Option<Parent>,
-    /// Its process.
+    /// Process id.
     pub(super) pid: Option<i32>,
-    /// The names that it was given, and when.
+    /// Names in the order of time.
     pub(super) names: Vec<Named>,
-    /// When it ended.
+    /// Time of the end.
     pub(super) end: Option<i64>,
     pub(super) sums: Sums,
 }
 
-/// What is added up.
+/// Sums of a life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sums {
     pub(super) active: u64,
@@ -40,7 +40,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// A thread ran so long.
+    /// Sums for `active` nanoseconds on CPUs.
     pub(super) fn active(active: u64) -> Sums {
         Sums {
             active,
@@ -48,7 +48,7 @@ impl Sums {
         }
     }
 
-    /// A call ends, with that result.
+    /// Counts a call with its result.
     #[inline(always)]
     pub(super) fn call(&mut self, call: Syscall, result: i64) {
         self.calls += 1;
@@ -71,7 +71,7 @@ impl Sums {
     }
 }
 
-/// Who made a life: a thread or its process, whatever is told, as of then.
+/// The creator of a life: thread id or process id, whichever the event contains, at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Parent {
     pub(super) tid: Option<i32>,
@@ -79,7 +79,7 @@ pub(super) struct Parent {
     pub(super) time: i64,
 }
 
-/// A name that a life was given.
+/// A name of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Named {
     pub(super) time: i64,
@@ -91,42 +91,43 @@ pub(super) struct Named {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum NamedBy {
-    /// It has that of the thread that made it.
+    /// Inherited from the thread that created it.
     Fork,
-    /// It executes that program.
+    /// From the program that it executed.
     Exec,
-    /// It took it.
+    /// By renaming itself.
     Rename,
-    /// The state dump tells it.
+    /// From the state dump.
     Dump,
 }
 
 impl Life {
-    /// Learns the pid of its process.
+    /// Records the process id.
     pub(super) fn learn_pid(&mut self, pid: i32) {
         self.is_seen = true;
         self.pid = Some(pid);
     }
 
-    /// It ends.
+    /// Records the end.
     pub(super) fn ends(&mut self, time: i64) {
         self.is_seen = true;
         self.end = Some(time);
     }
 
-    /// It did not end: its first thread was told to end to make room for another one.
+    /// Removes the end: the first thread's end was recorded only because another thread took over
+    /// its id.
     pub(super) fn goes_on(&mut self) {
         self.end = None;
     }
 
-    /// The state dump tells of it.
+    /// Records facts from the state dump.
     pub(super) fn is_there(&mut self, pid: i32, parent: Option<Parent>, named: Option<Named>) {
         self.learn_pid(pid);
         self.parent = self.parent.or(parent);
         named.into_iter().for_each(|named| self.name(named));
     }
 
-    /// It is given a name; the same one again is none.
+    /// Records a name, unless it equals the last one and does not come from exec.
     pub(super) fn name(&mut self, named: Named) {
         self.is_seen = true;
         let last = self.names.last();
@@ -138,19 +139,19 @@ impl Life {
 }
 
 impl Lives {
-    /// The life of now.
+    /// The current life.
     #[inline]
     pub(super) fn last(&mut self) -> &mut Life {
         let last = self.after.last_mut().and_then(|lives| lives.last_mut());
         last.unwrap_or(&mut self.before)
     }
 
-    /// Another life begins under the id.
+    /// Begins another life under the id.
     pub(super) fn begin(&mut self, life: Life) {
         self.after.push(Box::new([life]));
     }
 
-    /// Other lives begin under the id.
+    /// Begins other lives under the id.
     pub(super) fn extend(&mut self, lives: Box<[Life]>) {
         if !lives.is_empty() {
             if self.after.is_empty() {
@@ -160,7 +161,7 @@ impl Lives {
         }
     }
 
-    /// The life that was lived then.
+    /// The life at a time.
     pub(super) fn at(&mut self, time: i64) -> &mut Life {
         let begun = |life: &&mut Life| life.begin.is_none_or(|begin| begin <= time);
         let mut after = self
@@ -171,7 +172,7 @@ impl Lives {
         after.find(begun).unwrap_or(&mut self.before)
     }
 
-    /// All lives; not the one before the trace if others tell that there was none.
+    /// All lives. The one before the trace is left out if it has no events and another life exists.
     pub(super) fn all(&self) -> impl Iterator<Item = &Life> {
         let is_there = |life: &&Life| life.is_seen || life.sums != Sums::default();
         let before = Some(&self.before).filter(|life| self.after.is_empty() || is_there(life));

@@ -1,4 +1,4 @@
-//! Tables of lives: from the begin to the end of a process.
+//! Tables of lives: from the start to the end of a process.
 
 use crate::groups;
 use crate::processes::{GROUPINGS, ProcessOptions, ProcessRules};
@@ -18,15 +18,15 @@ use tracebraid_tables::{
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 const MAKER: Column = Column::new("parent", "Made by", Unit::Process);
 
-/// A process, and whoever made it.
+/// A process and its creator.
 struct Subject<'r> {
     row: &'r ProcessRow,
     process: Arc<Thread>,
     parent: Option<Arc<Thread>>,
 }
 
-/// The tables that are asked for, of those of the processes that are chosen; all of them are in
-/// `rows`. Traces may have very many: nothing is made that is not asked for.
+/// The requested tables of the selected processes; `rows` contains all processes. Traces may
+/// contain very many, so only requested tables are computed.
 pub(super) fn lists(rules: &ProcessRules, rows: &[ProcessRow]) -> Vec<Section> {
     let ProcessRules {
         selection, options, ..
@@ -55,7 +55,7 @@ pub(super) fn lists(rules: &ProcessRules, rows: &[ProcessRow]) -> Vec<Section> {
     sections
 }
 
-/// True if it lived as long as is asked for.
+/// True if the life is within the requested limits.
 fn is_within(options: &ProcessOptions, row: &ProcessRow) -> bool {
     let limits = &options.views.limits;
     *limits == Limits::default() || row.life().is_some_and(|life| limits.contain(life))
@@ -82,7 +82,7 @@ fn subject<'r>(rows: &'r [ProcessRow], row: &'r ProcessRow) -> Subject<'r> {
     }
 }
 
-/// All lives together.
+/// Distribution of all lives.
 fn lives(ended: &[(&ProcessRow, u64)]) -> Section {
     let mut all = Distribution::default();
     ended.iter().for_each(|(_, life)| all.add(*life));
@@ -124,10 +124,10 @@ fn longest(
     Section::new("longest", "Longest lives", columns, rows).of(View::Top)
 }
 
-/// Something that happened to a process, and the name that it got by that.
+/// An event of a process, with the name that it sets.
 type LifeStep<'r> = (Timestamp, &'static str, Option<&'r str>);
 
-/// What happened to a process, in the order of time.
+/// The events of a process, in the order of time.
 fn steps(row: &ProcessRow) -> Vec<LifeStep<'_>> {
     let inherited = row.names.iter().find(|name| name.by == NamedBy::Fork);
     let inherited = inherited.map(|name| name.name.as_str());
@@ -136,7 +136,7 @@ fn steps(row: &ProcessRow) -> Vec<LifeStep<'_>> {
         let what = match name.by {
             NamedBy::Exec => "exec",
             NamedBy::Rename => "rename",
-            // It began with the one, and is not changed by the other.
+            // The name at fork belongs to the start, and the state dump changes nothing.
             NamedBy::Fork | NamedBy::Dump => return None,
         };
         Some((name.time, what, Some(name.name.as_str())))
@@ -145,7 +145,7 @@ fn steps(row: &ProcessRow) -> Vec<LifeStep<'_>> {
     begin.into_iter().chain(names).chain(end).collect()
 }
 
-/// What happened, in the order of time.
+/// All events, in the order of time.
 fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
     let of = |subject| move |step| (subject, step);
     let all = subjects
@@ -153,7 +153,7 @@ fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
         .flat_map(|subject| steps(subject.row).into_iter().map(of(subject)));
     let in_range = all.filter(|(_, (time, ..))| selection.window.contains(time.0));
     let mut all: Vec<(&Subject<'_>, LifeStep<'_>)> = in_range.collect();
-    // Stable: what happened to one process at one time stays in its order.
+    // A stable sort: simultaneous events of one process stay in order.
     all.sort_by_key(|(subject, (time, ..))| (*time, subject.row.id));
     let row = |(subject, (time, what, name)): (&Subject<'_>, LifeStep<'_>)| {
         let parent = subject.parent.clone().filter(|_| what == "fork");
@@ -179,7 +179,7 @@ fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
     Section::new("log", "What happened", columns, rows).of(View::Log)
 }
 
-/// How often lives of each length occurred.
+/// A histogram of lives.
 fn frequencies(options: &ProcessOptions, ended: &[(&ProcessRow, u64)]) -> Section {
     let lives = || ended.iter().map(|(_, life)| *life);
     let mut powers = Powers::default();

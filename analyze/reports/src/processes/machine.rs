@@ -1,4 +1,4 @@
-//! What becomes of threads, by what all CPUs tell in the order of time.
+//! Follows threads over all CPUs in the order of time.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +13,13 @@ pub(super) struct ProcessMachine {
     pub(super) open: OpenCalls,
 }
 
-/// A thread of the machine of that CPU.
+/// A thread in the trace of the CPU.
 pub(super) fn key(cpu: CpuKey, tid: i32) -> ThreadKey {
     let trace = cpu.trace;
     ThreadKey { trace, tid }
 }
 
-/// What a call adds to its thread, if it is asked for.
+/// The sums of a call, if it is selected.
 pub(super) fn sums_of(call: &ThreadCall, selection: &Selection) -> Option<Sums> {
     let counts = selection.counts(call.exited.time, call.cpu.cpu);
     counts.then(|| {
@@ -30,7 +30,7 @@ pub(super) fn sums_of(call: &ThreadCall, selection: &Selection) -> Option<Sums> 
 }
 
 impl ProcessMachine {
-    /// Something happens.
+    /// Processes an event.
     pub(super) fn play(
         &mut self,
         selection: &Selection,
@@ -52,19 +52,19 @@ impl ProcessMachine {
             }
             ProcessItem::Did(tid, sums, since) => self.did(key(cpu, tid), &sums, since),
             ProcessItem::Call(item) => self.call(selection, (cpu, time), &item),
-            // What comes later is not read in every way: it must not matter.
+            // Later event records may be missing from some streams, so none must count.
             ProcessItem::Told(_) if selection.window.is_over(time) => {}
             ProcessItem::Told(told) => self.is_told(cpu, time, told),
         }
     }
 
-    /// A thread did that, from that time on. Its id may have another life by now, whose thread was
-    /// made elsewhere.
+    /// Adds sums of a thread from a time on. By now its id may have another life, created on
+    /// another CPU.
     pub(super) fn did(&mut self, thread: ThreadKey, sums: &Sums, since: i64) {
         self.lives.get(thread).at(since).sums.add(sums);
     }
 
-    /// Something is told of a thread.
+    /// Applies a fact about a thread.
     pub(super) fn is_told(&mut self, cpu: CpuKey, time: i64, told: Told) {
         if let Some(item) = told.call() {
             self.open.play(cpu, time, &item);
@@ -79,14 +79,14 @@ impl ProcessMachine {
         }
     }
 
-    /// A call that is not of one stretch.
+    /// A call that spans several stretches.
     fn call(&mut self, selection: &Selection, (cpu, time): (CpuKey, i64), item: &CallItem) {
         if let Some(call) = self.open.play(cpu, time, item) {
             self.ended(selection, &call);
         }
     }
 
-    /// Such a call has ended.
+    /// A call that spans several stretches has ended.
     pub(super) fn ended(&mut self, selection: &Selection, call: &ThreadCall) {
         if let Some(sums) = sums_of(call, selection) {
             self.did(call.thread, &sums, call.exited.time);

@@ -1,9 +1,9 @@
-//! Processes: who made whom, when they began and ended, and what each used, alone and with all that
-//! it made.
+//! Processes: their creators, start and end, and resources used by each, alone and with all
+//! descendants.
 //!
-//! Each CPU adds up what threads do from one switch to the next. Threads are kept by id and life: a
-//! fork under an id that is known begins another life. Which life that is, is known when what all
-//! CPUs tell is played in the order of time. `docs/reports-processes.md` defines each number.
+//! Each CPU sums the activity of threads from one switch to the next. Threads are identified by id
+//! and life: a fork under a known id begins another life. The life is determined when the events of
+//! all CPUs are played in the order of time. `docs/reference/processes.md` defines each number.
 
 mod item;
 mod life;
@@ -32,7 +32,7 @@ use tracebraid_follow::{
 };
 use tracebraid_tables::Report;
 
-/// The analysis.
+/// Analyses processes.
 pub type ProcessAnalysis = PerCpu<ProcessRules>;
 
 /// Rules of the report.
@@ -44,22 +44,23 @@ pub struct ProcessRules {
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads that
-/// ever lived, and of names that these were given: the report lists each.
+/// Besides items that wait to be played, its size is bounded by the number of CPUs, of threads that
+/// ever lived, and of their names: the report lists each.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessPartial {
     people: People,
     lanes: ByCpu<Lane<Stretch, ProcessStep>>,
     runs: ByCpu<Runs<()>>,
     items: Items<ProcessItem>,
-    /// State of all that was played, up to that time in nanoseconds from the origin.
+    /// State at the end of the played slices, which is at the time `played` in nanoseconds from the
+    /// origin.
     machine: ProcessMachine,
     played: i64,
-    /// Ends of calls that nobody is known to have made.
+    /// Ends of calls of unknown threads.
     nobodys: u64,
-    /// Nothing came before.
+    /// True if this is the beginning of the trace.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people.
+    /// Index in `people` of the last thread that was switched to.
     #[serde(skip)]
     near: usize,
     /// Remains of composed slices.
@@ -99,11 +100,11 @@ impl Rules for ProcessRules {
         use KernelEvent::{Fork, ProcessState, Switch};
         if !has(&|event| matches!(event, Fork(_) | ProcessState(_))) {
             return Some(
-                "nothing here tells who made which process: enable sched_process_fork and lttng_statedump_process_state",
+                "the creators of processes are unknown: enable sched_process_fork and lttng_statedump_process_state",
             );
         }
         let switches = has(&|event| matches!(event, Switch(_)));
-        (!switches).then_some("nothing here tells who used the CPUs: enable sched_switch")
+        (!switches).then_some("the running threads are unknown: enable sched_switch")
     }
 
     fn first(&self) -> ProcessPartial {
@@ -243,7 +244,7 @@ impl Rules for ProcessRules {
 }
 
 impl ProcessRules {
-    /// A CPU goes from one thread to another.
+    /// Processes a switch.
     #[inline]
     fn switch(
         &self,
@@ -264,7 +265,7 @@ impl ProcessRules {
         partial.items.push(cpu, time, switch);
     }
 
-    /// So much of it is asked for.
+    /// The selected part of a stretch, in nanoseconds.
     #[inline]
     fn active(&self, cpu: CpuKey, ran: &tracebraid_follow::Stretch<()>) -> u64 {
         match self.selection.cpus.contains(cpu.cpu) {
@@ -273,7 +274,7 @@ impl ProcessRules {
         }
     }
 
-    /// It is known only now, or only by a loss, that a thread ran.
+    /// Adds a stretch whose thread became known late, or whose end is a loss.
     fn ran(
         &self,
         partial: &mut ProcessPartial,
@@ -289,7 +290,7 @@ impl ProcessRules {
         }
     }
 
-    /// Another stretch begins.
+    /// Begins another stretch.
     #[inline]
     fn goes_over(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, next: Stretch) {
         if let Some(ended) = partial.lanes.get(cpu).goes_over(time, next) {
@@ -297,7 +298,7 @@ impl ProcessRules {
         }
     }
 
-    /// Items at the end of a stretch.
+    /// Adds the items at the end of a stretch.
     #[inline]
     fn leaves(partial: &mut ProcessPartial, cpu: CpuKey, time: i64, ended: Stretch) {
         if let Some((tid, sums)) = ended.did() {
@@ -311,7 +312,7 @@ impl ProcessRules {
         }
     }
 
-    /// Something happens in the present stretch.
+    /// Processes an event in the current stretch.
     #[inline(always)]
     fn step(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, step: ProcessStep) {
         let Some(mut stretch) = partial.lanes.get(cpu).now() else {
@@ -342,7 +343,7 @@ impl ProcessRules {
             CallStep::Exit(call, result) => {
                 let exited = Exited { call, result, time };
                 match stretch.calls.exit(&exited) {
-                    // A call counts where and when it ends.
+                    // A call counts at the CPU and the time of its end.
                     EndedCall::Call(entered) if self.selection.counts(time, cpu.cpu) => {
                         stretch.sums.call(entered.call, result);
                     }
@@ -363,7 +364,7 @@ impl ProcessRules {
         }
     }
 
-    /// It is not known who runs: the chunks before know, if there are any.
+    /// The thread is unknown: earlier chunks contain it, if there are any.
     #[cold]
     fn before(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, step: ProcessStep) {
         if partial.is_first {
@@ -373,7 +374,7 @@ impl ProcessRules {
         partial.lanes.get(cpu).wait(time, step);
     }
 
-    /// Events of threads' beginnings, ends and names.
+    /// Events of creation, end and names of threads.
     fn task(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event {
             model, cpu, time, ..

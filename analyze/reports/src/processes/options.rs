@@ -1,4 +1,4 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{By, Groupings, Views};
 
@@ -8,7 +8,7 @@ pub const GROUPINGS: Groupings = Groupings {
     usual: &[By::All],
 };
 
-/// What is asked for of processes.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessOptions {
     /// The views.

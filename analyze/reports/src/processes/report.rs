@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the lives.
 
 use crate::processes::ProcessRules;
 use tracebraid_ctf::clock::Timestamp;
@@ -12,51 +12,51 @@ use tracebraid_engine::parallel;
 use tracebraid_follow::{Head, Input, Selection, Thread, ThreadKey};
 use tracebraid_tables::{Report, View, nothing_to_list};
 
-/// All processes together. Times in nanoseconds, sizes in bytes.
+/// Sums over all processes. Times in nanoseconds, sizes in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProcessTotal {
     /// Number of processes, whether or not they are listed.
     pub(super) processes: u64,
     pub(super) threads: u64,
     pub(super) used: Sums,
-    /// Ends of system calls of which it is not known who made them.
+    /// Ends of system calls of unknown threads.
     pub(super) unknown_thread: u64,
 }
 
-/// A process.
+/// The row of a process.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessRow {
-    /// Names the row, as an id may be that of several processes one after the other.
+    /// Unique in the report, since several processes in succession may have the same process id.
     pub(super) id: u64,
-    /// The row of the process that made it.
+    /// The row of its creator.
     pub(super) parent: Option<u64>,
-    /// How many processes lead to it.
+    /// Number of ancestors.
     pub(super) depth: u32,
     /// Index of the trace.
     pub(super) trace: u32,
     /// Its first thread.
     pub(super) tid: i32,
-    /// The same, if the trace tells that it is a process; `None` for a thread whose process is not
-    /// known.
+    /// The process id, if the trace records that this is a process; `None` for a thread whose
+    /// process is unknown.
     pub(super) pid: Option<i32>,
     /// Its last known name.
     pub(super) name: Option<String>,
-    /// Process that made it, if the trace tells; 0 is the kernel.
+    /// Process id of its creator, if recorded; 0 is the kernel.
     pub(super) parent_pid: Option<i32>,
-    /// When it was made, if that was recorded.
+    /// Time of creation, if recorded.
     pub(super) begin: Option<Timestamp>,
-    /// When the last of its threads ended, if that was recorded.
+    /// Time of the end of its last thread, if recorded.
     pub(super) end: Option<Timestamp>,
-    /// The names that its first thread was given, and when.
+    /// Names of its first thread, in the order of time.
     pub(super) names: Vec<ProcessName>,
-    /// Number of its threads that were seen.
+    /// Number of its threads with events in the trace.
     pub(super) threads: u64,
     pub(super) used: Sums,
-    /// What it, all that it made, and all that these made used.
+    /// Sums of the process and all its descendants.
     pub(super) tree: Sums,
 }
 
-/// A name that a process was given.
+/// A name of a process.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessName {
     pub(super) time: Timestamp,
@@ -65,7 +65,7 @@ pub(super) struct ProcessName {
 }
 
 impl ProcessRow {
-    /// The process: its first thread stands for it.
+    /// The process, represented by its first thread.
     pub(super) fn thread(&self) -> Thread {
         Thread {
             trace: self.trace,
@@ -75,13 +75,13 @@ impl ProcessRow {
         }
     }
 
-    /// How long it lived in nanoseconds, if its begin and its end were recorded.
+    /// Lifetime in nanoseconds, if start and end were recorded.
     pub(super) fn life(&self) -> Option<u64> {
         let (begin, end) = (self.begin?.0, self.end?.0);
         (begin <= end).then(|| end.abs_diff(begin))
     }
 
-    /// True if it is asked for.
+    /// True if the process is selected.
     pub(super) fn is_chosen(&self, selection: &Selection) -> bool {
         selection.threads.shows(&self.thread())
     }
@@ -177,7 +177,7 @@ fn names(life: &Life) -> Vec<ProcessName> {
     life.names.iter().map(name).collect()
 }
 
-/// The last known name: of the last life under an id, switches tell it, too.
+/// The last known name. Switches also contain the name of the last life under an id.
 fn name(partial: &ProcessPartial, key: ThreadKey, node: &Node<'_>) -> Option<String> {
     let given = || Some(node.first?.names.last()?.name.text());
     let known = || partial.people.thread(key).name;
@@ -189,7 +189,7 @@ fn name(partial: &ProcessPartial, key: ThreadKey, node: &Node<'_>) -> Option<Str
     name.filter(|name| !name.is_empty())
 }
 
-/// The processes that are there in the range and were chosen, and those that lead to them.
+/// The selected processes that exist in the range, and their ancestors.
 fn shown(selection: &Selection, head: &Head, rows: Vec<ProcessRow>) -> Vec<ProcessRow> {
     let is_there = |row: &ProcessRow| {
         row.begin
@@ -201,7 +201,7 @@ fn shown(selection: &Selection, head: &Head, rows: Vec<ProcessRow>) -> Vec<Proce
     let is_asked_for = |row: &ProcessRow| is_there(row) && row.is_chosen(selection);
     let mut keep = parallel::map(rows.iter().collect(), is_asked_for);
     for (at, row) in rows.iter().enumerate().rev() {
-        // Children come later, and have been asked.
+        // Children follow their parents, so they are processed first here.
         if let Some(parent) = row.parent.filter(|_| keep[at]) {
             keep[parent as usize] = true;
         }

@@ -1,4 +1,4 @@
-//! The report as a list of tables.
+//! The tables, the summary and the totals of the report.
 
 use crate::processes::life::NamedBy;
 use crate::processes::report::{ProcessRow, ProcessTotal};
@@ -25,7 +25,7 @@ pub(super) fn summary(head: &Head, total: &ProcessTotal) -> Sentence {
         .words(" written")
 }
 
-/// The totals of tables without the tree.
+/// The totals without those of the tree.
 pub(super) fn few_totals(total: &ProcessTotal) -> Vec<Total> {
     let used = &total.used;
     vec![
@@ -55,14 +55,14 @@ const TEXT: Forms = Forms::TEXT;
 const CSV: Forms = Forms::CSV;
 const LAMI: Forms = Forms::LAMI;
 
-/// A name that a process was given.
+/// A name of a process.
 const NAMES: &[Column] = &[
     Column::json("time_ns", Unit::Time),
     Column::json("name", Unit::Text),
     Column::json("by", Unit::Text),
 ];
 
-/// In comma-separated values the machine comes first, and the thread in parts.
+/// In CSV the host comes first, and the thread is split into columns.
 const PROCESSES: [Column; 24] = [
     Column::new("host", "Host", Unit::Text).only(CSV),
     Column::new("id", "Row", Unit::Id).only(MACHINE),
@@ -86,12 +86,12 @@ const PROCESSES: [Column; 24] = [
     Column::new("names", "Names", Unit::Text).only(CSV),
     Column::new("threads", "Threads", Unit::Count).only(MACHINE.and(LAMI)),
     Column::new("active_ns", "Active", Unit::Duration),
-    Column::new("tree_active_ns", "Active with children", Unit::Duration).headed("+ children"),
+    Column::new("tree_active_ns", "Active with children", Unit::Duration).headed("Active (tree)"),
     Column::new("syscalls", "System calls", Unit::Count)
         .headed("Calls")
         .left_out(6),
     Column::new("tree_syscalls", "System calls with children", Unit::Count)
-        .headed("+ children")
+        .headed("Calls (tree)")
         .left_out(3),
     Column::new("read_bytes", "Read", Unit::Bytes).left_out(7),
     Column::new("tree_read_bytes", "Read with children", Unit::Bytes).only(MACHINE.and(LAMI)),
@@ -161,7 +161,7 @@ fn named_by(by: NamedBy) -> &'static str {
     }
 }
 
-/// The names that it had, in their order.
+/// All names in the order of time.
 fn all_names(row: &ProcessRow) -> Option<String> {
     let mut names: Vec<&str> = row.names.iter().map(|name| name.name.as_str()).collect();
     names.extend(row.name.as_deref());

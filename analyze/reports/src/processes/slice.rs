@@ -1,8 +1,8 @@
-//! A slice of time, without knowledge of what threads were there before.
+//! Plays a slice of time without the state before it.
 //!
-//! A thread's life is that which was lived at the beginning of the slice, until another one begins
-//! under its id. What that life does adds up; what is told of it, which is rare, is kept for the
-//! state at the beginning of the slice, as is what threads did before that.
+//! An id names the life at the start of the slice until another life begins under it. Activity of
+//! that life is summed. Facts about it, which are rare, are kept and applied to the state at the
+//! start of the slice, as is activity that began before the slice.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,27 +11,26 @@ use crate::processes::life::{Life, Sums};
 use crate::processes::machine::{ProcessMachine, key, sums_of};
 use tracebraid_follow::{CallSlice, CpuKey, Selection, Table, ThreadKey};
 
-/// What is known of a slice alone. Its size depends on the number of threads, and on what is told
-/// of them.
+/// The results of a slice alone. Their size depends on the number of threads, and of facts about
+/// them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ProcessSlice {
-    /// No item of it is earlier, in nanoseconds from the origin.
+    /// Start of the slice, in nanoseconds from the origin.
     begin: i64,
     calls: CallSlice,
     threads: Table<SliceLives>,
     told: Vec<(CpuKey, i64, Told)>,
-    /// What threads did that began before the slice, and when that was.
+    /// Activity that began before the slice, and its start.
     early: Vec<(ThreadKey, Sums, i64)>,
 }
 
 /// The lives under an id in a slice.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct SliceLives {
-    /// Of the life that was there at its beginning: what it did, and whether anything happened to
-    /// it.
+    /// Sums of the life at the start of the slice, and whether it has events.
     sums: Sums,
     is_seen: bool,
-    /// Those that began in it.
+    /// Lives that began in the slice.
     after: Vec<Life>,
 }
 
@@ -45,7 +44,7 @@ impl SliceLives {
 }
 
 impl ProcessSlice {
-    /// A slice whose items are not earlier than that time, in nanoseconds from the origin.
+    /// A slice whose items are not before `begin`, in nanoseconds from the origin.
     pub(super) fn new(begin: i64) -> Self {
         ProcessSlice {
             begin,
@@ -56,7 +55,7 @@ impl ProcessSlice {
         }
     }
 
-    /// Something happens.
+    /// Processes an event.
     pub(super) fn play(
         &mut self,
         selection: &Selection,
@@ -124,8 +123,7 @@ impl ProcessSlice {
             .for_each(|lives| lives.after.shrink_to_fit());
     }
 
-    /// Composes with the state at the beginning of the slice. `self` keeps memory that the caller
-    /// frees.
+    /// Appends the slice to the state at its start. `self` keeps memory that the caller frees.
     pub(super) fn compose(&mut self, selection: &Selection, machine: &mut ProcessMachine) {
         let lives = &mut machine.lives;
         for (cpu, time, told) in &self.told {

@@ -1,4 +1,4 @@
-//! From lives of threads to the tree of processes.
+//! Makes the tree of processes from the lives of threads.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use crate::processes::life::{Life, Parent, Sums};
 use tracebraid_engine::parallel;
 use tracebraid_follow::ThreadKey;
 
-/// A process: the id of its first thread, and which of the lives under that id.
+/// A process: the id of its first thread, and the number of the life under that id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ProcessKey {
     pub(super) trace: u32,
@@ -15,22 +15,22 @@ pub(super) struct ProcessKey {
     life: usize,
 }
 
-/// What is known of a process.
+/// Facts and sums of a process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node<'p> {
-    /// The life of its first thread, if it was seen.
+    /// The life of its first thread, if that has events.
     pub(super) first: Option<&'p Life>,
-    /// True if that it is a process, and not a thread of one, is told.
+    /// True if the trace records that this is a process and not a thread of one.
     pub(super) is_process: bool,
     /// True if its first thread has the last life under its id.
     pub(super) is_last: bool,
     /// Number of threads.
     pub(super) threads: u64,
-    /// Its own sums.
+    /// Sums without descendants.
     pub(super) own: Sums,
-    /// When the last of its threads ended; `None` if one did not.
+    /// Time of the end of its last thread; `None` if a thread did not end.
     pub(super) end: Option<i64>,
-    /// Process by which it was made; 0 is the kernel.
+    /// Process id of its creator; 0 is the kernel.
     pub(super) parent_pid: Option<i32>,
     parent: Option<ProcessKey>,
 }
@@ -59,25 +59,25 @@ impl<'p> Node<'p> {
 #[derive(Clone, Debug)]
 pub(super) struct TreePosition {
     pub(super) key: ProcessKey,
-    /// Place of its parent in the list.
+    /// Index of the creator in the list.
     pub(super) parent: Option<usize>,
     pub(super) depth: u32,
-    /// Sums over it and all that it made.
+    /// Sums of the process and all its descendants.
     pub(super) whole: Sums,
 }
 
-/// The lives of all threads, in the order of threads.
+/// The lives of all threads, sorted by thread.
 #[derive(Debug, Default)]
 pub(super) struct Threads<'p>(Vec<(ThreadKey, Vec<Known<'p>>)>);
 
-/// A life, and its process.
+/// A life and its process.
 #[derive(Debug)]
 pub(super) struct Known<'p> {
     life: &'p Life,
     pid: Option<i32>,
 }
 
-/// The lives of a thread, in their order; `pid` is what is known of the last one from elsewhere.
+/// The lives of a thread, in order; `pid` is the process id of the last one from other sources.
 pub(super) fn known<'p>(lives: impl Iterator<Item = &'p Life>, pid: Option<i32>) -> Vec<Known<'p>> {
     let mut known: Vec<_> = lives
         .map(|life| Known {
@@ -92,7 +92,7 @@ pub(super) fn known<'p>(lives: impl Iterator<Item = &'p Life>, pid: Option<i32>)
 }
 
 impl<'p> Threads<'p> {
-    /// Those threads, each once.
+    /// Sorts `threads`, which contains each thread once.
     pub(super) fn new(mut threads: Vec<(ThreadKey, Vec<Known<'p>>)>) -> Threads<'p> {
         threads.sort_unstable_by_key(|(key, _)| *key);
         Threads(threads)
@@ -103,7 +103,7 @@ impl<'p> Threads<'p> {
         at.map_or(&[], |at| self.0[at].1.as_slice())
     }
 
-    /// The life that a thread lived then; if none had begun, the first one.
+    /// Number of the life of a thread at a time; 0 if none had begun.
     fn at(&self, key: ThreadKey, time: Option<i64>) -> usize {
         let lives = self.lives(key).iter();
         let begun = lives.filter(|known| known.life.begin <= time).count();
@@ -129,7 +129,7 @@ impl<'p> Threads<'p> {
         }
     }
 
-    /// The process that made one, and its number.
+    /// The creator of a process, and its process id.
     fn parent(&self, trace: u32, parent: Parent) -> (Option<i32>, Option<ProcessKey>) {
         let time = Some(parent.time);
         let key = match (parent.pid, parent.tid) {
@@ -189,8 +189,8 @@ impl<'p> Threads<'p> {
     }
 }
 
-/// The processes as a tree: each before those that it made, those with the most CPU time of all
-/// that they made first.
+/// The processes as a tree: each before its children. Siblings are sorted by the CPU time of their
+/// subtrees, greatest first.
 pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<TreePosition> {
     let keys: Vec<ProcessKey> = nodes.keys().copied().collect();
     let at = |key: ProcessKey| keys.binary_search(&key).ok();
@@ -214,7 +214,7 @@ pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<TreePosition> 
             whole[parent].add(&own);
         }
     }
-    // Those that nobody leads to come last: they are made to begin a tree by `walk`.
+    // Processes that no root leads to come last; `walk` makes roots of them.
     let begins: Vec<Option<i64>> = nodes.values().map(|node| node.first?.begin).collect();
     let rank = |&at: &usize| (Reverse(whole[at].active), begins[at], keys[at]);
     children.iter_mut().for_each(|list| list.sort_by_key(rank));
@@ -238,8 +238,8 @@ pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<TreePosition> 
     order.iter().map(place).collect()
 }
 
-/// Goes from the tops down, each before its children: the place, its parent, its depth. What cannot
-/// be reached, since a damaged trace made it its own ancestor, is a top, too.
+/// A depth-first walk from the roots: index, parent, depth. Processes out of reach, which a damaged
+/// trace made their own ancestors, become roots, too.
 fn walk(children: &[Vec<usize>], tops: &[usize]) -> Vec<(usize, Option<usize>, u32)> {
     let mut seen = vec![false; children.len()];
     let mut order = Vec::with_capacity(children.len());
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_ring_is_cut() {
-        // 0 made 1; 2, 3 and 4 made each other.
+        // 0 is the parent of 1; 2, 3 and 4 form a ring.
         let children = [vec![1], vec![], vec![3], vec![4], vec![2]];
         let order = walk(&children, &[0]);
         assert_eq!(

@@ -1,40 +1,40 @@
-//! What is known of CPUs, and how many threads wait for them.
+//! CPUs, and the number of threads that wait for them.
 
 use serde::{Deserialize, Serialize};
 
 use tracebraid_follow::CpuKey;
 
-/// A CPU at a time.
+/// The state of a CPU.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Cpu<Q> {
-    /// The thread that switches have left there; none that is known, where events were lost.
+    /// The thread that was last switched to; `None` if unknown, such as after a loss.
     pub(super) current: Option<i32>,
-    /// Something has told that, or that it is not known.
+    /// True if an event has set `current`, or made it unknown.
     pub(super) is_seen: bool,
-    /// How many wait for it.
+    /// Number of threads that wait for the CPU.
     pub(super) queue: Q,
-    /// How often events were lost.
+    /// Number of losses of events.
     pub(super) losses: usize,
 }
 
-/// How many threads wait for a CPU, as they come and go. Changes of one `stretch`, which never goes
-/// back, have no change between them that is not known.
+/// The number of threads that wait for a CPU over time. Changes with the same `stretch`, which
+/// never decreases, have no unknown change between them.
 pub(super) trait RunQueue: Default {
-    /// One more waits.
+    /// One more thread waits.
     fn more(&mut self, stretch: usize, in_range: bool);
-    /// One less does.
+    /// One thread less waits.
     fn less(&mut self, stretch: usize);
-    /// The number now counts.
+    /// From now on, the number counts for the peak.
     fn see(&mut self);
-    /// Of those that are known to wait nobody is known to wait any longer.
+    /// The threads that were known to wait are no longer known to.
     fn clear(&mut self);
 }
 
-/// How many threads wait for a CPU.
+/// The number of threads that wait for a CPU.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Queue {
     now: i64,
-    /// The greatest number in the range.
+    /// Maximum in the range.
     pub(super) peak: i64,
 }
 
@@ -62,16 +62,16 @@ impl RunQueue for Queue {
     }
 }
 
-/// How the number of threads that wait for a CPU changes in a slice.
+/// Changes of the number of waiting threads in a slice.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct QueueChanges(Vec<QueueStretch>);
 
-/// A stretch of it.
+/// A stretch of the changes.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct QueueStretch {
     number: usize,
-    /// More threads than at the beginning of the slice, as far as the slice alone tells: at the
-    /// end, and at most in the range.
+    /// Number of waiting threads relative to that at the start of the slice, as far as the slice
+    /// alone determines it: at the end of the stretch, and the maximum in the range.
     now: i64,
     peak: Option<i64>,
 }
@@ -87,7 +87,7 @@ impl QueueChanges {
                 peak: None,
             });
         }
-        // It was there, or was just made.
+        // Not empty: the stretch existed, or was just added.
         let last = self.0.len() - 1;
         &mut self.0[last]
     }
@@ -117,15 +117,15 @@ impl RunQueue for QueueChanges {
         self.at(stretch).now -= 1;
     }
 
-    // The number is not known.
+    // The number is unknown in a slice.
     fn see(&mut self) {}
 
-    // It is done when the number is known.
+    // Composing clears the queue, when the number is known.
     fn clear(&mut self) {}
 }
 
 impl Queue {
-    /// What happened in a stretch, after that one of the same slice.
+    /// Applies a stretch of changes that follows the stretch `before` of the same slice.
     pub(super) fn change(&mut self, before: QueueStretch, stretch: QueueStretch) {
         let base = self.now - before.now;
         self.now = base + stretch.now;

@@ -1,11 +1,11 @@
-//! How often latencies of each size occur: in total, by thread and by priority.
+//! Histograms of latencies: in total, by thread and by priority.
 
 use serde::{Deserialize, Serialize};
 
 use tracebraid_follow::ThreadKey;
 use tracebraid_statistics::{Bins, Ranges};
 
-/// Latencies that are counted together.
+/// A group of latencies with a common histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Group {
     All,
@@ -14,7 +14,7 @@ pub(super) enum Group {
 }
 
 impl Group {
-    /// As the ranges name it.
+    /// The key of the group's bounds.
     pub(super) fn key(self) -> String {
         match self {
             Group::All => "all".to_owned(),
@@ -37,7 +37,7 @@ impl Group {
     }
 }
 
-/// The groups and the bounds of their latencies, in the order of groups.
+/// Groups with the bounds of their latencies, sorted by group.
 pub(super) type Bounds = Vec<(Group, (u64, u64))>;
 
 pub(super) fn bounds(ranges: &Ranges) -> Bounds {
@@ -49,12 +49,12 @@ pub(super) fn bounds(ranges: &Ranges) -> Bounds {
     bounds
 }
 
-/// By group: how many of each size.
+/// Histograms by group, parallel to the bounds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Freq(Vec<Bins>);
 
 impl Freq {
-    /// Counts a latency, if its thread is one of those.
+    /// Counts a latency, if its thread has bounds.
     pub(super) fn add(
         &mut self,
         bounds: &Bounds,
@@ -80,7 +80,7 @@ impl Freq {
         }
     }
 
-    /// Adds other counts.
+    /// Adds other histograms.
     pub(super) fn merge(&mut self, other: &Freq) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), Bins::default());

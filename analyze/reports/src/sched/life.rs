@@ -1,37 +1,37 @@
-//! What a thread does, as far as the scheduler is concerned.
+//! The scheduling state of a thread.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_threads::Waker;
 
 use tracebraid_follow::CpuKey;
 
-/// What is known of a thread.
+/// The scheduling state of a thread.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Life {
-    /// Something has told what it does: if not, that is not known in a slice of time, and nothing
-    /// in the whole.
+    /// True if an event has set the state. Otherwise it is unknown in a slice of time, and
+    /// [`Now::Off`] in the whole trace.
     pub(super) is_seen: bool,
     pub(super) now: Now,
-    /// The first wake-up since it was last switched to.
+    /// The first wake-up since the thread was last switched to.
     pub(super) woken: Option<Woken>,
 }
 
-/// What a thread does.
+/// The activity of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Now {
-    /// It sleeps, or nothing is known.
+    /// Sleeping, or unknown.
     #[default]
     Off,
     Running(CpuEpoch),
-    /// It can run, or soon can; no event says where.
+    /// Runnable, or soon to be; no event records the CPU.
     Pending {
         since: i64,
         place: Option<CpuEpoch>,
     },
-    /// It can run, and waits for a CPU.
+    /// Runnable, and waiting for a CPU.
     Waiting {
         since: i64,
-        /// Since when for that CPU.
+        /// Start of the wait for this CPU.
         moved: i64,
         place: CpuEpoch,
         /// The thread that preempted it; 0 is the idle thread.
@@ -39,25 +39,25 @@ pub(super) enum Now {
     },
 }
 
-/// A CPU; what is lost there after so many losses makes unknown what its threads do.
+/// A CPU and its number of losses so far. A later loss there makes the state of the thread unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CpuEpoch {
     pub(super) cpu: CpuKey,
     pub(super) losses: usize,
 }
 
-/// It was woken.
+/// A wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Woken {
     pub(super) time: i64,
     pub(super) by: Waker,
-    /// A wake-up showed that the thread can run.
+    /// True if a wake-up showed that the thread is runnable.
     pub(super) is_ready: bool,
 }
 
 impl Now {
-    /// True if that CPU is where it waited: where some CPUs were not recorded, a thread that comes
-    /// from anywhere else may have been there.
+    /// True if a thread that is switched to on `cpu` can have waited there all the time. Where some
+    /// CPUs were not recorded, a thread known to be elsewhere may have run on one of them.
     pub(super) fn leads_to(&self, cpu: CpuKey) -> bool {
         match self {
             Now::Waiting { place, .. } => place.cpu == cpu,
@@ -68,7 +68,7 @@ impl Now {
 }
 
 impl Life {
-    /// It does that, and was not woken.
+    /// A life in state `now`, not woken.
     #[inline]
     pub(super) fn of(now: Now) -> Life {
         Life {
@@ -78,7 +78,7 @@ impl Life {
         }
     }
 
-    /// The CPU that it runs on or waits for.
+    /// The CPU that the thread runs on or waits for.
     #[inline]
     pub(super) fn place(&self) -> Option<CpuEpoch> {
         match self.now {
@@ -88,7 +88,7 @@ impl Life {
         }
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub(super) fn place_mut(&mut self) -> Option<&mut CpuEpoch> {
         match &mut self.now {
             Now::Running(place) | Now::Waiting { place, .. } => Some(place),
@@ -97,7 +97,7 @@ impl Life {
         }
     }
 
-    /// Nothing is known of it any longer.
+    /// Makes the state unknown.
     pub(super) fn lose(&mut self) {
         *self = Life::of(Now::Off);
     }

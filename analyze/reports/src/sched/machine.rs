@@ -1,4 +1,4 @@
-//! What becomes of threads and run queues, by what happens on all CPUs in the order of time.
+//! Follows threads and run queues over all CPUs in the order of time.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_threads::Waker;
@@ -11,25 +11,25 @@ use crate::sched::step::{SchedItem, Switched, Wakeup};
 use crate::sched::sums::Sums;
 use tracebraid_follow::{ByCpu, CpuKey, Table, ThreadKey};
 
-/// What is known of threads and CPUs at a time.
+/// The state of threads and CPUs at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SchedMachine<Q: RunQueue = Queue> {
     pub(super) threads: Table<Life>,
     pub(super) cpus: ByCpu<Cpu<Q>>,
-    /// The range has begun, and has not ended.
+    /// True within the range.
     pub(super) in_range: bool,
     /// See [`RunQueue`].
     pub(super) stretch: usize,
 }
 
-/// A machine at work.
+/// Plays events on a machine.
 pub(super) struct Player<'a, Q: RunQueue = Queue> {
     pub(super) rules: &'a SchedRules,
     pub(super) machine: &'a mut SchedMachine<Q>,
     pub(super) sums: &'a mut Sums,
 }
 
-/// Where and when something happens.
+/// CPU and time of an event.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct At {
     pub(super) cpu: CpuKey,
@@ -42,14 +42,14 @@ impl At {
         ThreadKey { trace, tid }
     }
 
-    /// A CPU of the same machine.
+    /// A CPU of the same trace.
     pub(super) fn on(self, cpu: u32) -> CpuKey {
         CpuKey { cpu, ..self.cpu }
     }
 }
 
 impl Player<'_> {
-    /// Something happens.
+    /// Processes an event.
     #[inline(always)]
     pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: SchedItem) {
         let at = At { cpu, time };
@@ -85,7 +85,8 @@ impl Player<'_> {
         let Switched { prev, next, .. } = switched;
         let left = self.machine.cpus.get(at.cpu).current.replace(next);
         self.machine.is_left(at, left, prev);
-        // Who runs next leaves the queue before the other one enters it: they change places.
+        // The next thread leaves the queue before the previous one enters it, as they change
+        // places.
         if next != 0 {
             self.comes(at, next, switched.priority);
         }
@@ -99,7 +100,7 @@ impl Player<'_> {
 }
 
 impl<Q: RunQueue> Player<'_, Q> {
-    /// A CPU is switched to a thread: if it waited, no longer.
+    /// A CPU is switched to a thread, which ends its wait.
     #[inline]
     pub(super) fn comes(&mut self, at: At, tid: i32, priority: Option<i32>) {
         let place = self.machine.place(at.cpu);
@@ -150,14 +151,14 @@ impl<Q: RunQueue> Player<'_, Q> {
             self.sums.cpus.get(at.cpu).waits.add(waited);
             let counts = self.sums.counts.get(at.thread(tid));
             counts.waits.add(waited);
-            // The page does not show preemptions.
+            // The overview does not show preemptions.
             if let Some(by) = by.filter(|_| !self.rules.options.is_summary) {
                 counts.preempted.of(Waker::Thread(by)).add(waited);
             }
         }
     }
 
-    /// A thread is switched from.
+    /// Counts a switch from a thread.
     #[inline]
     pub(super) fn counts_switch(&mut self, at: At, switched: Switched) {
         if self.rules.counts(at.time, at.cpu.cpu) {
@@ -178,11 +179,11 @@ impl<Q: RunQueue> Player<'_, Q> {
         let target = wakeup.target.map(|cpu| at.on(cpu));
         let is_told = |cpu: &CpuKey| self.rules.recorded.tells(*cpu, at.time);
         if target.as_ref().is_some_and(|cpu| !is_told(cpu)) {
-            // It goes to an unrecorded CPU, or was on one last and may still be running.
+            // The thread goes to an unrecorded CPU, or was last on one and may still run there.
             return self.machine.become_of(thread, Now::Off);
         }
         let is_partial = self.rules.is_partial(at.cpu, at.time);
-        // It is woken a second time: so it has run on an unrecorded CPU.
+        // A second wake-up: the thread has run on an unrecorded CPU in between.
         let life = self.machine.life(thread);
         let is_again = match (life.woken, life.now) {
             // The thread is where it ran last, or where a recorded migration took it.
@@ -201,7 +202,7 @@ impl<Q: RunQueue> Player<'_, Q> {
         }
         let now = self.machine.life(thread).now;
         match (now, target.filter(|_| wakeup.is_ready)) {
-            // It does not sleep, whoever thought so.
+            // The thread did not sleep.
             (Now::Running(_), _) => return,
             (Now::Waiting { .. }, _) => {}
             (_, Some(ready)) => self.machine.enter(thread, (at.time, at.time), ready, None),
@@ -227,7 +228,7 @@ impl<Q: RunQueue> Player<'_, Q> {
         }
     }
 
-    /// A thread goes from one CPU to another.
+    /// A thread migrates from one CPU to another.
     pub(super) fn migrate(&mut self, at: At, tid: i32, (from, to): (CpuKey, CpuKey)) {
         let thread = at.thread(tid);
         let is_elsewhere =
@@ -261,7 +262,7 @@ impl<Q: RunQueue> Player<'_, Q> {
         }
     }
 
-    /// Somebody waited for that CPU.
+    /// Adds the time that a thread waited for a CPU.
     #[inline]
     fn queued(&mut self, cpu: CpuKey, from: i64, to: i64) {
         self.sums.cpus.get(cpu).queued += u128::from(self.rules.selection.window.clip(from, to));
@@ -289,7 +290,7 @@ impl<Q: RunQueue> Player<'_, Q> {
 }
 
 impl<Q: RunQueue> SchedMachine<Q> {
-    /// The range begins or ends.
+    /// Updates whether the time is in the range.
     #[inline(always)]
     pub(super) fn clock(&mut self, rules: &SchedRules, time: i64) {
         let in_range = rules.selection.window.contains(time);
@@ -299,7 +300,7 @@ impl<Q: RunQueue> SchedMachine<Q> {
         self.in_range = in_range;
     }
 
-    /// A thread, of which nothing is known any longer if events were lost where it ran or waited.
+    /// The state of a thread, which is unknown if events were lost where it ran or waited.
     #[inline]
     pub(super) fn life(&mut self, thread: ThreadKey) -> &mut Life {
         let life = self.threads.get(thread);
@@ -321,10 +322,10 @@ impl<Q: RunQueue> SchedMachine<Q> {
         (cpu.current, cpu.is_seen) = (None, true);
     }
 
-    /// A CPU is switched from the second thread, and had been switched to the first one.
+    /// A switch from `prev` on a CPU that was last switched to `left`.
     #[inline]
     pub(super) fn is_left(&mut self, at: At, left: Option<i32>, prev: i32) {
-        // Somebody else ran there: the switch from who had been switched to was lost.
+        // Another thread ran there: the switch from `left` was lost.
         if let Some(left) = left.filter(|&left| left != prev && left != 0) {
             let life = self.life(at.thread(left));
             if matches!(life.now, Now::Running(place) if place.cpu == at.cpu) {
@@ -333,7 +334,7 @@ impl<Q: RunQueue> SchedMachine<Q> {
         }
     }
 
-    /// A thread that was switched from waits if it could have run on.
+    /// A thread that was switched from while runnable waits.
     #[inline]
     pub(super) fn preempted(&mut self, at: At, switched: Switched) {
         if switched.waits {
@@ -342,8 +343,8 @@ impl<Q: RunQueue> SchedMachine<Q> {
         }
     }
 
-    /// Where some CPUs are not recorded, a thread that seemed to wait for a CPU that idles has gone
-    /// to one of them.
+    /// With unrecorded CPUs: a thread that seemed to wait for a CPU which becomes idle has gone to
+    /// an unrecorded one.
     #[inline]
     pub(super) fn idles(&mut self, rules: &SchedRules, at: At, next: i32) -> bool {
         let is_idle = next == 0 && rules.is_partial(at.cpu, at.time);
@@ -355,7 +356,7 @@ impl<Q: RunQueue> SchedMachine<Q> {
         is_idle
     }
 
-    /// The thread waits, and for that CPU since the second time.
+    /// The thread waits since `since`, and for this CPU since `moved`.
     pub(super) fn enter(
         &mut self,
         thread: ThreadKey,
@@ -375,7 +376,7 @@ impl<Q: RunQueue> SchedMachine<Q> {
         self.cpus.get(cpu).queue.more(self.stretch, self.in_range);
     }
 
-    /// It does something else from now on, and waits no longer.
+    /// Sets the state of a thread, which ends its wait.
     pub(super) fn become_of(&mut self, thread: ThreadKey, now: Now) {
         let life = self.life(thread);
         let before = std::mem::replace(life, Life::of(now));
@@ -386,12 +387,13 @@ impl<Q: RunQueue> SchedMachine<Q> {
 }
 
 impl SchedMachine {
-    /// Nothing follows: threads of which events that were lost would tell do nothing that is known.
+    /// Ends the trace: threads whose later events may be lost become unknown.
     pub(super) fn end(&mut self, rules: &SchedRules) {
         let cpus = &mut self.cpus;
         for life in self.threads.values() {
             forget_lost(cpus, life);
-            // Where recording of a CPU ended early, or a thread may have gone to an unrecorded one.
+            // The recording of the thread's CPU ended early, or the thread may be on an unrecorded
+            // CPU.
             let is_known = match life.now {
                 Now::Waiting { place, .. } => rules.recorded.until(place.cpu) == i64::MAX,
                 Now::Pending { place, .. } => {

@@ -1,8 +1,8 @@
-//! The scheduler: from wake-ups to switches, why threads leave their CPUs, who waits for a CPU, and
-//! who goes to another one.
+//! The scheduler: time from wake-ups to switches, reasons for which threads leave their CPUs,
+//! threads that wait for a CPU, and migrations.
 //!
-//! Activity on each CPU is followed there; changes of threads are played in the order of
-//! time over all CPUs (`machine`). `docs/reports-sched.md` defines each number.
+//! Activity on each CPU is followed there; changes of threads are played in the order of time over
+//! all CPUs (`machine`). `docs/reference/sched.md` defines each number.
 
 mod cpus;
 mod freq;
@@ -37,7 +37,7 @@ use tracebraid_follow::{
 };
 use tracebraid_tables::{Report, View};
 
-/// The analysis.
+/// Analyses scheduling.
 pub type SchedAnalysis = PerCpu<SchedRules>;
 
 /// Rules of the report.
@@ -45,32 +45,32 @@ pub type SchedAnalysis = PerCpu<SchedRules>;
 pub struct SchedRules {
     selection: Selection,
     options: SchedOptions,
-    /// In a second pass: the bounds of latencies.
+    /// Bounds of the histograms, in a second pass.
     bounds: Option<Bounds>,
-    /// How many of the longest are kept.
+    /// Number of the longest latencies kept.
     top: usize,
-    /// True if all are.
+    /// Whether all latencies are kept.
     is_logged: bool,
-    /// Which CPUs were recorded.
+    /// The recorded CPUs.
     recorded: Arc<Recorded>,
 }
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of pairs of CPUs, of
-/// threads, and of pairs of threads of which one woke or preempted the other; if each wake-up is
-/// listed (`--view log`), by that of wake-ups.
+/// Besides items that wait to be played, its size is bounded by the number of pairs of CPUs, of
+/// threads, and of pairs of threads of which one woke or preempted the other; with `--view log`
+/// also by that of wake-ups.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchedPartial {
     people: People,
     lanes: ByCpu<Lane<CpuActivity, SchedStep>>,
     items: Items<SchedItem>,
     sums: Sums,
-    /// State of all that was played.
+    /// State at the end of the played slices.
     machine: SchedMachine,
-    /// Nothing came before.
+    /// True if this is the beginning of the trace.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people.
+    /// Index in `people` of the last thread that was switched to.
     #[serde(skip)]
     near: usize,
 }
@@ -100,19 +100,17 @@ impl Rules for SchedRules {
         use KernelEvent::*;
         match event {
             Wakeup(_) | Migrate(_) => true,
-            // Who woke whom is not on the page.
+            // Once freed, a thread no longer waits.
             ThreadEnd(end) => end.step == EndStep::Free,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
-            // The page does not show wakers.
+            // The overview does not show wakers.
             interrupt => !self.options.is_summary && InterruptStep::is_told_by(interrupt),
         }
     }
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
         if !has(&|event| matches!(event, KernelEvent::Switch(_))) {
-            return Some(
-                "sched_switch was not recorded: without it nothing is known of the scheduler",
-            );
+            return Some("no switches were recorded: enable sched_switch");
         }
         let wakes = has(&|event| matches!(event, KernelEvent::Wakeup(_)));
         (!wakes).then_some(
@@ -128,10 +126,10 @@ impl Rules for SchedRules {
     }
 
     fn packet(&self, partial: &mut SchedPartial, packet: &Packet) {
-        // Without switches in the stream none was lost.
+        // Without switches in the stream, no switch was lost.
         if packet.lost_before && packet.tells_switches {
             let time = packet.begin.unwrap_or(i64::MIN);
-            // Nothing tells which interrupts are active; after the next switch none is.
+            // The active interrupts are unknown; after the next switch none is active.
             partial
                 .lanes
                 .get(packet.cpu)
@@ -184,7 +182,8 @@ impl Rules for SchedRules {
         watermark: i64,
     ) -> Vec<Slice<'a, SchedPartial>> {
         let items = partial.items.cut(watermark);
-        // The numbers of waiting threads count when the range begins: those must be known then.
+        // The numbers of waiting threads count from the start of the range, so they must be known
+        // then.
         let is_before_range = self.selection.window.from.is_some() && !partial.machine.in_range;
         match items.is_empty() {
             true => Vec::new(),
@@ -205,7 +204,7 @@ impl Rules for SchedRules {
 }
 
 impl SchedRules {
-    /// The next item of all threads.
+    /// Plays items in the order of time.
     fn play(&self, partial: &mut SchedPartial, mut items: Items<SchedItem>) {
         let mut player = Player {
             rules: self,
@@ -215,7 +214,7 @@ impl SchedRules {
         items.play(None, |cpu, time, item| player.play(cpu, time, item));
     }
 
-    /// A slice that is played without knowledge of what threads did before.
+    /// A slice that is played without the state of threads before it.
     fn slice<'a>(&'a self, mut items: Items<SchedItem>) -> Slice<'a, SchedPartial> {
         Box::new(move |resident| {
             let mut slice = SchedSlice::default();
@@ -229,7 +228,7 @@ impl SchedRules {
         })
     }
 
-    /// A slice that is played when that is known.
+    /// A slice that is played once the state before it is known.
     fn whole<'a>(&'a self, items: Items<SchedItem>) -> Slice<'a, SchedPartial> {
         Box::new(move |_| Box::new(move |partial| self.play(partial, items)))
     }
@@ -263,7 +262,7 @@ impl SchedRules {
         partial.items.push(cpu, time, SchedItem::Switch(switched));
     }
 
-    /// Something happens on a CPU.
+    /// Processes an event on a CPU.
     #[inline(always)]
     fn step(partial: &mut SchedPartial, cpu: CpuKey, time: i64, step: SchedStep) {
         let lane = partial.lanes.get(cpu);
@@ -290,13 +289,13 @@ impl SchedRules {
         !self.recorded.is_whole_at(cpu.trace, time)
     }
 
-    /// True if what happens at that time and place is asked for.
+    /// True if events at that time and CPU are selected.
     #[inline(always)]
     fn counts(&self, time: i64, cpu: u32) -> bool {
         self.selection.counts(time, cpu)
     }
 
-    /// True if a latency that ends then is asked for.
+    /// True if a latency that ends at `time` is selected.
     #[inline(always)]
     fn chooses(&self, latency: &Latency, time: i64) -> bool {
         let priorities = &self.options.priorities;
@@ -354,7 +353,7 @@ fn migrated(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<SchedItem> {
     })
 }
 
-/// A CPU's number. No machine has that many: of what is damaged no rows are made.
+/// A CPU number; `None` for values that no machine has, so that damaged event records make no rows.
 fn cpu_number(number: i64) -> Option<u32> {
     u32::try_from(number)
         .ok()

@@ -1,4 +1,4 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{By, Groupings, Views};
 
@@ -8,15 +8,14 @@ pub const GROUPINGS: Groupings = Groupings {
     usual: &[By::All, By::Priority, By::Thread],
 };
 
-/// What is asked for of the scheduler.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct SchedOptions {
     /// The views.
     pub views: Views,
-    /// Priorities as the kernel counts them; none: all.
+    /// Priorities on the kernel's scale; empty: all.
     pub priorities: Vec<i32>,
-    /// True if one page is made of it, which shows sums of all and what took longest: how values
-    /// are distributed and whose they are need not be known.
+    /// True for the overview, which shows neither wakers nor preemptions: these are not computed.
     pub is_summary: bool,
 }
 

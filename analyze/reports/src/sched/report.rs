@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use tracebraid_follow::{By, Head, Input, Interrupt, People, Thread, ThreadKey};
 use tracebraid_statistics::{Distribution, Ranges, keep_first_by_key};
 use tracebraid_tables::{Report, Total, View};
 
-/// A thread that is shown.
+/// A selected thread.
 pub(super) struct Row<'a> {
     pub(super) key: ThreadKey,
     pub(super) thread: Thread,
@@ -71,16 +71,17 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
     }
 }
 
-/// Says if nobody had the priorities that were asked for.
+/// A warning if no latency has one of the selected priorities.
 fn notes(rules: &SchedRules, partial: &SchedPartial) -> Vec<String> {
     let mut threads = partial.sums.counts.entries();
     let is_met = rules.options.priorities.is_empty()
         || threads.any(|(_, counts)| !counts.priorities.is_empty());
-    let note = "--prio matches no latency of what was chosen; `tracebraid cpu` shows the priorities of threads";
+    let note =
+        "--prio matches no selected latency; `tracebraid cpu` shows the priorities of threads";
     (!is_met).then(|| note.to_owned()).into_iter().collect()
 }
 
-/// The threads that are shown, in no order.
+/// The selected threads, in no order.
 fn rows<'a>(rules: &SchedRules, partial: &'a SchedPartial) -> Vec<Row<'a>> {
     let row = |(key, counts): (ThreadKey, &'a Counts)| Row {
         key,
@@ -113,7 +114,7 @@ fn by_priority<'a>(rows: &'a [Row<'_>]) -> BTreeMap<Option<i32>, Distribution> {
     parallel::sums_by_key(rows, priorities, Distribution::merge)
 }
 
-/// Threads that were woken and have not run, of those that are shown.
+/// Number of selected threads that were woken and have not run.
 fn pending(rules: &SchedRules, partial: &SchedPartial) -> u64 {
     let woken = partial.machine.threads.entries();
     let woken = woken.filter(|(_, life)| life.woken.is_some());
@@ -172,7 +173,7 @@ fn longest(rules: &SchedRules, rows: &[Row<'_>]) -> Vec<Latency> {
         rows.iter().flat_map(of_each).collect::<Vec<_>>()
     };
     let mut longest = parallel::map_pieces(rows, of_piece).concat();
-    // Of those that began at once and took as long, the last ones in their order come first.
+    // Of equal start and duration, the later ones come first.
     let order = |latency: &Latency| {
         let place = (Reverse(latency.duration), latency.begin, latency.thread);
         (place, Reverse(*latency))
@@ -188,7 +189,7 @@ fn in_order(rows: &[Row<'_>], mut log: Vec<Latency>) -> Vec<Latency> {
     log
 }
 
-/// Who woke, in words and as a thread.
+/// The context of a waker, and its thread.
 pub(super) fn waker(
     partial: &SchedPartial,
     trace: u32,
@@ -268,7 +269,7 @@ fn groups(
     .groups(by)
 }
 
-/// The second pass's report: how often latencies of each size occurred.
+/// The report of the second pass: histograms of latencies.
 pub(super) fn frequencies(input: &Input, partial: &SchedPartial, bounds: &Bounds) -> Report {
     let head = input.head();
     let name = |group| match group {

@@ -1,11 +1,10 @@
-//! A slice of time, without knowledge of what threads did before.
+//! Plays a slice of time without the state before it.
 //!
-//! What a thread does is unknown until something sets it, whatever it did before: a switch from or
-//! to it, its making or its end. Until then what happens to it is kept, and replayed when the slice
-//! is composed. So is who had been switched to on a CPU, up to the first switch there, and that
-//! events were lost, since it ends what is not known. How many threads wait for a CPU changes by
-//! what is played and by what is replayed; both are put together by stretches, from one thing that
-//! is kept to the next.
+//! The state of a thread is unknown until an event sets it independently of the previous state: a
+//! switch from or to it, its creation or its end. Events before that are kept, and replayed when
+//! the slice is composed. So are, for each CPU, the thread of the first switch, and losses of
+//! events, which end unknown states. The number of threads that wait for a CPU changes by played
+//! and by replayed events; both are combined by stretches between kept events.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,28 +17,28 @@ use crate::sched::sums::Sums;
 use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_threads::Waker;
 
-/// What is known of a slice alone. Its size depends on the number of threads and CPUs.
+/// The results of a slice alone. Their size depends on the number of threads and CPUs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SchedSlice {
     machine: SchedMachine<QueueChanges>,
     kept: Vec<(At, Kept)>,
-    /// When something happened last.
+    /// Time of the last event.
     last: Option<i64>,
 }
 
-/// What is replayed on the state at the beginning of the slice.
+/// An event to replay on the state at the start of the slice.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Kept {
-    /// A CPU is switched from that thread.
+    /// A CPU is switched from the thread.
     Left(i32),
-    /// It is switched to that one, with that priority.
+    /// A CPU is switched to the thread, with its priority.
     Comes(i32, Option<i32>),
-    /// The thread is switched from, made, or ends: it waits no longer.
+    /// The thread is switched from, created, or ends: it no longer waits.
     Ends(i32),
     Wake(Wakeup, Waker),
     Migrate(i32, CpuKey, CpuKey),
     Lost,
-    /// The CPU idles, and not all are recorded.
+    /// The CPU is idle, and not all CPUs are recorded.
     Idles,
 }
 
@@ -51,7 +50,7 @@ pub(super) struct SlicePlayer<'a> {
 }
 
 impl SlicePlayer<'_> {
-    /// Something happens.
+    /// Processes an event.
     pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: SchedItem) {
         let at = At { cpu, time };
         self.slice.last = Some(time);
@@ -110,7 +109,7 @@ impl SlicePlayer<'_> {
         self.slice.machine.stretch = self.slice.kept.len();
     }
 
-    /// A thread does that from now on, whatever it did before.
+    /// Sets the state of a thread, whatever its previous state.
     #[inline]
     fn becomes(&mut self, at: At, tid: i32, now: Now) {
         let thread = at.thread(tid);
@@ -161,7 +160,7 @@ impl SlicePlayer<'_> {
 }
 
 impl SchedSlice {
-    /// Goes on with the state at the beginning of the slice.
+    /// Appends the slice to the state at its start.
     pub(super) fn compose(self, rules: &SchedRules, machine: &mut SchedMachine, sums: &mut Sums) {
         let SchedSlice {
             machine: slice,
@@ -199,7 +198,7 @@ impl SchedSlice {
         for (cpu, current) in seen {
             machine.cpus.get(cpu).current = current;
         }
-        // Losses count from the beginning of the slice.
+        // Losses in the slice are counted from its start.
         let mut before = |cpu: CpuKey| {
             let of = losses.iter().find(|of| of.0 == cpu);
             machine.cpus.get(cpu).losses - of.map_or(0, |of| of.1)
@@ -237,15 +236,15 @@ impl Player<'_> {
     }
 }
 
-/// How the numbers of threads that wait for CPUs change besides what is replayed.
+/// Changes of the numbers of waiting threads by played events.
 struct Queues<I: Iterator> {
     stretches: std::iter::Peekable<I>,
-    /// By CPU: the stretch before.
+    /// The previous stretch of each CPU.
     before: Vec<(CpuKey, QueueStretch)>,
 }
 
 impl<I: Iterator<Item = (usize, CpuKey, QueueStretch)>> Queues<I> {
-    /// Goes on up to that stretch.
+    /// Applies the stretches up to `number`.
     fn change(&mut self, number: usize, machine: &mut SchedMachine) {
         while let Some((_, cpu, stretch)) = self.stretches.next_if(|next| next.0 <= number) {
             let Some((_, before)) = self.before.iter_mut().find(|before| before.0 == cpu) else {

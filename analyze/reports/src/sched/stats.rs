@@ -1,4 +1,4 @@
-//! What is counted for each thread.
+//! Sums of a thread.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::TaskState;
@@ -7,33 +7,33 @@ use tracebraid_threads::Waker;
 use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_statistics::{Distribution, Summary, Top};
 
-/// Reasons to leave a CPU: the states, and none that is known.
+/// Number of reasons for leaving a CPU: the task states, and an unknown one.
 pub(super) const REASONS: usize = TaskState::ALL.len() + 1;
 
-/// From a wake-up to the switch; the longest is the greatest.
+/// The time from a wake-up to the switch. The order is by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Latency {
     pub(super) duration: u64,
-    /// When it was woken.
+    /// Time of the wake-up.
     pub(super) begin: i64,
     pub(super) cpu: CpuKey,
     pub(super) priority: Option<i32>,
-    /// The thread that is woken.
+    /// The woken thread.
     pub(super) thread: ThreadKey,
     pub(super) by: Waker,
 }
 
 impl Latency {
-    /// When it runs.
+    /// Time of the switch.
     pub(super) fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.duration)
     }
 }
 
-/// What is counted for a thread.
+/// Sums of a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
-    /// By priority, in that order.
+    /// Latencies by priority, sorted by priority.
     pub(super) priorities: Vec<(Option<i32>, Distribution)>,
     pub(super) wakers: ByCause,
     /// By reason.
@@ -79,7 +79,7 @@ impl Counts {
         &mut self.priorities[at].1
     }
 
-    /// All latencies.
+    /// The distribution of all latencies.
     pub(super) fn latencies(&self) -> Distribution {
         let mut all = Distribution::default();
         self.priorities.iter().for_each(|(_, some)| all.merge(some));
@@ -90,10 +90,10 @@ impl Counts {
 /// Durations by cause: latencies by waker, waits by preemptor.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ByCause {
-    /// In their order: the cause, and the index of the durations.
+    /// The cause and the index of its durations, sorted by cause.
     index: Vec<(Waker, u32)>,
     durations: Vec<Distribution>,
-    /// The one that was last asked for.
+    /// The entry of the last lookup.
     last: Option<(Waker, u32)>,
 }
 
@@ -132,7 +132,7 @@ impl ByCause {
     }
 }
 
-/// The reason's place among the counts.
+/// The index of a reason in the counts.
 pub(super) fn reason(state: Option<TaskState>) -> u8 {
     match state {
         Some(state) => state as u8,

@@ -1,33 +1,33 @@
-//! What happens on a CPU, and what of it concerns others.
+//! Events on a CPU, and those to play over all CPUs.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_threads::Waker;
 
 use tracebraid_follow::InterruptStep;
 
-/// What happens on a CPU, by whatever is active there.
+/// An event on a CPU, whose effect may depend on the running thread or interrupt.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum SchedStep {
-    /// Begins or ends an interruption.
+    /// An interrupt begins or ends.
     Interrupt(InterruptStep),
-    /// A thread is woken, as the event says by that one.
+    /// A thread is woken, by the given thread if the event contains it.
     Wake(Wakeup, Option<i32>),
-    /// It does not matter what is active.
+    /// An event whose effect does not depend on the CPU's activity.
     Item(SchedItem),
 }
 
-/// A thread is woken, to run on that CPU.
+/// A wake-up of a thread, to run on the CPU `target`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Wakeup {
     pub(super) tid: i32,
     pub(super) target: Option<u32>,
-    /// It can run from now on.
+    /// True if the thread is runnable from now on.
     pub(super) is_ready: bool,
-    /// True for the first event about the thread.
+    /// True for the first wake-up of a new thread.
     pub(super) is_new: bool,
 }
 
-/// What happens to threads; played in the order of time over all CPUs.
+/// An event to play in the order of time over all CPUs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum SchedItem {
     Switch(Switched),
@@ -37,11 +37,11 @@ pub(super) enum SchedItem {
         from: u32,
         to: u32,
     },
-    /// A thread is made, and has yet to be woken.
+    /// A thread is created, and has yet to be woken.
     Made(i32),
-    /// Nothing is left of a thread.
+    /// A thread is freed.
     Gone(i32),
-    /// What runs there takes over the second id; nothing is left of its owner.
+    /// The running thread takes over the id `tid`, whose owner is freed.
     Becomes {
         old: i32,
         tid: i32,
@@ -50,15 +50,15 @@ pub(super) enum SchedItem {
     Lost,
 }
 
-/// A CPU goes from one thread to another.
+/// A switch from one thread to another.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Switched {
     pub(super) prev: i32,
     pub(super) next: i32,
     /// See [`reason`](crate::sched::stats::reason).
     pub(super) reason: u8,
-    /// The first one could have run on.
+    /// True if the previous thread is still runnable.
     pub(super) waits: bool,
-    /// Of the second one.
+    /// Priority of the next thread.
     pub(super) priority: Option<i32>,
 }

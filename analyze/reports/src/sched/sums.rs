@@ -1,4 +1,4 @@
-//! What adds up in any order.
+//! Sums that do not depend on order.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,29 +7,29 @@ use crate::sched::stats::{Counts, Latency};
 use tracebraid_follow::{ByCpu, CpuKey, Table};
 use tracebraid_statistics::Summary;
 
-/// What adds up in any order. Its size depends on the number of threads, CPUs, and pairs of them,
-/// but for the log.
+/// Sums that do not depend on order. Apart from the log, their size is bounded by the number of
+/// threads, CPUs, and pairs of them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sums {
     pub(super) counts: Table<Counts>,
     pub(super) cpus: ByCpu<CpuSums>,
-    /// By CPUs: threads that went from one to the other.
+    /// Number of migrations by pair of CPUs, sorted.
     pub(super) migrations: Vec<((CpuKey, CpuKey), u64)>,
     pub(super) log: Vec<Latency>,
     pub(super) freq: Freq,
 }
 
-/// Of a CPU.
+/// Sums of a CPU.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CpuSums {
-    /// Time that threads waited for it, in the range.
+    /// Total time that threads waited for the CPU, in nanoseconds of the range.
     pub(super) queued: u128,
-    /// How long those waited that it then ran.
+    /// Waits of the threads that the CPU then ran.
     pub(super) waits: Summary,
 }
 
 impl Sums {
-    /// Threads went from one CPU to another.
+    /// Adds migrations from one CPU to another.
     pub(super) fn migrates(&mut self, pair: (CpuKey, CpuKey), count: u64) {
         match self.migrations.binary_search_by_key(&pair, |entry| entry.0) {
             Ok(at) => self.migrations[at].1 += count,
@@ -37,7 +37,7 @@ impl Sums {
         }
     }
 
-    /// Adds other sums, of which so many latencies at most are listed by thread.
+    /// Adds other sums, keeping at most `top` latencies by thread for the list.
     pub(super) fn merge(&mut self, other: Sums, top: usize) {
         self.counts
             .merge_by(other.counts, |own, counts| own.merge(counts, top));

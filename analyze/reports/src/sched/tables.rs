@@ -23,7 +23,7 @@ const CONTEXT: Column = Column::new("waker_context", "From", Unit::Text);
 const WAKER: Column = Column::new("waker", "Waker", Unit::Thread);
 const PREEMPTOR: Column = Column::new("preemptor", "Preempted by", Unit::Thread);
 
-/// Behind what a row is about: the distribution.
+/// The columns `about`, then those of a distribution.
 fn distributed(about: &[Column]) -> Vec<Column> {
     about
         .iter()
@@ -43,7 +43,7 @@ fn priority(priority: Option<i32>) -> Value {
     priority.map(i64::from).into()
 }
 
-/// By what is greatest, then by thread.
+/// Sorts rows, greatest first, then by thread.
 fn sorted<'a, 'r, K: Ord>(
     rows: &'a [Row<'r>],
     greatest: impl Fn(&Row<'r>) -> K,
@@ -54,7 +54,7 @@ fn sorted<'a, 'r, K: Ord>(
     rows
 }
 
-/// All latencies together.
+/// The distribution of all latencies.
 pub(super) fn latency(all: &Distribution) -> Section {
     let rows = (all.summary().count() > 0).then(|| values([], all));
     Section::new(
@@ -99,7 +99,7 @@ type CauseKey = (
 );
 type CauseLine = (Option<Thread>, Thread, Distribution);
 
-/// Durations by cause and affected thread, the greatest first.
+/// Durations by cause and affected thread, greatest first.
 fn by_cause<G: Ord>(
     partial: &SchedPartial,
     rows: &[Row<'_>],
@@ -121,7 +121,7 @@ fn by_cause<G: Ord>(
     };
     let lines = parallel::map(rows.iter().collect(), of_row);
     let mut lines: Vec<_> = lines.into_iter().flatten().collect();
-    // Keys of two rows differ, since they name the thread.
+    // Keys of two rows differ, since they contain the thread.
     lines.sort_by(|(a, a_line), (b, b_line)| {
         let by_size = greatest(&b_line.2).cmp(&greatest(&a_line.2));
         by_size.then_with(|| a.cmp(b))
@@ -129,7 +129,7 @@ fn by_cause<G: Ord>(
     lines
 }
 
-/// Wakers and woken threads.
+/// Latencies by waker and woken thread.
 pub(super) fn wakers(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
     let lines = by_cause(
         partial,
@@ -145,7 +145,7 @@ pub(super) fn wakers(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
     Section::new("wakers", "Who woke whom", columns, rows)
 }
 
-/// Preemptors and preempted threads, with the waits that followed.
+/// Waits by preemptor and preempted thread.
 pub(super) fn preempted_by(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
     let lines = by_cause(
         partial,
@@ -164,14 +164,14 @@ pub(super) fn preempted_by(partial: &SchedPartial, rows: &[Row<'_>]) -> Section 
     Section::new("preempted_by", "Preempted by", columns, rows)
 }
 
-/// True for the counts of those who waited for something.
+/// True for switches of threads that began to wait.
 pub(super) fn is_voluntary(reason: usize) -> bool {
     TaskState::ALL
         .get(reason)
         .is_some_and(|state| !state.is_runnable())
 }
 
-/// True for the counts of those who could have run on.
+/// True for switches of threads that were still runnable.
 pub(super) fn is_involuntary(reason: usize) -> bool {
     TaskState::ALL
         .get(reason)
@@ -207,7 +207,7 @@ pub(super) fn reasons(rows: &[Row<'_>]) -> Section {
     Section::new("reasons", "Switches by reason", columns, rows.collect()).short()
 }
 
-/// Columns of reasons, and in which order they are left out.
+/// Columns of reasons, with the order in which they are hidden.
 const REASON_COLUMNS: [Column; REASONS] = [
     Column::new("runnable", "Runnable", Unit::Count).left_out(10),
     Column::new("preempted", "Preempted", Unit::Count).left_out(12),
@@ -270,7 +270,7 @@ fn wait_values(waits: &Summary) -> [Value; 4] {
     ]
 }
 
-/// How many wait for each CPU, and how long.
+/// The number of threads that wait for each CPU, and their waiting times.
 pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedPartial) -> Section {
     let head = input.head();
     open_waits(rules, partial, head.end.map_or(i64::MIN, |end| end.0));
@@ -285,8 +285,7 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
         if !is_chosen || (peak == 0 && cpu.queued == 0 && cpu.waits.count() == 0) {
             continue;
         }
-        // A seeming wait is confirmed only when the thread runs, and not all threads do so on a
-        // recorded CPU.
+        // A wait is confirmed only when the thread runs, and some threads do so on unrecorded CPUs.
         let is_whole = rules.recorded.is_whole(key.trace);
         let average = (duration > 0 && is_whole).then(|| cpu.queued as f64 / duration as f64);
         let peak = is_whole.then_some(peak);
@@ -305,7 +304,7 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
     Section::new("queues", "Run queues", columns, rows).short()
 }
 
-/// Those who wait when the range ends wait up to then.
+/// Adds the waits that are open at the end of the range.
 fn open_waits(rules: &SchedRules, partial: &mut SchedPartial, end: i64) {
     let cpus = &mut partial.sums.cpus;
     for (_, life) in partial.machine.threads.entries() {
@@ -336,7 +335,7 @@ pub(super) fn thread_waits(rows: &[Row<'_>]) -> Section {
     )
 }
 
-/// Index of the trace; people are shown it where there are several hosts.
+/// Index of the trace, shown if there are several hosts.
 const TRACE: Column = Column::new("trace", "Trace", Unit::Id);
 const MIGRATIONS: Column = Column::new("migrations", "Migrations", Unit::Count);
 
@@ -376,7 +375,7 @@ pub(super) fn migrations(partial: &SchedPartial) -> Section {
     Section::new("migrations", "Migrations", columns, rows)
 }
 
-/// Latencies one by one.
+/// A table with a row for each latency.
 pub(super) fn list(
     key: &'static str,
     title: &str,

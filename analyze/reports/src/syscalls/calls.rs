@@ -1,4 +1,4 @@
-//! A thread's system calls.
+//! Sums of a thread's system calls.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Syscall, errno_of};
@@ -14,7 +14,7 @@ pub(super) struct Calls {
     top: Top<Call>,
 }
 
-/// A call from its beginning to its end; the longest is the greatest.
+/// A call from start to end. The order is by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Call {
     pub(super) duration: u64,
@@ -25,24 +25,24 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// The error that it gave.
+    /// The error number that the call returned.
     pub(super) fn error(&self) -> Option<i64> {
         errno_of(self.result).filter(|_| !self.call.returns_from_signal())
     }
 
-    /// When it ends.
+    /// Time of the end.
     pub(super) fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.duration)
     }
 }
 
-/// Sums of calls of one kind.
+/// Sums of one system call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CallStats {
     pub(super) durations: Distribution,
-    /// Errors and how often they occurred, in the order of their numbers.
+    /// Error numbers, ascending, with their counts.
     pub(super) errors: Vec<(u16, u64)>,
-    /// In a second pass, instead of the others.
+    /// Histogram, in a second pass, in place of the other sums.
     pub(super) bins: Option<Box<Bins>>,
 }
 
@@ -65,20 +65,21 @@ impl CallStats {
         }
     }
 
-    /// How many calls gave an error.
+    /// Number of calls that returned an error.
     pub(super) fn failed(&self) -> u64 {
         self.errors.iter().map(|error| error.1).sum()
     }
 }
 
 impl Calls {
-    /// Sums of calls of that kind.
+    /// The sums of a system call.
     #[inline]
     pub(super) fn of(&mut self, call: Syscall) -> &mut CallStats {
         self.stats.get(call)
     }
 
-    /// Counts one, which may be among so many of the longest; `exactly`: without quantiles.
+    /// Counts a call, and keeps it if it is among the `top` longest. With `exactly`, quantiles are
+    /// not computed.
     #[inline(always)]
     pub(super) fn count(&mut self, call: Call, top: usize, exactly: bool) {
         let stats = self.of(call.call);
@@ -92,14 +93,14 @@ impl Calls {
         self.top.add(call, top);
     }
 
-    /// Joins what comes later.
+    /// Adds later sums.
     pub(super) fn merge(&mut self, later: Calls, top: usize) {
         self.stats.merge(&later.stats, CallStats::merge);
         self.top.merge(later.top, top, |_| {});
     }
 
-    /// All kinds of calls, in the order of their numbers, and at most so many of the longest calls,
-    /// in no order.
+    /// The sums by system call, sorted by number, and at most `most` of the longest calls, in no
+    /// order.
     pub(super) fn into_parts(self, most: usize) -> (Vec<(Syscall, CallStats)>, Vec<Call>) {
         let mut sorted: Vec<_> = self.stats.into_entries().collect();
         sorted.sort_unstable_by_key(|(call, _)| *call);

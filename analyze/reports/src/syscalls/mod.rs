@@ -1,7 +1,7 @@
-//! System calls: how many, how long, what they gave.
+//! System calls: numbers, durations, results.
 //!
-//! An exit ends the call that its thread entered last, if it names the same one. `docs/reports.md`
-//! defines each number.
+//! An exit ends the call that its thread entered last, if both have the same system call.
+//! `docs/reference/reports.md` defines each number.
 
 mod calls;
 mod options;
@@ -21,7 +21,7 @@ use tracebraid_follow::{
 };
 use tracebraid_tables::{Report, View};
 
-/// The analysis.
+/// Analyses system calls.
 pub type SyscallAnalysis = PerCpu<SyscallRules>;
 
 /// Rules of the report.
@@ -30,32 +30,32 @@ pub struct SyscallRules {
     selection: Selection,
     options: SyscallOptions,
     chosen: ChosenCalls,
-    /// Those that may be among the longest.
+    /// System calls that may be among the longest.
     longest: ChosenCalls,
-    /// By number: the bounds of its durations, in a second pass.
+    /// By number of the system call: bounds of the durations, in a second pass.
     ranges: Vec<Option<(u64, u64)>>,
-    /// How many of the longest are kept.
+    /// Number of the longest calls kept.
     top: usize,
-    /// True if all are.
+    /// Whether all calls are kept.
     is_logged: bool,
 }
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads, and
-/// of system calls and errors of each; if each call is listed (`--view log`), by that of calls.
+/// Besides items that wait to be played, its size is bounded by the number of CPUs, of threads, and
+/// of each thread's system calls and errors; with `--view log` also by that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SyscallPartial {
     people: People,
     sums: Sums,
     lanes: ByCpu<Lane<CallStretch, CallEvent>>,
     items: Items<CallItem>,
-    /// Calls that are open at that time, in nanoseconds from the origin.
+    /// Open calls at the time `played`, in nanoseconds from the origin.
     open: OpenCalls,
     played: i64,
-    /// Nothing came before.
+    /// True if this is the beginning of the trace.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people.
+    /// Index in `people` of the last thread that was switched to.
     #[serde(skip)]
     near: usize,
     /// Remains of composed slices.
@@ -63,15 +63,15 @@ pub struct SyscallPartial {
     garbage: Garbage,
 }
 
-/// Sums, in any order. Their size depends on the number of threads and of calls that they make, but
-/// for the log.
+/// Sums that do not depend on order. Apart from the log, their size is bounded by the number of
+/// threads and of each thread's system calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Sums {
     threads: Table<Calls>,
-    /// Entries and exits of which it is not known whose they are.
+    /// Entries and exits of unknown threads.
     nobodys: u64,
     log: Vec<Call>,
-    /// Where the last caller is among the threads.
+    /// Index of the last caller in `threads`.
     #[serde(skip)]
     near: usize,
 }
@@ -120,7 +120,7 @@ impl Rules for SyscallRules {
         }
         let switches = has(&|event| matches!(event, KernelEvent::Switch(_)));
         (!switches).then_some(
-            "nothing here may tell threads apart: enable sched_switch, or the context tid",
+            "the threads of calls are unknown: enable sched_switch, or add the context tid",
         )
     }
 
@@ -144,7 +144,7 @@ impl Rules for SyscallRules {
 
     #[inline(always)]
     fn event(&self, partial: &mut SyscallPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        // What comes later is not read in every way: it must not matter.
+        // Later event records may be missing from some streams, so none must count.
         let is_over = self.selection.window.is_over(event.time);
         let step = match &event.model.event {
             KernelEvent::Entry(_) | KernelEvent::Exit(_) if is_over => return,
@@ -217,7 +217,7 @@ impl Sums {
 }
 
 impl SyscallRules {
-    /// Something that tells about threads.
+    /// Processes events other than entries and exits.
     fn task(&self, partial: &mut SyscallPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event {
             model, cpu, time, ..
@@ -231,14 +231,14 @@ impl SyscallRules {
         }
         learn(&mut partial.people, model, cpu, time, body);
         match &model.event {
-            // A thread that is made has no call open, whoever had its id before.
+            // A new thread has no open call, even if its id had another owner.
             KernelEvent::Fork(fork) => {
                 if let Some(tid) = fork.child_tid.get(body) {
                     let step = CallStep::Make(tid as i32);
                     self.step(partial, cpu, time, CallEvent { tid: None, step });
                 }
             }
-            // It takes over the id of its process's first thread.
+            // The thread takes over the id of its process's first thread.
             KernelEvent::Exec(exec) => {
                 if let Some((old, tid)) = taken_over(exec, body) {
                     Self::goes_over(partial, cpu, time, Some(tid));
@@ -249,7 +249,7 @@ impl SyscallRules {
         }
     }
 
-    /// Another thread runs there from now on; none: it is not known who.
+    /// Another thread runs from now on; `None`: unknown.
     fn goes_over(partial: &mut SyscallPartial, cpu: CpuKey, time: i64, tid: Option<i32>) {
         Self::begins(partial, cpu, time, CallStretch::new(tid));
     }
@@ -324,7 +324,7 @@ impl SyscallRules {
         }
     }
 
-    /// It is not known who runs: the chunks before know, if there are any.
+    /// The thread is unknown: earlier chunks contain it, if there are any.
     #[cold]
     fn before(&self, partial: &mut SyscallPartial, cpu: CpuKey, time: i64, event: CallEvent) {
         if partial.is_first {
@@ -334,8 +334,7 @@ impl SyscallRules {
         partial.lanes.get(cpu).wait(time, event);
     }
 
-    /// Puts together what threads took from one stretch to another in a slice that begins at that
-    /// time.
+    /// Pairs entries and exits in different stretches, in a slice that begins at `begin`.
     fn play_slice<'a>(
         &'a self,
         mut items: Items<CallItem>,
@@ -380,7 +379,7 @@ impl SyscallRules {
         }
     }
 
-    /// True if a call is asked for: it counts where and when it ends.
+    /// True if a call is selected, by the CPU and the time of its end.
     #[inline(always)]
     fn counts(&self, call: &Call, cpu: CpuKey) -> bool {
         self.selection.counts(call.end(), cpu.cpu)

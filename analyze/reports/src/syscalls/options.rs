@@ -1,4 +1,4 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{By, CallNames, Groupings, Views};
 
@@ -8,15 +8,15 @@ pub const GROUPINGS: Groupings = Groupings {
     usual: &[By::Call],
 };
 
-/// What is asked for of system calls.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct SyscallOptions {
     /// The views.
     pub views: Views,
-    /// System calls.
+    /// The selected system calls.
     pub calls: CallNames,
-    /// True if one page is made of it, which shows sums of all and what took longest: how values
-    /// are distributed and whose they are need not be known.
+    /// True for the overview: quantiles are not computed, and the longest calls do not include
+    /// those that wait for work.
     pub is_summary: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -85,7 +85,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
     }
 }
 
-/// `unknown`: entries and exits of unknown threads.
+/// The totals; `unknown` is the number of entries and exits of unknown threads.
 fn totals(by_call: &BTreeMap<Syscall, CallStats>, unfinished: u64, unknown: u64) -> Vec<Total> {
     let all = by_call
         .values()
@@ -127,7 +127,7 @@ fn ranges(by_call: &BTreeMap<Syscall, CallStats>) -> Ranges {
     by_call.iter().filter_map(range).collect()
 }
 
-/// Behind what a row is about: the distribution, and errors.
+/// The columns `about`, then those of a distribution, then errors.
 fn columns(about: &[Column]) -> Vec<Column> {
     about
         .iter()
@@ -243,7 +243,7 @@ fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
     }
 }
 
-/// Name of an error, or its number.
+/// The name of an error, or its number.
 fn error(errno: i64) -> String {
     errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned)
 }
@@ -255,14 +255,14 @@ fn single_calls(
     mut log: Vec<Call>,
     top: usize,
 ) -> [Section; 2] {
-    // The rows of a thread's calls share one `Arc<Thread>`.
+    // All rows of a thread share one `Arc<Thread>`.
     let who = rows.iter().map(|row| {
         let Thread { trace, tid, .. } = *row.thread;
         let tid = tid.unwrap_or(ThreadKey::UNKNOWN);
         (ThreadKey { trace, tid }, Arc::clone(&row.thread))
     });
     let who: HashMap<ThreadKey, Arc<Thread>> = who.collect();
-    // Calls of one thread with equal begin and duration are in descending order.
+    // Calls of one thread with equal start and duration are in descending order.
     let order = |call: &Call| {
         (
             Reverse(call.duration),
@@ -338,7 +338,7 @@ fn groups(
     .groups(by)
 }
 
-/// The second pass's report: how often durations of each size occurred.
+/// The report of the second pass: histograms of durations.
 fn frequencies(
     rules: &SyscallRules,
     input: &Input,

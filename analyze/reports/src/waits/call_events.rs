@@ -1,4 +1,4 @@
-//! Event records of calls and block requests, as CPUs are followed.
+//! Handles event records of system calls and block requests while following a CPU.
 
 use tracebraid_kernel_model::events::block::{BioStep, BlockStep, RequestStep};
 use tracebraid_kernel_model::events::uring::UringStep;
@@ -22,7 +22,7 @@ pub(super) fn is_done(step: BlockStep) -> bool {
     matches!(step, BlockStep::Request(RequestStep::Complete))
 }
 
-/// True if requests of an io_uring are done.
+/// True if the event completes requests of an io_uring.
 pub(super) fn completes_ring(step: UringStep) -> bool {
     step == UringStep::Complete
 }
@@ -44,7 +44,7 @@ impl WaitRules {
                 let command = entry.argument(call, 1, body).unwrap_or(0) as i32;
                 operation = Operation::of(call, command);
             }
-            // The family of the socket.
+            // The argument is the address family of the socket.
             CallClass::Socket => argument = entry.argument(call, 0, body).unwrap_or(0),
             CallClass::Sync => {}
             class => {
@@ -62,7 +62,7 @@ impl WaitRules {
         }
     }
 
-    /// What interrupts threads, and requests.
+    /// The act of an event of interrupts, block requests or io_uring.
     #[inline]
     pub(super) fn interrupts(
         partial: &mut WaitPartial,

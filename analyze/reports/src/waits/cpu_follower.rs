@@ -1,5 +1,5 @@
-//! Following a CPU: what its thread does from one switch to the next, and what others have to know
-//! of it.
+//! Follows a CPU: the activity of its thread from one switch to the next, and the items for playing
+//! over all CPUs.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Peer, Switch};
@@ -12,17 +12,17 @@ use tracebraid_follow::{
     CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_switch, taken_over,
 };
 
-/// A CPU from one switch to the next: what its thread does, and what interrupts it.
+/// Activity on a CPU from one switch to the next: the thread and its interrupts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CpuStretch {
     acts: ThreadActs,
-    /// Of the call that is open.
+    /// Peer of the open call.
     peer: Option<Box<Peer>>,
     context: CpuContext,
 }
 
 impl CpuStretch {
-    /// That thread comes, if it is known which.
+    /// The stretch of a thread, if known.
     fn new(tid: Option<i32>) -> CpuStretch {
         CpuStretch {
             acts: ThreadActs::new(tid),
@@ -30,7 +30,7 @@ impl CpuStretch {
         }
     }
 
-    /// Another thread runs there than was thought; what interrupts it is the same.
+    /// The stretch of a thread that proves to run instead; interrupts stay the same.
     fn of_another(&self, tid: Option<i32>) -> CpuStretch {
         CpuStretch {
             context: self.context,
@@ -40,7 +40,7 @@ impl CpuStretch {
 }
 
 impl WaitRules {
-    /// The call that has begun, or is about to end, has to do with a peer.
+    /// Records the peer of the call that has begun or is about to end.
     #[inline(always)]
     pub(super) fn peer(
         &self,
@@ -56,13 +56,13 @@ impl WaitRules {
         }
     }
 
-    /// Something happens that is seldom.
+    /// Processes a rare event, out of line.
     #[cold]
     pub(super) fn rare(&self, partial: &mut WaitPartial, cpu: CpuKey, time: i64, step: CpuStep) {
         self.step(partial, cpu, time, step);
     }
 
-    /// Something that tells about threads.
+    /// Processes events of threads.
     pub(super) fn task(
         &self,
         partial: &mut WaitPartial,
@@ -75,7 +75,7 @@ impl WaitRules {
         learn(&mut partial.people, model, cpu, time, body);
         let mut put = |act: Act| self.rare(partial, cpu, time, CpuStep { tid: None, act });
         match &model.event {
-            // A new thread is in no call, whoever had its id before.
+            // A new thread is in no call, even if its id had another owner.
             KernelEvent::Fork(fork) => {
                 let Some(child) = fork.child_tid.get(body).map(|tid| tid as i32) else {
                     return;
@@ -89,7 +89,7 @@ impl WaitRules {
                     put(Act::Tell(WaitItem::Belongs { tid: child, pid }));
                 }
             }
-            // It takes over the id of its process's first thread.
+            // The thread takes over the id of its process's first thread.
             KernelEvent::Exec(exec) => {
                 if let Some((old, tid)) = taken_over(exec, body) {
                     Self::begins(partial, cpu, time, CpuStretch::new(Some(tid)));
@@ -130,7 +130,7 @@ impl WaitRules {
         partial.push(cpu, time, WaitItem::Switch { prev, next, left });
     }
 
-    /// Another thread runs there from now on, or it is not known who.
+    /// Another thread runs from now on, or an unknown one.
     pub(super) fn begins(partial: &mut WaitPartial, cpu: CpuKey, time: i64, active: CpuStretch) {
         if let Some(ended) = partial.lanes.get(cpu).goes_over(time, active) {
             Self::parks(partial, cpu, time, ended);
@@ -148,7 +148,7 @@ impl WaitRules {
         }
     }
 
-    /// Something happens on a CPU.
+    /// Processes an event on a CPU.
     #[inline(always)]
     pub(super) fn step(&self, partial: &mut WaitPartial, cpu: CpuKey, time: i64, step: CpuStep) {
         let Some(mut active) = partial.lanes.get(cpu).now_or_first(partial.is_first, time) else {
@@ -187,14 +187,14 @@ impl WaitRules {
         }
     }
 
-    /// Something else happens in the present stretch.
+    /// Processes a rare event in the current stretch.
     fn seldom(partial: &mut WaitPartial, cpu: CpuKey, time: i64, act: Act) {
         let Some(active) = partial.lanes.get(cpu).now() else {
             return;
         };
         let acts = &mut active.acts;
         let item = match act {
-            // What interrupts the thread does so on behalf of others.
+            // An interrupt works on behalf of other threads.
             Act::Request | Act::Linger if active.context.interrupt().is_some() => return,
             Act::Request => return acts.request(),
             Act::Linger => return acts.linger(),
@@ -216,7 +216,7 @@ impl WaitRules {
         partial.push(cpu, time, item);
     }
 
-    /// Events were lost, but none of those that tell who runs.
+    /// Events were lost, but no switches.
     fn loses(partial: &mut WaitPartial, cpu: CpuKey, time: i64, of_calls: bool) {
         let Some(active) = partial.lanes.get(cpu).now() else {
             return;
@@ -261,7 +261,7 @@ impl WaitRules {
         }
     }
 
-    /// A call of a thread has ended while that ran, with a result that others have to know.
+    /// A call has ended in the stretch in which it began, with a result that affects other threads.
     #[inline]
     fn concerns(
         partial: &mut WaitPartial,
@@ -275,7 +275,7 @@ impl WaitRules {
         partial.push(cpu, time, WaitItem::Call(tid, begun, result));
     }
 
-    /// A thread ran from the beginning of a call to its end.
+    /// Counts a call during which the thread ran all the time.
     #[inline(always)]
     fn ran(&self, partial: &mut WaitPartial, cpu: CpuKey, tid: i32, begun: BegunCall, time: i64) {
         let duration = begun.time.abs_diff(time);

@@ -1,11 +1,12 @@
-//! A call from its beginning to its end, as futexes and sockets count it.
+//! Ended calls, as input for the sums of futexes and sockets.
 
 use tracebraid_kernel_model::Peer;
 use tracebraid_threads::BegunCall;
 
 use tracebraid_follow::ThreadKey;
 
-/// Whose descriptors: a trace and a process, or, where that is not known, less than 0, a thread.
+/// Owner of descriptors: the trace, and a process id or, if unknown, a negative number for a
+/// thread.
 pub(super) type Owner = (u32, i64);
 
 /// A call that has ended.
@@ -17,12 +18,12 @@ pub(super) struct EndedCall {
     pub(super) peer: Option<Peer>,
     pub(super) time: i64,
     pub(super) result: i64,
-    /// It is to be counted.
+    /// True if the call is selected.
     pub(super) counts: bool,
 }
 
-/// True if it matters to others that a call of the class ended with that result: it did something
-/// to a futex or a socket.
+/// True if the end of a call with that class and result matters to other threads: it affected a
+/// futex or a socket.
 #[inline(always)]
 pub(super) fn concerns_others(class: tracebraid_threads::CallClass, result: i64) -> bool {
     use tracebraid_threads::CallClass::*;

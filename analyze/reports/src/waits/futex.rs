@@ -1,4 +1,4 @@
-//! Futexes: who waits at which address, and who wakes them.
+//! Futexes: waits and wake-ups by address.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{CallRole, FutexCall, Syscall};
@@ -8,13 +8,14 @@ use crate::waits::keyed::Keyed;
 use tracebraid_follow::ThreadKey;
 use tracebraid_statistics::Distribution;
 
-/// An operation on a futex: the number of its `FUTEX_` command, or one of those below.
+/// An operation on a futex: the number of its `FUTEX_` command, or [`FIRST_CALL`] plus an index in
+/// [`CALLS`].
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub(super) struct Operation(u8);
 
-/// By number.
+/// Names by number of the command.
 const COMMANDS: [&str; 14] = [
     "WAIT",
     "WAKE",
@@ -31,8 +32,7 @@ const COMMANDS: [&str; 14] = [
     "CMP_REQUEUE_PI",
     "LOCK_PI2",
 ];
-/// The calls that are operations of their own, beginning with this number; their names are those of
-/// the calls.
+/// System calls that are operations of their own, named like the calls.
 const CALLS: [FutexCall; 4] = [
     FutexCall::Wait,
     FutexCall::WaitForAny,
@@ -40,22 +40,22 @@ const CALLS: [FutexCall; 4] = [
     FutexCall::Requeue,
 ];
 const FIRST_CALL: u8 = 100;
-/// Bits of `op` besides the command: `FUTEX_PRIVATE_FLAG`, `FUTEX_CLOCK_REALTIME`.
+/// Bits of `op` other than the command: `FUTEX_PRIVATE_FLAG`, `FUTEX_CLOCK_REALTIME`.
 const FLAGS: i32 = 128 | 256;
 const OTHER: u8 = u8::MAX;
 
 impl Operation {
-    /// Of that number.
+    /// The operation with that number.
     pub(super) fn of_number(number: u8) -> Operation {
         Operation(number)
     }
 
-    /// Its number.
+    /// The number, for [`Operation::of_number`].
     pub(super) fn number(self) -> u8 {
         self.0
     }
 
-    /// Of a call with that `op`.
+    /// The operation of a call with that `op`.
     pub(super) fn of(call: Syscall, op: i32) -> Operation {
         let own = CALLS
             .iter()
@@ -66,20 +66,20 @@ impl Operation {
         })
     }
 
-    /// The call, if the operation is one of its own.
+    /// The system call, if the operation is a call of its own.
     fn call(self) -> Option<FutexCall> {
         let at = self.0.checked_sub(FIRST_CALL)?;
         CALLS.get(usize::from(at)).copied()
     }
 
-    /// Its name.
+    /// The name in the report.
     pub(super) fn name(self) -> &'static str {
         let own = self.call().map(FutexCall::name);
         let command = COMMANDS.get(usize::from(self.0)).copied();
         own.or(command).unwrap_or("other")
     }
 
-    /// True if it waits until it is woken.
+    /// True if the operation waits to be woken.
     pub(super) fn waits(self) -> bool {
         match self.call() {
             Some(call) => matches!(call, FutexCall::Wait | FutexCall::WaitForAny),
@@ -90,7 +90,7 @@ impl Operation {
         }
     }
 
-    /// True if it gives the number of those that it woke.
+    /// True if the operation returns the number of threads that it woke.
     pub(super) fn wakes(self) -> bool {
         match self.call() {
             Some(call) => matches!(call, FutexCall::Wake | FutexCall::Requeue),
@@ -105,23 +105,23 @@ impl Operation {
 /// A thread's use of a futex.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct FutexSums {
-    /// Durations of calls, but for those that gave `EAGAIN`.
+    /// Durations of the calls that did not return `EAGAIN`.
     pub(super) calls: Distribution,
-    /// Calls that gave `EAGAIN`: the value was another one already.
+    /// Calls that returned `EAGAIN`: the futex had another value already.
     pub(super) again: u64,
     pub(super) timeouts: u64,
-    /// A signal ended them.
+    /// Calls that a signal ended.
     pub(super) interrupted: u64,
     /// Sum of the results of calls that wake: threads that they woke or moved.
     pub(super) woken: u64,
-    /// The threads by which calls were woken, and how often.
+    /// The threads that woke the calls, with their counts.
     pub(super) wakers: Vec<(ThreadKey, u64)>,
 }
 
 const EAGAIN: i64 = -11;
 const ETIMEDOUT: i64 = -110;
 const EINTR: i64 = -4;
-/// `ERESTARTSYS` to `ERESTART_RESTARTBLOCK`: what the kernel gives itself where a signal comes.
+/// `ERESTARTSYS` to `ERESTART_RESTARTBLOCK`: results inside the kernel if a signal arrives.
 const ERESTART: std::ops::RangeInclusive<i64> = -516..=-512;
 
 impl FutexSums {
@@ -144,12 +144,12 @@ impl FutexSums {
     }
 }
 
-/// By thread, address and operation.
+/// Sums by thread, address and operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Futexes(Keyed<(ThreadKey, i64, Operation), FutexSums>);
 
 impl Futexes {
-    /// A call has ended; it was woken by that thread.
+    /// Counts a call that has ended, and was woken by `waker` if known.
     pub(super) fn count(&mut self, ended: &EndedCall, waker: Option<ThreadKey>) {
         let EndedCall { begun, result, .. } = *ended;
         let operation = Operation::of_number(begun.operation);
@@ -174,7 +174,7 @@ impl Futexes {
         self.0.merge(later.0, |own, later| own.merge(&later));
     }
 
-    /// All, with thread, address and operation.
+    /// The sums with thread, address and operation.
     pub(super) fn entries(&self) -> &[((ThreadKey, i64, Operation), FutexSums)] {
         self.0.entries()
     }

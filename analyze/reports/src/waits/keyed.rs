@@ -1,4 +1,4 @@
-//! Values by key: found fast, kept in the order in which the keys were met.
+//! A map with fast lookup that keeps the order of insertion.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash};
@@ -11,7 +11,7 @@ use tracebraid_follow::KeyHasher;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Keyed<K, V> {
     entries: Vec<(K, V)>,
-    /// By some bits of the hash: where the last one was found. Few are asked for at a time.
+    /// By some bits of the hash: index of the last key found. Few keys are in use at a time.
     #[serde(skip)]
     near: Vec<u32>,
     #[serde(skip, default = "HashMap::default")]
@@ -46,7 +46,7 @@ impl<K: Copy + Eq + Hash, V: Default> Keyed<K, V> {
     #[inline(never)]
     fn search_far(&mut self, key: K, hash: usize) -> Option<usize> {
         if self.index.len() != self.entries.len() {
-            // It was deserialized.
+            // Deserialized: the index is not stored.
             let places = (0..).zip(&self.entries);
             self.index = places.map(|(at, (key, _))| (*key, at)).collect();
         }
@@ -56,14 +56,14 @@ impl<K: Copy + Eq + Hash, V: Default> Keyed<K, V> {
         Some(found as usize)
     }
 
-    /// The value of a key, if there is one.
+    /// The value of a key.
     #[inline]
     pub(super) fn find(&mut self, key: K) -> Option<&mut V> {
         let at = self.search(key)?;
         self.at(at)
     }
 
-    /// The place of a key, which is made if it is new; it stays there.
+    /// The index of a key, which is inserted if it is new. The index never changes.
     #[inline]
     pub(super) fn place(&mut self, key: K) -> usize {
         self.search(key).unwrap_or_else(|| {
@@ -74,21 +74,21 @@ impl<K: Copy + Eq + Hash, V: Default> Keyed<K, V> {
         })
     }
 
-    /// The value at a place.
+    /// The value at an index.
     #[inline]
     pub(super) fn at(&mut self, place: usize) -> Option<&mut V> {
         self.entries.get_mut(place).map(|(_, value)| value)
     }
 
-    /// The value of a key, which is made if it is new.
+    /// The value of a key, which is inserted if it is new.
     #[inline]
     pub(super) fn get(&mut self, key: K) -> &mut V {
         let at = self.place(key);
-        // `place` has made it.
+        // In range: `place` has inserted the key.
         &mut self.entries[at].1
     }
 
-    /// Adds the values of another one; those of keys that are in both, by `add`.
+    /// Adds the values of another map; `add` combines the values of common keys.
     pub(super) fn merge(&mut self, other: Keyed<K, V>, add: impl Fn(&mut V, V)) {
         if self.entries.is_empty() {
             *self = other;
@@ -97,7 +97,7 @@ impl<K: Copy + Eq + Hash, V: Default> Keyed<K, V> {
         for (key, value) in other.entries {
             let known = self.entries.len();
             let at = self.place(key);
-            // It is there, or `place` has made it.
+            // In range: the key existed, or `place` has inserted it.
             let own = &mut self.entries[at].1;
             match at < known {
                 true => add(own, value),
@@ -106,12 +106,12 @@ impl<K: Copy + Eq + Hash, V: Default> Keyed<K, V> {
         }
     }
 
-    /// All values with their keys, in the order in which the keys were met.
+    /// The values with their keys, in the order of insertion.
     pub(super) fn into_entries(self) -> Vec<(K, V)> {
         self.entries
     }
 
-    /// All values with their keys.
+    /// The values with their keys.
     pub(super) fn entries(&self) -> &[(K, V)] {
         &self.entries
     }

@@ -1,11 +1,11 @@
-//! Waits of system calls: their time by why, futexes by address, sockets by peer.
+//! Waits in system calls: time by wait reason, futexes by address, sockets by peer.
 //!
-//! Each CPU is followed alone: what calls do that begin and end while their thread runs is counted
-//! there. What a thread takes with it when it leaves, what calls do to futexes and sockets, and who
-//! wakes whom, becomes items, which a state machine (`wait_machine`) takes in the order of time.
-//! Slices of time are played beside each other (`wait_slice`) without knowledge of what came
-//! before; the machine plays what depends on that when they are composed (`wait_compose`).
-//! `docs/reports-waits.md` defines each number.
+//! Each CPU is followed alone, and calls that begin and end while their thread runs are counted
+//! there. Open calls of threads that leave a CPU, operations on futexes and sockets, and wake-ups
+//! become items, which a state machine (`wait_machine`) plays in the order of time. Slices of time
+//! are played in parallel (`wait_slice`) without the state before them; steps that depend on it are
+//! played by the machine when the slices are composed (`wait_compose`). `docs/reference/waits.md`
+//! defines each number.
 
 mod call_events;
 mod chosen_reasons;
@@ -54,7 +54,7 @@ use wait_slice::WaitSlice;
 use wait_step::{Act, CpuStep, WaitItem};
 use wait_sums::WaitSums;
 
-/// The analysis.
+/// Analyses waits in system calls.
 pub type WaitAnalysis = PerCpu<WaitRules>;
 
 /// Rules of the report.
@@ -65,40 +65,40 @@ pub struct WaitRules {
     classes: CallClasses,
     chosen: ChosenCalls,
     reasons: ChosenReasons,
-    /// By why: the bounds of parts, in a second pass.
+    /// By wait reason: bounds of the durations, in a second pass.
     ranges: Option<Vec<Option<(u64, u64)>>>,
-    /// Which CPUs were recorded.
+    /// The recorded CPUs.
     recorded: Arc<Recorded>,
 }
 
 /// State after some chunks.
 ///
-/// But for items that wait, which are taken out as slices of time while chunks are merged, its size
-/// depends on the number of threads, of their kinds of calls and their futexes, and of descriptors
-/// that were sockets; and, where waits are listed (`--view log`), on their number.
+/// Besides items that wait to be played, which are taken as slices of time while chunks are merged,
+/// its size is bounded by the number of threads, of each thread's system calls and futexes, and of
+/// descriptors that were sockets; with `--view log` also by that of waits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WaitPartial {
     people: People,
     lanes: ByCpu<Lane<CpuStretch, CpuStep>>,
     items: Items<WaitItem>,
-    /// Facts of threads in items that slices must know from before they begin.
+    /// Facts about threads in the items that later slices need.
     news: ThreadNews,
-    /// Facts of threads when the items that wait begin.
+    /// Facts about threads at the start of the waiting items.
     directory: ThreadDirectory,
-    /// When they begin, in nanoseconds from the origin.
+    /// Start of the waiting items, in nanoseconds from the origin.
     begin: Option<i64>,
     sums: WaitSums,
-    /// Entries and exits of which it is not known whose they are.
+    /// Entries and exits of unknown threads.
     nobodys: u64,
-    /// State of all that was played.
+    /// State at the end of the played slices.
     machine: WaitMachine,
-    /// Nothing came before.
+    /// True if this is the beginning of the trace.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people, and the last caller among
-    /// the sums.
+    /// Indices of the last thread that was switched to, in `people`, and of the last caller, in
+    /// `sums`.
     #[serde(skip)]
     near: (usize, usize),
-    /// The classes of the handlers of interrupts that were met.
+    /// The device classes of interrupt handlers.
     #[serde(skip)]
     handlers: Handlers,
 }
@@ -151,30 +151,30 @@ impl Rules for WaitRules {
         }
         if lacks(&|event| matches!(event, Switch(_))) {
             return Some(
-                "nothing tells when threads ran, so all time is unknown: enable sched_switch",
+                "the running threads are unknown, and so are all wait reasons: enable sched_switch",
             );
         }
         if lacks(&|event| matches!(event, Wakeup(_))) {
-            return Some("nothing tells what threads waited for: enable sched_waking");
+            return Some("wait reasons are unknown: enable sched_waking");
         }
         if lacks(&|event| matches!(event, Softirq(_))) {
             return Some(
-                "the network cannot be told from threads that it interrupts: enable irq_softirq_entry and \
+                "wake-ups by the network are attributed to the interrupted threads: enable irq_softirq_entry and \
                  irq_softirq_exit",
             );
         }
         if lacks(&|event| matches!(event, Hrtimer(_) | Timer(_))) {
             return Some(
-                "timers cannot be told from threads that they interrupt: enable timer_hrtimer_expire_*",
+                "wake-ups by timers are attributed to the interrupted threads: enable timer_hrtimer_expire_*",
             );
         }
         if lacks(&|event| matches!(event, Block(_))) {
             return Some(
-                "disks cannot be told from other devices: enable block_rq_issue and block_rq_complete",
+                "waits for disks are attributed to other devices: enable block_rq_issue and block_rq_complete",
             );
         }
         lacks(&|event| matches!(event, IrqEntry(_))).then_some(
-            "devices cannot be told from threads that they interrupt: enable irq_handler_*",
+            "wake-ups by devices are attributed to the interrupted threads: enable irq_handler_*",
         )
     }
 
@@ -207,7 +207,7 @@ impl Rules for WaitRules {
             model, cpu, time, ..
         } = *event;
         let act = match &model.event {
-            // What comes later is not read in every way: it must not matter.
+            // Later event records may be missing from some streams, so none must count.
             _ if self.selection.window.is_over(time) => return,
             Entry(entry) => {
                 let act = Act::Enter(self.enters(entry, time, body));
@@ -222,7 +222,7 @@ impl Rules for WaitRules {
                 Act::Exit(call, result)
             }
             Switch(switch) => return Self::switch(partial, event, switch, body),
-            // Where all CPUs are recorded, switches tell where threads go.
+            // If all CPUs are recorded, switches show where threads run.
             Migrate(migrate) => {
                 if !self.recorded.is_whole(cpu.trace)
                     && let Some(moves) = MigrateEvent::of(migrate, body)
@@ -293,7 +293,7 @@ impl Rules for WaitRules {
 }
 
 impl WaitPartial {
-    /// Something happens on a CPU that all have to know.
+    /// Adds an item for playing over all CPUs.
     #[inline(always)]
     fn push(&mut self, cpu: CpuKey, time: i64, item: WaitItem) {
         let trace = cpu.trace;
@@ -335,7 +335,7 @@ impl WaitPartial {
 }
 
 impl WaitRules {
-    /// True if a call is asked for: it counts where and when it ends.
+    /// True if a call is selected, by the CPU and the time of its end.
     #[inline(always)]
     fn counts(&self, call: Syscall, time: i64, cpu: CpuKey, duration: u64) -> bool {
         self.selection.counts(time, cpu.cpu)
@@ -349,7 +349,7 @@ impl WaitRules {
         self.counts(call, time, cpu, duration) && self.reasons.contain_plain()
     }
 
-    /// How many waits of a call are kept at least.
+    /// Minimum number of waits of a call to keep.
     fn listed(&self) -> usize {
         match self.ranges {
             Some(_) => 0,
@@ -358,7 +358,7 @@ impl WaitRules {
         }
     }
 
-    /// A slice that is played without knowledge of what threads did before.
+    /// A slice that is played without the state of threads before it.
     fn slice<'a>(
         &'a self,
         mut items: Items<WaitItem>,
@@ -374,7 +374,7 @@ impl WaitRules {
         })
     }
 
-    /// Takes what happened in the order of time.
+    /// Plays items in the order of time.
     fn play(&self, partial: &mut WaitPartial, until: Option<i64>) {
         let mut player = Player {
             rules: self,

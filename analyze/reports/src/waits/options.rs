@@ -1,4 +1,4 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{By, CallNames, Groupings, Views};
 use tracebraid_language::glob::Glob;
@@ -9,12 +9,12 @@ pub const GROUPINGS: Groupings = Groupings {
     usual: &[By::Reason],
 };
 
-/// What is asked for of waits.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct WaitOptions {
     /// The views.
     pub views: Views,
-    /// System calls.
+    /// The selected system calls.
     pub calls: CallNames,
     /// Patterns of names of wait reasons; none: all.
     pub reasons: Vec<Glob>,

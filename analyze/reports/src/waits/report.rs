@@ -1,4 +1,4 @@
-//! The report.
+//! Builds the report from the sums.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -16,20 +16,20 @@ use tracebraid_follow::{By, Head, Input, People, Table, Thread, ThreadKey};
 use tracebraid_statistics::{Bins, Distribution, Powers, Ranges, keep_first_by_key};
 use tracebraid_tables::{Report, Section, Total, Unit, View};
 
-/// What is shown of a thread's calls.
+/// The row of a thread.
 pub(super) struct Row {
     pub(super) thread: Thread,
     pub(super) calls: Vec<(Syscall, CallSums)>,
 }
 
-/// Who the threads are, and which of them are asked for.
+/// The threads, and the selection among them.
 pub(super) struct Who<'a> {
     rules: &'a WaitRules,
     pub(super) people: &'a People,
 }
 
 impl Who<'_> {
-    /// A thread, if it is asked for.
+    /// The thread, if it is selected.
     pub(super) fn shown(&self, thread: ThreadKey) -> Option<Thread> {
         let thread = self.thread(thread);
         self.rules
@@ -39,7 +39,7 @@ impl Who<'_> {
             .then_some(thread)
     }
 
-    /// A thread.
+    /// The thread, whether or not it is selected.
     pub(super) fn thread(&self, thread: ThreadKey) -> Thread {
         self.people.thread(thread)
     }
@@ -111,7 +111,8 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
     }
 }
 
-/// Calls by thread, and the longest waits, of threads that are asked for.
+/// The calls of the selected threads, and their longest waits. Without switches (`knows` is false),
+/// wait reasons are unknown.
 fn rows(who: &Who<'_>, sums: Table<Sums>, knows: bool) -> (Vec<Row>, Vec<Wait>) {
     let top = who.rules.options.views.top();
     let of_thread = |(thread, sums): (ThreadKey, Sums)| {
@@ -147,8 +148,8 @@ fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
     let time = u64::try_from(time).unwrap_or(u64::MAX);
     vec![
         Total::new("calls", "system calls", calls.into()),
-        Total::new("time_ns", "in them", time.into()).of(Unit::Duration),
-        Total::new("unfinished", "not finished", unfinished.into()),
+        Total::new("time_ns", "of call time", time.into()).of(Unit::Duration),
+        Total::new("unfinished", "unfinished", unfinished.into()),
         Total::new(
             "unknown_thread",
             "events of unknown threads",
@@ -157,11 +158,10 @@ fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
     ]
 }
 
-/// The longest waits, and all.
+/// The longest waits, and the log.
 fn lists(who: &Who<'_>, mut longest: Vec<Wait>, mut log: Vec<Wait>) -> Vec<Section> {
     let top = who.rules.options.views.top();
-    // Of waits that began at once in a thread and took as long, the last ones in their order come
-    // first.
+    // Of waits of a thread with equal start and duration, the later ones come first.
     let order = |wait: &Wait| {
         (
             Reverse(wait.duration),
@@ -213,7 +213,7 @@ fn of_threads<'a>((head, people): (&'a Head, &'a People), rows: &[Row]) -> OfThr
     }
 }
 
-/// The second pass's report: how often parts of each size occurred.
+/// The report of the second pass: histograms by wait reason.
 fn frequencies(who: &Who<'_>, input: &Input, sums: &Table<Sums>) -> Report {
     let mut all = vec![Bins::default(); WaitReason::ALL.len()];
     let shown = sums

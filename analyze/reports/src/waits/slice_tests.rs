@@ -1,4 +1,4 @@
-//! Slices are composed to the whole, whatever happens in them.
+//! Slices give the same result as one machine in the order of time, for any events.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::waits::wait_sums::WaitSums;
 use crate::waits::{WaitPartial, WaitRules};
 use tracebraid_follow::{CpuKey, Interrupt, Rules, Selection, Views};
 
-/// Something happens: what, its thread, another one, its CPU, how long after the last one, how long
-/// before that a call began, and details.
+/// An event: kind, thread, other thread, CPU, time after the previous event, age of its call,
+/// details.
 type Told = (u8, i32, i32, u32, i64, i64, u16);
 
 const CALLS: [&str; 16] = [
@@ -152,8 +152,8 @@ fn items(told: &[Told]) -> Vec<(CpuKey, i64, WaitItem)> {
                 pid: other % 2,
             },
         };
-        // Calls that end in their stretches are told of threads only that others know to make
-        // calls.
+        // Calls that end in their stretch occur only for threads with an earlier item that makes
+        // their calls known.
         active[tid as usize] |= match &item {
             WaitItem::Enter(_) | WaitItem::Arrive(..) => true,
             WaitItem::Park(parked) => parked.has_called(),
@@ -164,7 +164,7 @@ fn items(told: &[Told]) -> Vec<(CpuKey, i64, WaitItem)> {
     told.iter().map(item).collect()
 }
 
-/// How often composing went each way.
+/// Number of steps of composing, by kind.
 type Ways = BTreeMap<&'static str, u32>;
 
 fn way_of(step: &WaitStep) -> &'static str {
@@ -197,7 +197,7 @@ fn short(sums: &Distribution) -> String {
     )
 }
 
-/// Fails with the items and what is different.
+/// Fails with the items and the differing lines.
 fn same(items: &[(CpuKey, i64, WaitItem)], cuts: &[i64], found: &str, expected: &str) {
     if found != expected {
         let items: Vec<String> = items
@@ -273,7 +273,7 @@ fn whole(items: &[(CpuKey, i64, WaitItem)]) -> String {
     described(&rules, &partial)
 }
 
-/// Cut at those times; some of what comes later is known when a slice is cut out.
+/// Plays slices cut at the given times. Some of the later items are known when a slice is cut.
 fn sliced(items: &[(CpuKey, i64, WaitItem)], cuts: &[i64], ways: &mut Ways) -> String {
     let rules = rules(vec![View::Stats, View::Top, View::Log]);
     let (mut partial, mut resident) = (WaitPartial::default(), WaitPartial::default());
@@ -354,7 +354,7 @@ proptest! {
     }
 }
 
-/// A number of the sequence after another one.
+/// The next number of a pseudo-random sequence.
 fn next(seed: &mut u64) -> u64 {
     *seed = seed
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -362,7 +362,7 @@ fn next(seed: &mut u64) -> u64 {
     *seed >> 33
 }
 
-/// Long random traces use every way in which slices are composed.
+/// Long random traces use every kind of step.
 #[test]
 fn every_way_of_composing_is_used() {
     let mut ways = Ways::new();
@@ -410,7 +410,7 @@ fn every_way_of_composing_is_used() {
     }
 }
 
-/// Eight threads that wait, receive and wait again, so many times.
+/// Eight threads that wait and receive, in a number of rounds.
 fn activity(rounds: std::ops::Range<i64>, partial: &mut WaitPartial) {
     let cpu = CpuKey { trace: 0, cpu: 0 };
     let left = LeftAs::Blocked;
@@ -453,7 +453,7 @@ fn calls(sums: &WaitSums) -> u64 {
     calls.map(|(_, call)| call.totals().calls).sum()
 }
 
-/// What is kept of a slice depends on the number of threads, not on that of items.
+/// The results of a slice depend on the number of threads, not on that of items.
 #[test]
 fn little_is_kept_of_what_goes_on() {
     let size = |rounds: i64| {
@@ -472,7 +472,7 @@ fn little_is_kept_of_what_goes_on() {
     assert_eq!(few.0, many.0);
 }
 
-/// The state of all that came before depends on the number of threads and sockets.
+/// The size of the composed state depends on the number of threads and sockets.
 #[test]
 fn states_do_not_grow_with_time() {
     let size = |slices: i64| {

@@ -1,4 +1,4 @@
-//! Sockets: how long calls take by the peer, and how long a peer takes to answer.
+//! Sockets: duration of calls and time to a response, by peer.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Peer;
@@ -9,16 +9,16 @@ use crate::waits::keyed::Keyed;
 use tracebraid_follow::ThreadKey;
 use tracebraid_statistics::Distribution;
 
-/// Which end of a connection a process has.
+/// The role of a process in a connection.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub(super) enum Side {
-    /// It connected.
+    /// The process connected.
     Client,
-    /// It accepted.
+    /// The process accepted.
     Server,
-    /// That was not seen.
+    /// Neither was seen.
     #[default]
     Unknown,
 }
@@ -33,18 +33,18 @@ impl Side {
     }
 }
 
-/// What is measured.
+/// A measured interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) enum Measure {
     Connect,
     Accept,
     Send,
     Receive,
-    /// From the end of what was sent last to the end of what is received next.
+    /// From the end of the last call that sent to the end of the next one that received.
     Response,
 }
 
-/// How many there are.
+/// Number of measures.
 pub(super) const MEASURES: usize = 5;
 
 impl Measure {
@@ -63,15 +63,14 @@ impl Measure {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Socket {
     pub(super) is_open: bool,
-    /// Sockets of the family AF_UNIX.
+    /// True for a socket of the family AF_UNIX.
     pub(super) is_local: bool,
     pub(super) end: End,
-    /// End of the last call that sent something, if nothing was received since.
+    /// End of the last call that sent, if none has received since.
     pub(super) sent: Option<i64>,
 }
 
-/// Which end of which connection: that to which peer. Of those that connected to this machine the
-/// port says nothing.
+/// Role and peer of a socket. For a server, the peer's port is arbitrary and is set to 0.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -93,32 +92,32 @@ impl End {
     }
 }
 
-/// `EINPROGRESS`: the connection is made while the program goes on.
+/// `EINPROGRESS`: the connection is established in the background.
 pub(super) const IN_PROGRESS: i64 = -115;
 
 /// AF_UNIX.
 pub(super) const UNIX: i64 = 1;
 
-/// A socket: whose, and its descriptor.
+/// Owner and descriptor of a socket.
 pub(super) type SocketKey = (Owner, i64);
 
-/// The sockets that are open.
+/// The open sockets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sockets {
     open: Keyed<SocketKey, Socket>,
 }
 
-/// What was measured of sockets, by thread, end and measure.
+/// Sums by thread, role and peer, and measure.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SocketSums(Keyed<(ThreadKey, End, Measure), Distribution>);
 
 impl SocketSums {
-    /// Where the sums of a key are; they stay there.
+    /// The index of the sums of a key. The index never changes.
     pub(super) fn place(&mut self, key: (ThreadKey, End, Measure)) -> usize {
         self.0.place(key)
     }
 
-    /// The sums at a place.
+    /// The sums at an index.
     pub(super) fn at(&mut self, place: usize) -> Option<&mut Distribution> {
         self.0.at(place)
     }
@@ -132,20 +131,20 @@ impl SocketSums {
         self.0.merge(later.0, |own, later| own.merge(&later));
     }
 
-    /// All that was measured.
+    /// The sums with their keys.
     pub(super) fn entries(&self) -> &[((ThreadKey, End, Measure), Distribution)] {
         self.0.entries()
     }
 }
 
 impl Sockets {
-    /// A call has ended.
+    /// Processes a call that has ended.
     pub(super) fn done(&mut self, sums: &mut SocketSums, done: &EndedCall) {
         let descriptor = done.begun.argument;
         let peer = done.peer;
         match done.begun.class {
             CallClass::Socket if done.result >= 0 => {
-                // Its argument is the family.
+                // The argument is the address family.
                 self.make(done.owner, done.result, End::default(), descriptor == UNIX);
             }
             CallClass::Connect if done.result >= 0 || done.result == IN_PROGRESS => {
@@ -154,7 +153,7 @@ impl Sockets {
                 self.add(sums, done, descriptor, Measure::Connect, done.begun.time);
             }
             CallClass::Accept if done.result >= 0 => {
-                // The listening socket is of the same family.
+                // The listening socket has the same family.
                 let is_local = self.is_local(done.owner, descriptor);
                 self.make(done.owner, done.result, End::server(peer), is_local);
                 self.add(sums, done, done.result, Measure::Accept, done.begun.time);
@@ -190,7 +189,8 @@ impl Sockets {
         };
     }
 
-    /// The socket with that descriptor; calls for sockets only make it one.
+    /// The socket with that descriptor. A call that only sockets support opens an unknown
+    /// descriptor as a socket.
     fn socket(&mut self, done: &EndedCall, descriptor: i64) -> Option<&mut Socket> {
         let key = (done.owner, descriptor);
         if matches!(done.begun.class, CallClass::Send | CallClass::Receive) {
@@ -220,7 +220,7 @@ impl Sockets {
         }
     }
 
-    /// Counts how long something took, of the socket that has that descriptor now.
+    /// Adds an interval for the socket that has the descriptor now.
     fn add(
         &mut self,
         sums: &mut SocketSums,
@@ -236,7 +236,7 @@ impl Sockets {
         }
     }
 
-    /// What is known of a socket; nothing of one that was never open.
+    /// The socket with a key, or a closed one.
     pub(super) fn find(&mut self, key: SocketKey) -> Socket {
         self.open
             .find(key)
@@ -244,7 +244,7 @@ impl Sockets {
             .unwrap_or_default()
     }
 
-    /// What becomes of a socket.
+    /// Sets a socket; closed ones that were never open are not stored.
     pub(super) fn set(&mut self, key: SocketKey, socket: Socket) {
         match self.open.find(key) {
             Some(own) => *own = socket,

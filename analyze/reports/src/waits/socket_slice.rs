@@ -1,10 +1,10 @@
-//! Sockets in a slice of time, without knowledge of those that were open before.
+//! Plays sockets in a slice of time without those that were open before.
 //!
-//! What a descriptor is when the slice begins is a symbol: what is measured of it is counted by
-//! symbol, until the descriptor is closed or becomes another socket. Where something that must be
-//! kept ([`WaitStep`](crate::waits::wait_slice::WaitStep)) may change sockets of a process, in a
-//! way that is not known, their descriptors are other symbols from then on. Composing says what
-//! symbols are, in the order in which they became something else.
+//! The socket of a descriptor at the start of the slice is a symbol. Its sums are by symbol until
+//! the descriptor is closed or becomes another socket. If a kept step
+//! ([`WaitStep`](crate::waits::wait_slice::WaitStep)) may change sockets of a process in an unknown
+//! manner, their descriptors get new symbols from then on. Composing resolves the symbols in the
+//! order in which they were replaced.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -20,22 +20,22 @@ use tracebraid_follow::{KeyHasher, ThreadKey};
 use tracebraid_statistics::Distribution;
 
 /// The sockets of a slice. Its size depends on the number of descriptors that are read and written,
-/// and of threads that do so.
+/// and of the threads that do so.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SocketSlice {
     open: Keyed<SocketKey, SliceSocket>,
-    /// By symbol: the descriptor that it stands for.
+    /// By symbol: its descriptor.
     symbols: Vec<SocketKey>,
-    /// Before which step sockets of an owner may have changed last, and those of any.
+    /// By owner: number of the last step that may have changed the owner's sockets.
     barriers: HashMap<Owner, u32, BuildHasherDefault<KeyHasher>>,
     last_barrier: u32,
     flushed: Vec<Flushed>,
-    /// By thread, symbol and measure, where the symbol is an open socket, or (`true`) whatever it
-    /// is.
+    /// Sums by thread, symbol and measure. With `true` the symbol is an open socket; with `false`
+    /// the sums count only if it is.
     sums: Keyed<(ThreadKey, u32, Measure, bool), Distribution>,
 }
 
-/// What became of a socket before a step.
+/// The state of a socket before a step.
 #[derive(Clone, Copy, Debug)]
 struct Flushed {
     step: u32,
@@ -43,27 +43,27 @@ struct Flushed {
     socket: SliceSocket,
 }
 
-/// A socket, as far as it is known.
+/// A slice's knowledge of a socket.
 #[derive(Clone, Copy, Debug, Default)]
 struct SliceSocket {
-    /// Number of steps when it was used last.
+    /// Number of steps at its last use.
     touched: u32,
-    /// One more than what it was; 0 if it was not used yet.
+    /// The symbol plus one; 0 if it was not used yet.
     symbol: u32,
     base: Base,
     sent: Sent,
     response: Option<Response>,
-    /// By measure: the thread that was counted last, and the place of its sums.
+    /// By measure: the last thread, and the index of its sums.
     near: [Option<(i32, u32)>; MEASURES],
 }
 
-/// What a descriptor is.
+/// The socket of a descriptor.
 #[derive(Clone, Copy, Debug, Default)]
 enum Base {
-    /// What it was.
+    /// As at the start of the symbol.
     #[default]
     Symbol,
-    /// The same, and a socket that is open.
+    /// As at the start of the symbol, and an open socket.
     Open,
     Known {
         is_open: bool,
@@ -76,23 +76,23 @@ enum Base {
 #[derive(Clone, Copy, Debug)]
 enum Local {
     Known(bool),
-    /// If that is an open socket which is so.
+    /// True if the symbol is an open socket of that family.
     Of(u32),
 }
 
-/// End of the last call that sent something, if nothing was received since.
+/// End of the last call that sent, if none has received since.
 #[derive(Clone, Copy, Debug, Default)]
 enum Sent {
-    /// What it was.
+    /// As at the start of the symbol.
     #[default]
     Symbol,
     Nothing,
     At(i64),
-    /// If the symbol is an open socket.
+    /// At the given time, if the symbol is an open socket.
     Perhaps(i64),
 }
 
-/// The first receipt, which is a response to what was sent before.
+/// The first receipt, which ends the response to a send before the symbol's start.
 #[derive(Clone, Copy, Debug)]
 struct Response {
     thread: ThreadKey,
@@ -108,7 +108,7 @@ impl SocketSlice {
                 .is_some_and(|barrier| touched < *barrier)
     }
 
-    /// The socket with a descriptor, after so many steps.
+    /// The socket with a descriptor, after `steps` steps.
     #[inline]
     fn touch(&mut self, key: SocketKey, steps: u32) -> &mut SliceSocket {
         let last_barrier = self.last_barrier;
@@ -129,7 +129,7 @@ impl SocketSlice {
         }
     }
 
-    /// What the descriptor is from now on is unknown.
+    /// The socket of the descriptor is unknown from now on: begins a new symbol.
     #[cold]
     fn begin(&mut self, key: SocketKey, socket: SliceSocket) {
         if socket.symbol > 0 {
@@ -147,15 +147,14 @@ impl SocketSlice {
         };
     }
 
-    /// A step that was kept, before which there are as many as now, may change sockets of that
-    /// owner.
+    /// The next step, which is kept, may change sockets of the owner.
     pub(super) fn bar(&mut self, owner: Owner, steps: u32) {
         self.last_barrier = steps;
         self.barriers.insert(owner, steps);
     }
 
-    /// Whether a descriptor is known to be a socket of the family AF_UNIX. Where it is unknown, a
-    /// step that is kept next, after so many, finds what the socket is.
+    /// Whether a descriptor is a socket of the family AF_UNIX. If unknown, the next step is kept,
+    /// and the state of the socket is flushed for it.
     pub(super) fn is_local(&mut self, key: SocketKey, steps: u32) -> Option<bool> {
         let socket = *self.open.find(key)?;
         if socket.symbol == 0 || self.is_stale(key, socket.touched) {
@@ -185,7 +184,7 @@ impl SocketSlice {
         }
     }
 
-    /// A call has ended, after so many steps.
+    /// Processes a call that has ended, after `steps` steps.
     pub(super) fn done(&mut self, sums: &mut SocketSums, done: &EndedCall, steps: u32) {
         let descriptor = done.begun.argument;
         let key = (done.owner, descriptor);
@@ -240,7 +239,8 @@ impl SocketSlice {
         socket.near = Default::default();
     }
 
-    /// The socket with that descriptor; calls for sockets only make it one. Nothing if it is none.
+    /// The socket with that descriptor; `None` if it is not a socket. A call that only sockets
+    /// support opens an unknown descriptor as a socket.
     fn used(&mut self, done: &EndedCall, key: SocketKey, steps: u32) -> Option<&mut SliceSocket> {
         let is_sure = matches!(done.begun.class, CallClass::Send | CallClass::Receive);
         let socket = self.touch(key, steps);
@@ -297,7 +297,7 @@ impl SocketSlice {
         self.add(sums, done, key, (Measure::Receive, done.begun.time));
     }
 
-    /// Counts how long something took, of the socket that has that descriptor now.
+    /// Adds an interval for the socket that has the descriptor now.
     fn add(
         &mut self,
         sums: &mut SocketSums,
@@ -351,11 +351,11 @@ impl SocketSlice {
     }
 }
 
-/// The sockets of a slice that has ended, while it is composed with what was before.
+/// The sockets of a played slice, while it is appended to the state before it.
 #[derive(Debug)]
 pub(super) struct EndedSockets {
     symbols: Vec<SocketKey>,
-    /// By symbol: what it was, if that has become something else.
+    /// By symbol: the socket, once the symbol has been replaced.
     resolved: Vec<Option<Socket>>,
     flushed: Vec<Flushed>,
     next: usize,
@@ -363,7 +363,7 @@ pub(super) struct EndedSockets {
 }
 
 impl EndedSockets {
-    /// How many sockets become symbols once more, and how many sums there are.
+    /// Number of additional symbols of the same sockets, and number of sums.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (u32, u32) {
         let mut keys = self.symbols.clone();
@@ -375,7 +375,7 @@ impl EndedSockets {
         )
     }
 
-    /// Goes on to a step.
+    /// Flushes the sockets up to a step.
     pub(super) fn go_on(&mut self, step: u32, sockets: &mut Sockets, sums: &mut SocketSums) {
         while let Some(&flushed) = self
             .flushed
@@ -387,7 +387,7 @@ impl EndedSockets {
         }
     }
 
-    /// What a symbol stands for.
+    /// The socket of a symbol.
     fn resolve(&self, symbol: u32, sockets: &mut Sockets) -> Socket {
         let symbol = symbol as usize;
         let resolved = self.resolved.get(symbol).copied().flatten();
@@ -444,7 +444,7 @@ impl EndedSockets {
         sockets.set(key, becomes);
     }
 
-    /// Counts what was measured of symbols, when all is done.
+    /// Flushes the rest, and adds the sums of symbols.
     pub(super) fn end(mut self, sockets: &mut Sockets, sums: &mut SocketSums) {
         self.go_on(u32::MAX, sockets, sums);
         for ((thread, symbol, measure, is_sure), of_symbol) in std::mem::take(&mut self.sums) {

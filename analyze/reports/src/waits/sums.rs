@@ -1,4 +1,4 @@
-//! What is counted of a thread's calls.
+//! Sums of a thread's calls.
 
 use std::borrow::Cow;
 
@@ -10,28 +10,28 @@ use crate::waits::thread_waits::Parts;
 use tracebraid_follow::{ByCall, ThreadKey};
 use tracebraid_statistics::{Bins, Distribution, Powers, Top};
 
-/// What is counted of a thread's calls.
+/// Sums of a thread's calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sums {
-    /// The calls that occurred.
+    /// By system call.
     pub(super) calls: ByCall<CallSums>,
     pub(super) top: Top<Wait>,
-    /// In a second pass: parts by their why and size.
+    /// Histograms by wait reason, in a second pass.
     pub(super) bins: Vec<Bins>,
 }
 
-/// What is counted of calls.
+/// Sums of one system call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CallSums {
-    /// Durations of calls that did nothing but run.
+    /// Durations of calls during which the thread ran all the time.
     plain: Distribution,
-    /// Durations of the others.
+    /// Durations of the other calls.
     mixed: Distribution,
-    /// Of the others: how much of a call went where, of those where any did; in the order of whys.
+    /// Of the other calls: time by wait reason, for calls with any; sorted by reason.
     parts: Vec<(WaitReason, Distribution)>,
 }
 
-/// A thread waited in a call; the longest wait is the greatest.
+/// A wait in a call. The order is by duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Wait {
     pub(super) duration: u64,
@@ -43,17 +43,17 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// When it ends.
+    /// Time of the end.
     pub(super) fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.duration)
     }
 }
 
-/// What woke a thread.
+/// The cause of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Waker {
     pub(super) source: WakeSource,
-    /// The thread, if it was one.
+    /// The thread, if a thread woke.
     pub(super) thread: Option<ThreadKey>,
 }
 
@@ -64,17 +64,17 @@ impl Waker {
     };
 }
 
-/// Number and times of calls, without their distribution; in nanoseconds.
+/// Number of calls and their total time in nanoseconds, without distributions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CallTotals {
     pub(super) calls: u64,
     pub(super) time: u128,
-    /// What went where, by [`WaitReason::index`].
+    /// Time by [`WaitReason::index`].
     pub(super) parts: [u128; WaitReason::ALL.len()],
 }
 
 impl CallTotals {
-    /// Adds those of other calls.
+    /// Adds other totals.
     pub(super) fn add(&mut self, other: &CallTotals) {
         self.calls += other.calls;
         self.time += other.time;
@@ -84,7 +84,7 @@ impl CallTotals {
 }
 
 impl Sums {
-    /// Adds what comes later, of which so many waits at most are listed.
+    /// Adds later sums, keeping at most `top` waits.
     pub(super) fn merge(&mut self, later: Sums, top: usize) {
         self.calls.merge(&later.calls, CallSums::merge);
         self.top.merge(later.top, top, |_| {});
@@ -98,7 +98,7 @@ impl Sums {
 }
 
 impl CallSums {
-    /// A call that took so long, with its parts if it did anything but run.
+    /// Counts a call, with its time by wait reason unless the thread ran all the time.
     #[inline]
     pub(super) fn count(&mut self, duration: u64, parts: Option<&Parts>) {
         let Some(parts) = parts else {
@@ -123,7 +123,7 @@ impl CallSums {
         &mut self.parts[at].1
     }
 
-    /// Adds all calls of another one.
+    /// Adds other sums.
     pub(super) fn merge(&mut self, other: &CallSums) {
         self.plain.merge(&other.plain);
         self.mixed.merge(&other.mixed);
@@ -132,14 +132,14 @@ impl CallSums {
         }
     }
 
-    /// Durations of all.
+    /// Distribution of the durations of all calls.
     pub(super) fn whole(&self) -> Distribution {
         let mut whole = self.plain.clone();
         whole.merge(&self.mixed);
         whole
     }
 
-    /// How much of a call went where, of those where any did; in the order of reasons.
+    /// Time by wait reason, for calls with any; sorted by reason.
     pub(super) fn parts(&self) -> Vec<(WaitReason, Cow<'_, Distribution>)> {
         let mut parts: Vec<_> = self
             .parts
@@ -167,7 +167,7 @@ impl CallSums {
         all
     }
 
-    /// Number and times of calls.
+    /// Number of calls and their total times.
     pub(super) fn totals(&self) -> CallTotals {
         let mut totals = CallTotals {
             calls: self.plain.summary().count() + self.mixed.summary().count(),
@@ -181,7 +181,7 @@ impl CallSums {
         totals
     }
 
-    /// Where no event tells who runs when, nothing is known of where time went.
+    /// Marks all time as unknown: without switches there are no wait reasons.
     pub(super) fn forget_parts(&mut self) {
         let whole = self.whole();
         *self = CallSums {

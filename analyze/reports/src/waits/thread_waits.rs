@@ -1,4 +1,4 @@
-//! A thread, and where the time of its call goes.
+//! A thread, and the time of its call by wait reason.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
@@ -7,31 +7,31 @@ use tracebraid_threads::{BegunCall, PastStretch, ThreadCell, WaitReason};
 use crate::waits::sums::{Wait, Waker};
 use tracebraid_follow::{CpuKey, Losses, ThreadKey};
 
-/// Nanoseconds by reason.
+/// Nanoseconds by wait reason.
 pub(super) type Parts = [u64; WaitReason::ALL.len()];
 
-/// What is known of a thread.
+/// State of a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ThreadWaits {
     pub(super) cell: ThreadCell<()>,
     pub(super) pid: Option<i32>,
     pub(super) peer: Option<Box<Peer>>,
-    /// The thread that woke it last as one wakes those who wait at a futex, and when.
+    /// Time and waker of the last wake-up of the kind that frees threads waiting at a futex.
     pub(super) freed: Option<(i64, ThreadKey)>,
     pub(super) spent: SpentCall,
 }
 
-/// Where the time of a thread's call went so far.
+/// Time of a thread's open call so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SpentCall {
-    /// When the call began in which it was when it left its CPU last: what was before is not of the
+    /// Start of the call in which the thread last left its CPU; earlier time does not belong to the
     /// call.
     entered: i64,
-    /// The parts of its call so far.
+    /// Time of the call so far.
     parts: Parts,
-    /// It did nothing but run in its call.
+    /// True if the thread ran all the time.
     is_plain: bool,
-    /// The waits of its call that are to be listed.
+    /// The waits of the call to list.
     pub(super) waits: Vec<Wait>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct SpentTime {
 }
 
 impl SpentTime {
-    /// The stretch as a wait in that call.
+    /// The stretch as a wait in a call.
     pub(super) fn as_wait(&self, thread: ThreadKey, call: Syscall) -> Wait {
         Wait {
             duration: self.duration,
@@ -59,7 +59,7 @@ impl SpentTime {
 }
 
 impl ThreadWaits {
-    /// A thread that has just been made.
+    /// A thread that has just been created.
     pub(super) fn made(at: (CpuKey, i64), tid: i32, losses: &Losses) -> ThreadWaits {
         ThreadWaits {
             cell: ThreadCell::made(at, tid, losses),
@@ -67,18 +67,18 @@ impl ThreadWaits {
         }
     }
 
-    /// The call that is open.
+    /// The open call.
     pub(super) fn call(&self) -> Option<Syscall> {
         self.cell.call().map(|open| open.call)
     }
 
-    /// It enters a call, and was in none when it came.
+    /// The thread enters a call, and was in none when its stretch began.
     pub(super) fn enters(&mut self) {
         self.peer = None;
         self.spent.waits.clear();
     }
 
-    /// It is in a call that began since it came.
+    /// The thread is in a call that began in its stretch.
     pub(super) fn is_in(&mut self, open: &BegunCall) {
         self.peer = None;
         self.spent.is_in(open, self.cell.since());
@@ -86,7 +86,7 @@ impl ThreadWaits {
 }
 
 impl SpentCall {
-    /// What is spent from now on in a call that began then, of which nothing else is known.
+    /// Time of a call that began at `entered`, from now on.
     pub(super) fn in_slice(entered: i64) -> SpentCall {
         SpentCall {
             entered,
@@ -95,12 +95,12 @@ impl SpentCall {
         }
     }
 
-    /// When the call began, as above.
+    /// Start of the call.
     pub(super) fn entered(&self) -> i64 {
         self.entered
     }
 
-    /// Adds what was spent in the same call in a slice; what is to be listed of it is given back.
+    /// Adds the time of the same call in a slice. Returns its waits to list.
     pub(super) fn add(&mut self, later: SpentCall) -> Vec<Wait> {
         let parts = self.parts.iter_mut().zip(later.parts);
         parts.for_each(|(part, later)| *part += later);
@@ -108,8 +108,8 @@ impl SpentCall {
         later.waits
     }
 
-    /// Adds a wait that is to be listed if its call is, of which at most so many matter. A call may
-    /// wait for ever: of its waits, those that cannot be among the longest are left out.
+    /// Keeps a wait for the list. At least `most` of the longest waits are kept; a call may wait
+    /// without end, so shorter ones are dropped.
     pub(super) fn list(&mut self, wait: Wait, most: usize) {
         self.waits.push(wait);
         if self.waits.len() >= most.saturating_mul(2).max(64) {
@@ -118,12 +118,12 @@ impl SpentCall {
         }
     }
 
-    /// The parts of its call; none if it did nothing but run.
+    /// Time by wait reason; `None` if the thread ran all the time.
     pub(super) fn parts(&self) -> Option<Parts> {
         (!self.is_plain).then_some(self.parts)
     }
 
-    /// A stretch of time has ended, by that waker if it was a wait.
+    /// Adds a stretch of time that has ended, by `waker` if it was a wait.
     #[inline]
     pub(super) fn spend(&mut self, time: i64, stretch: PastStretch<()>, waker: Waker) -> SpentTime {
         let begin = stretch.begin.max(self.entered);
@@ -139,7 +139,8 @@ impl SpentCall {
         }
     }
 
-    /// The call began then, since its thread came; the state of that began at `since`.
+    /// Begins a call in the current stretch of the thread. The state of the thread began at
+    /// `since`.
     pub(super) fn is_in(&mut self, open: &BegunCall, since: i64) {
         if !self.is_plain {
             self.parts = Parts::default();
@@ -148,8 +149,8 @@ impl SpentCall {
         self.is_plain = true;
         self.entered = open.time;
         self.waits.clear();
-        // Where events were lost it may have been seen elsewhere since: of the time before that
-        // nothing is known.
+        // If events were lost, the thread may have been seen elsewhere after the call began; the
+        // time until `since` is unknown.
         if open.time < since {
             self.parts[WaitReason::Unknown as usize] = open.time.abs_diff(since);
             self.is_plain = false;

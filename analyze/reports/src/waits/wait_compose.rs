@@ -1,4 +1,4 @@
-//! Composing a slice of time with the state of all that came before it.
+//! Appends a played slice of time to the state before it.
 
 use crate::waits::WaitRules;
 use crate::waits::socket_slice::EndedSockets;
@@ -8,8 +8,8 @@ use crate::waits::wait_slice::{KeptWake, KeptWaker, WaitNews, WaitSlice, WaitSte
 use crate::waits::wait_sums::WaitSums;
 use tracebraid_follow::{Losses, ThreadKey};
 
-/// A slice that was played. Its size depends on the number of threads, and of descriptors that are
-/// read and written.
+/// A played slice. Its size depends on the number of threads, and of descriptors that are read and
+/// written.
 #[derive(Debug)]
 pub(super) struct PlayedSlice {
     steps: Vec<WaitStep>,
@@ -27,7 +27,7 @@ impl PlayedSlice {
         }
     }
 
-    /// How much composing has to do, by what it is.
+    /// Amount of work for composing, by kind.
     #[cfg(test)]
     pub(super) fn counts(&self) -> [(&'static str, u32); 4] {
         let (others, sums) = self.sockets.counts();
@@ -39,7 +39,7 @@ impl PlayedSlice {
         ]
     }
 
-    /// Goes on with the state at the beginning of the slice.
+    /// Appends the slice to the state at its start.
     pub(super) fn compose(self, rules: &WaitRules, machine: &mut WaitMachine, sums: &mut WaitSums) {
         let PlayedSlice {
             steps,
@@ -94,7 +94,7 @@ impl Player<'_> {
         self.is_woken(at, kept.wake, (kept.source, thread), waking);
     }
 
-    /// What became known of a thread in a slice replaces what was known.
+    /// Replaces the state of a thread by the facts from a slice.
     fn install(&mut self, key: ThreadKey, news: WaitNews, before: &Losses) {
         let rules = self.rules;
         let (thread, _) = self.thread(key);

@@ -1,4 +1,4 @@
-//! Threads and their calls, followed over all CPUs in the order of time.
+//! Follows threads and their calls over all CPUs in the order of time.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
@@ -23,7 +23,7 @@ use tracebraid_tables::View;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct WaitMachine {
     threads: Table<ThreadWaits>,
-    /// Where the thread that was looked at last is among them.
+    /// Index of the last thread in `threads`.
     #[serde(skip)]
     near: usize,
     pub(super) losses: Losses,
@@ -31,7 +31,7 @@ pub(super) struct WaitMachine {
     pub(super) sockets: Sockets,
 }
 
-/// A call from its beginning to its end on that CPU.
+/// A call from start to end, on the CPU of its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WholeCall {
     pub(super) thread: ThreadKey,
@@ -52,7 +52,7 @@ impl WholeCall {
         }
     }
 
-    /// The same for futexes and sockets, if it matters to others.
+    /// The call as input for futexes and sockets, if it concerns them.
     #[inline]
     pub(super) fn ended(
         &self,
@@ -84,7 +84,7 @@ impl WholeCall {
     }
 }
 
-/// A machine at work.
+/// Plays items on a machine.
 pub(super) struct Player<'a> {
     pub(super) rules: &'a WaitRules,
     pub(super) machine: &'a mut WaitMachine,
@@ -92,7 +92,7 @@ pub(super) struct Player<'a> {
 }
 
 impl Player<'_> {
-    /// Something happens.
+    /// Processes an item.
     #[inline(always)]
     pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: WaitItem) {
         let trace = cpu.trace;
@@ -136,7 +136,7 @@ impl Player<'_> {
         }
     }
 
-    /// Seldom items, and those that matter little.
+    /// Processes rare items.
     fn seldom(&mut self, cpu: CpuKey, time: i64, item: WaitItem) {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
@@ -182,7 +182,7 @@ impl Player<'_> {
         (threads.get_near(thread, near), losses)
     }
 
-    /// The recording of CPUs ends up to a time: what their threads do from then on is unknown.
+    /// Ends the recording of CPUs up to a time: the state of their threads is unknown from then on.
     #[inline(always)]
     fn ends_recording(&mut self, until: i64) {
         let rules = self.rules;
@@ -211,7 +211,7 @@ impl Player<'_> {
         }
     }
 
-    /// A stretch of a thread's time has ended, which is listed if its call is.
+    /// Adds a stretch of a thread's time that has ended, and lists it if its call is listed.
     #[inline]
     fn spends(&mut self, thread: ThreadKey, time: i64, stretch: PastStretch<()>, waker: Waker) {
         let spent = self.thread(thread).0.spent.spend(time, stretch, waker);
@@ -243,7 +243,7 @@ impl Player<'_> {
         self.is_woken(at, wake, (source, thread), waking);
     }
 
-    /// A thread is woken, by that one if its waker is one.
+    /// A thread is woken, by the given thread if a thread woke it.
     pub(super) fn is_woken(
         &mut self,
         at: (CpuKey, i64),
@@ -274,7 +274,7 @@ impl Player<'_> {
         }
         let target = wake.target.unwrap_or(ThreadState::NO_CPU);
         if let WakeEffect::Ends(stretch) = of.cell.wake(wakeup, (cpu, target), tells, losses) {
-            // Where events were lost it is still known who wakes it now.
+            // After a loss of events, the waker is still known.
             let waker = match tells.slept {
                 true => Waker { source, thread },
                 false => Waker::NOBODY,
@@ -283,7 +283,7 @@ impl Player<'_> {
         }
     }
 
-    /// The thread that wakes another one, if one does.
+    /// The thread that wakes another one.
     #[inline]
     pub(super) fn waking(&mut self, trace: u32, by: WakerFacts) -> Option<WakingThread> {
         let key = |tid: i32| ThreadKey { trace, tid };
@@ -310,7 +310,7 @@ impl Player<'_> {
         }
     }
 
-    /// True if a thread's call is about a socket without a network.
+    /// True if a thread's call is on a socket of the family AF_UNIX.
     fn is_local(&mut self, thread: ThreadKey, call: Option<CallClass>, descriptor: i64) -> bool {
         if !call.is_some_and(CallClass::is_network) {
             return false;
@@ -319,7 +319,7 @@ impl Player<'_> {
         self.machine.sockets.is_local(owner, descriptor)
     }
 
-    /// Keeps a wait that is to be listed if its call is.
+    /// Keeps a wait, which is listed if its call is listed.
     fn list(&mut self, thread: ThreadKey, spent: SpentTime) {
         if !self.rules.lists(&spent) {
             return;
@@ -331,14 +331,14 @@ impl Player<'_> {
         }
     }
 
-    /// The summary of a thread's stretch on a CPU.
+    /// Processes the summary of a thread's stretch on a CPU.
     fn parks(&mut self, cpu: CpuKey, time: i64, parked: &ParkedThread) {
         let (trace, tid) = (cpu.trace, parked.tid);
         let thread = ThreadKey { trace, tid };
         let (of, _) = self.thread(thread);
         match of.cell.park((cpu, time), parked) {
             Parking::InCall(open) => of.is_in(&open),
-            // Of its time nothing is known.
+            // The time of the call by wait reason is unknown.
             Parking::Ended(ended) => {
                 let call = WholeCall::new(thread, ended);
                 let mut parts = Parts::default();
@@ -350,7 +350,7 @@ impl Player<'_> {
         }
     }
 
-    /// A call ends that was open when its thread came.
+    /// The end of a call that was open when its thread's stretch began.
     fn arrives(&mut self, cpu: CpuKey, thread: ThreadKey, exited: Exited) {
         let (of, losses) = self.thread(thread);
         let (stretch, ended) = of.cell.arrive(cpu, thread.tid, exited, losses);
@@ -364,7 +364,7 @@ impl Player<'_> {
         self.ended(&WholeCall::new(thread, ended), parts.as_ref());
     }
 
-    /// A call has ended that waited, or may have.
+    /// A call has ended during which the thread may have waited.
     fn ended(&mut self, call: &WholeCall, parts: Option<&Parts>) {
         let counts = self.rules.count_end(self.sums, call, parts);
         if counts {
@@ -375,7 +375,7 @@ impl Player<'_> {
         self.concerns(call, counts);
     }
 
-    /// A call has ended on a futex or a socket, or may have.
+    /// Passes an ended call on to futexes and sockets, if it concerns them.
     fn concerns(&mut self, call: &WholeCall, counts: bool) {
         let (of, _) = self.thread(call.thread);
         let peer = of.peer.take().map(|peer| *peer);
@@ -394,7 +394,8 @@ impl Player<'_> {
 }
 
 impl WaitMachine {
-    /// Calls that were asked for and are open, and are to end, of threads that `shows` chooses.
+    /// Number of selected calls that are open, without calls that never return, of threads that
+    /// `shows` selects.
     pub(super) fn unfinished(&self, rules: &WaitRules, shows: impl Fn(ThreadKey) -> bool) -> u64 {
         let is_open = |(thread, of): &(ThreadKey, &ThreadWaits)| {
             let call = of.call().filter(|&call| rules.chosen.contain(call));
@@ -404,7 +405,7 @@ impl WaitMachine {
     }
 }
 
-/// True if a wake-up frees those who wait at a futex.
+/// True if a wake-up frees threads that wait at a futex.
 pub(super) fn frees(source: WakeSource, waking: Option<WakingThread>) -> bool {
     WaitReason::of_wake(Some(CallClass::Futex), source, waking) == WaitReason::Futex
 }
@@ -415,7 +416,7 @@ pub(super) fn owner(thread: ThreadKey, pid: Option<i32>) -> Owner {
 }
 
 impl WaitRules {
-    /// True if a stretch of time is to be listed if its call is.
+    /// True if a stretch of time is listed if its call is.
     #[inline]
     pub(super) fn lists(&self, spent: &SpentTime) -> bool {
         self.listed() > 0
@@ -424,7 +425,7 @@ impl WaitRules {
             && self.reasons.contain(spent.why)
     }
 
-    /// Counts a call that has ended, if it is asked for; true if it is.
+    /// Counts a call that has ended, if it is selected; true if so.
     pub(super) fn count_end(
         &self,
         sums: &mut WaitSums,
@@ -441,7 +442,7 @@ impl WaitRules {
         counts
     }
 
-    /// The waits of a call that counts are listed.
+    /// Lists the waits of a selected call.
     pub(super) fn keep_waits(&self, sums: &mut WaitSums, thread: ThreadKey, waits: Vec<Wait>) {
         if waits.is_empty() {
             return;
@@ -454,7 +455,7 @@ impl WaitRules {
         }
     }
 
-    /// Counts a call that was asked for, with its parts if it did anything but run.
+    /// Counts a selected call, with its time by wait reason unless the thread ran all the time.
     #[inline(always)]
     pub(super) fn count(
         &self,
@@ -475,7 +476,7 @@ impl WaitRules {
     }
 }
 
-/// Counts the parts of a call among those of their size.
+/// Adds the time of a call by wait reason to the histograms.
 fn bin(bins: &mut Vec<Bins>, ranges: &[Option<(u64, u64)>], duration: u64, parts: Option<&Parts>) {
     bins.resize(WaitReason::ALL.len(), Bins::default());
     let mut add = |why: WaitReason, time: u64| {

@@ -1,8 +1,8 @@
-//! Playing a slice of time without knowledge of what threads did before it.
+//! Plays a slice of time without the state of threads before it.
 //!
-//! Threads are followed by [`SliceCell`]s, sockets by [`SocketSlice`]. What depends on something
-//! that is unknown becomes a [`WaitStep`], which composing plays on the state at the beginning of
-//! the slice.
+//! Threads are followed by [`SliceCell`]s, sockets by [`SocketSlice`]. An item that depends on
+//! unknown state becomes a [`WaitStep`], which composing plays on the state at the start of the
+//! slice.
 
 use tracebraid_threads::{
     Arrival, BegunCall, CallClass, CallClasses, CellNews, EndedCallOf, LeftAs, ParkUse,
@@ -21,18 +21,18 @@ use crate::waits::wait_sums::WaitSums;
 use tracebraid_follow::{CpuKey, Exited, Losses, Table, ThreadKey};
 use tracebraid_kernel_model::{Peer, Syscall};
 
-/// A thread, as far as a slice knows it.
+/// A slice's knowledge of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct SliceThread {
     cell: SliceCell<()>,
-    /// Its process.
+    /// Process id.
     pid: Option<i32>,
     peer: KnownPeer,
     freed: Freed,
     spent: SpentCall,
-    /// The time spent before in its call is known, or it is in no call.
+    /// True if the time of the call before the slice is known, or the thread is in no call.
     knows_spent: bool,
-    /// Something has changed since the news were taken.
+    /// True if the thread has changed since its news were taken.
     has_news: bool,
 }
 
@@ -43,17 +43,17 @@ enum KnownPeer {
     Known(Option<Box<Peer>>),
 }
 
-/// The thread that freed a thread last that waited at a futex, and when.
+/// The last wake-up that freed the thread while it waited at a futex.
 #[derive(Clone, Copy, Debug)]
 enum Freed {
-    /// Nobody in the slice, or whoever did so before it.
+    /// None in the slice so far.
     Before,
     Unknown,
     Nobody,
     By(i64, ThreadKey),
 }
 
-/// News of a thread, which composing installs.
+/// Facts about a thread, which composing installs.
 #[derive(Clone, Debug)]
 pub(super) struct WaitNews {
     pub(super) cell: Option<CellNews<()>>,
@@ -64,10 +64,10 @@ pub(super) struct WaitNews {
     pub(super) knows_spent: bool,
 }
 
-/// Steps of composing, played on the state at the beginning of the slice.
+/// Steps of composing, played on the state at the start of the slice.
 #[derive(Debug)]
 pub(super) enum WaitStep {
-    /// That became known of a thread.
+    /// Facts about a thread.
     News(ThreadKey, Box<WaitNews>),
     Item(CpuKey, i64, WaitItem),
     Leaves(CpuKey, i64, i32, LeftAs),
@@ -75,7 +75,7 @@ pub(super) enum WaitStep {
     Wakes(Box<KeptWake>),
 }
 
-/// A wake-up that was kept.
+/// A kept wake-up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeptWake {
     pub(super) cpu: CpuKey,
@@ -85,7 +85,7 @@ pub(super) struct KeptWake {
     pub(super) waker: KeptWaker,
 }
 
-/// The waker of a wake-up that was kept.
+/// The waker of a kept wake-up.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeptWaker {
     Known(Option<ThreadKey>, Option<WakingThread>),
@@ -134,7 +134,7 @@ impl SliceThread {
         })
     }
 
-    /// Time spent from now on is added to the time spent before, which is unknown.
+    /// Separates the time from now on from the time before, which is unknown.
     fn forget_spent(&mut self) {
         if self.knows_spent {
             self.spent = SpentCall::in_slice(self.spent.entered());
@@ -142,19 +142,19 @@ impl SliceThread {
         }
     }
 
-    /// It may be in a call from before the slice, of which nothing is known.
+    /// The thread may be in an unknown call from before the slice.
     fn forget_call(&mut self) {
         (self.spent, self.knows_spent) = (SpentCall::in_slice(i64::MIN), false);
     }
 
-    /// Its peer may have been used.
+    /// The peer may have been used.
     fn may_use_peer(&mut self) {
         if !matches!(self.peer, KnownPeer::Known(None)) {
             self.peer = KnownPeer::Unknown;
         }
     }
 
-    /// True if all is known that the end of the call depends on.
+    /// True if all facts that the end of the call depends on are known.
     fn knows_end_of(&self, begun: &BegunCall, begin: i64) -> bool {
         match begun.class {
             CallClass::Futex => match self.freed {
@@ -169,7 +169,7 @@ impl SliceThread {
 }
 
 impl<'a> WaitSlice<'a> {
-    /// A slice whose items are not earlier than that time, in nanoseconds from the origin.
+    /// A slice whose items are not before `begin`, in nanoseconds from the origin.
     pub(super) fn new(
         rules: &'a WaitRules,
         begin: i64,
@@ -187,7 +187,7 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// Something happens.
+    /// Processes an item.
     #[inline(always)]
     pub(super) fn play(&mut self, sums: &mut WaitSums, cpu: CpuKey, time: i64, item: WaitItem) {
         let trace = cpu.trace;
@@ -220,7 +220,7 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// Seldom items, and those that matter little.
+    /// Processes rare items.
     fn seldom(&mut self, cpu: CpuKey, time: i64, item: WaitItem) {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
@@ -256,7 +256,7 @@ impl<'a> WaitSlice<'a> {
                 self.losses.lose(cpu);
                 self.steps.push(WaitStep::Item(cpu, time, WaitItem::Lose));
             }
-            // Where switches of all CPUs are recorded these show where threads are.
+            // Slices require the switches of all CPUs, which show where threads run.
             _ => {}
         }
     }
@@ -269,14 +269,14 @@ impl<'a> WaitSlice<'a> {
         (thread, &self.losses)
     }
 
-    /// Keeps something for a thread, of which what is known is told first.
+    /// Keeps a step for a thread, after the facts about it.
     #[cold]
     fn keep(&mut self, thread: ThreadKey, step: WaitStep) {
         self.tell(thread);
         self.steps.push(step);
     }
 
-    /// Tells what is known of a thread.
+    /// Adds the facts about a thread as a step.
     fn tell(&mut self, thread: ThreadKey) {
         if let Some(news) = self.thread(thread).0.news() {
             self.steps.push(WaitStep::News(thread, Box::new(news)));
@@ -287,7 +287,7 @@ impl<'a> WaitSlice<'a> {
         self.steps.len() as u32
     }
 
-    /// The step that was kept last may change sockets of a thread's process.
+    /// The last kept step may change sockets of a thread's process.
     fn bars_sockets(&mut self, thread: ThreadKey) {
         let pid = self.thread(thread).0.pid;
         self.sockets.bar(owner(thread, pid), self.step_count());
@@ -308,12 +308,12 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// A stretch of a thread's time has ended, which is listed if its call is.
+    /// Adds a stretch of a thread's time that has ended, and lists it if its call is listed.
     #[inline]
     fn spends(&mut self, key: ThreadKey, time: i64, stretch: PastStretch<()>, waker: Waker) {
         let rules = self.rules;
         let (thread, _) = self.thread(key);
-        // It never makes calls.
+        // The thread makes no calls.
         if thread.cell.is_plain() {
             return;
         }
@@ -325,7 +325,7 @@ impl<'a> WaitSlice<'a> {
         let call = match thread.cell.call() {
             Some(None) => return,
             Some(Some(open)) => open.call,
-            // The call that is open when the slice is composed.
+            // Stands for the call that is open when the slice is composed.
             None => Syscall::OTHER,
         };
         thread.spent.list(spent.as_wait(key, call), rules.listed());
@@ -357,8 +357,7 @@ impl<'a> WaitSlice<'a> {
         thread.forget_spent();
     }
 
-    /// The thread that wakes another one, if one does; `None` if something of it is unknown that
-    /// may matter.
+    /// The thread that wakes another one; `None` if an unknown fact about it may matter.
     #[inline]
     fn waking(&mut self, trace: u32, by: WakerFacts) -> Option<Option<WakingThread>> {
         let key = |tid: i32| ThreadKey { trace, tid };
@@ -386,7 +385,7 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// True if a thread's call is about a socket without a network; `None` if that is unknown.
+    /// True if a thread's call is on a socket of the family AF_UNIX; `None` if unknown.
     fn is_local(
         &mut self,
         key: ThreadKey,
@@ -421,7 +420,7 @@ impl<'a> WaitSlice<'a> {
         };
         let cell = &self.thread(woken).0.cell;
         let is_known = cell.knows_wake(&wakeup, waking.is_some());
-        // Who wakes matters to calls on futexes.
+        // Calls on futexes need the waker.
         if !is_known || waking.is_none() && !cell.is_plain() {
             self.keeps_wake(woken, thread, (waking, by), (cpu, wakeup, wake));
         }
@@ -466,12 +465,12 @@ impl<'a> WaitSlice<'a> {
         };
         self.keep(woken, WaitStep::Wakes(Box::new(kept)));
         if let (KeptWaker::By(WakerFacts::Other { .. }), Some(thread)) = (waker, thread) {
-            // Which socket its call is about is unknown.
+            // The socket of the waker's call is unknown.
             self.bars_sockets(thread);
         }
     }
 
-    /// The summary of a thread's stretch on a CPU.
+    /// Processes the summary of a thread's stretch on a CPU.
     fn parks(&mut self, cpu: CpuKey, time: i64, parked: ParkedThread) {
         let (trace, tid) = (cpu.trace, parked.tid);
         let key = ThreadKey { trace, tid };
@@ -480,7 +479,7 @@ impl<'a> WaitSlice<'a> {
         if with != ParkUse::Play {
             return self.keeps_parking(cpu, time, parked, with);
         }
-        // What was spent before depends on since when it runs.
+        // The time before depends on the start of the thread's stretch.
         let is_vague = parked.open.is_some() && !thread.cell.knows_state();
         if is_vague {
             self.keep(key, WaitStep::Item(cpu, time, WaitItem::Park(parked)));
@@ -503,13 +502,13 @@ impl<'a> WaitSlice<'a> {
         let key = ThreadKey { trace, tid };
         self.keep(key, WaitStep::Item(cpu, time, WaitItem::Park(parked)));
         let (thread, _) = self.thread(key);
-        // If calls are known, it is the beginning of one that has ended.
+        // With known calls, this is the start of one that has ended.
         let is_over = with == ParkUse::Keep && thread.cell.call().is_some();
         thread.cell.park_kept((cpu, time), &parked, with);
         thread.may_use_peer();
         if !is_over {
             thread.forget_call();
-            // Of what it does now only a part may be of the call: when that began is unknown.
+            // The current state may only partly belong to the call, whose start is unknown.
             thread.cell.forget_state();
         }
         // The end of the call may be known.
@@ -521,7 +520,7 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// A call ends that was open when its thread came.
+    /// The end of a call that was open when its thread's stretch began.
     #[inline]
     fn arrives(&mut self, sums: &mut WaitSums, cpu: CpuKey, key: ThreadKey, exited: Exited) {
         let begin = self.begin;
@@ -554,7 +553,7 @@ impl<'a> WaitSlice<'a> {
         let (thread, losses) = self.thread(key);
         thread.cell.arrive_kept(cpu, key.tid, exited, losses);
         thread.may_use_peer();
-        // It is in no call.
+        // The thread is in no call.
         thread.spent.waits.clear();
         thread.knows_spent = true;
         if call.is_none_or(|call| self.rules.may_change_sockets(call, result)) {
@@ -562,7 +561,7 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// A call has ended that waited, or may have.
+    /// A call has ended during which the thread may have waited.
     fn ended(
         &mut self,
         sums: &mut WaitSums,
@@ -580,7 +579,7 @@ impl<'a> WaitSlice<'a> {
         self.concerns(sums, &call, counts);
     }
 
-    /// A thread's call on a futex or a descriptor ends, which began since it came.
+    /// The end of a call on a futex or a descriptor that began in the thread's stretch.
     #[inline]
     fn calls(
         &mut self,
@@ -614,7 +613,7 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// A call has ended on a futex or a socket, or may have.
+    /// Passes an ended call on to futexes and sockets, if it concerns them.
     #[inline]
     fn concerns(&mut self, sums: &mut WaitSums, call: &WholeCall, counts: bool) {
         let key = call.thread;
@@ -644,7 +643,7 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// Ends the slice: gives the steps, and what is known of threads in the end.
+    /// Ends the slice: returns the steps, and the facts about threads at its end.
     pub(super) fn end(self) -> (Vec<WaitStep>, Vec<(ThreadKey, WaitNews)>, SocketSlice) {
         let threads = self.threads.into_entries().into_iter();
         let news = threads.filter_map(|(key, thread)| Some((key, thread?.news()?)));
@@ -652,7 +651,7 @@ impl<'a> WaitSlice<'a> {
     }
 }
 
-/// A thread that the slice meets.
+/// The state of a thread at its first item in the slice.
 #[cold]
 fn met(key: ThreadKey, begin: i64, directory: &ThreadDirectory) -> Box<SliceThread> {
     let facts = directory.get(key);
@@ -667,13 +666,13 @@ fn met(key: ThreadKey, begin: i64, directory: &ThreadDirectory) -> Box<SliceThre
     })
 }
 
-/// True if a call of that class may change what a descriptor is.
+/// True if a call of that class may change the socket of a descriptor.
 fn is_of_descriptors(class: CallClass) -> bool {
     class != CallClass::Futex && (concerns_others(class, 1) || concerns_others(class, 0))
 }
 
 impl WaitRules {
-    /// True if the end of that call, with that result, may change sockets.
+    /// True if the end of a call with that result may change sockets.
     fn may_change_sockets(&self, call: Syscall, result: i64) -> bool {
         let class = self.class(call);
         class != CallClass::Futex && concerns_others(class, result)

@@ -1,4 +1,4 @@
-//! What happens on a CPU, and what of it others have to know.
+//! Events on a CPU, and the items to play over all CPUs.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
@@ -6,53 +6,53 @@ use tracebraid_threads::{
     BegunCall, ContextStep, LeftAs, MigrateEvent, ParkedThread, WakeEvent, WakeSource, WakerFacts,
 };
 
-/// Something happens on a CPU, by the thread that the event's context names, if it names one.
+/// An event on a CPU, with the thread in the event's context, if any.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct CpuStep {
     pub(super) tid: Option<i32>,
     pub(super) act: Act,
 }
 
-/// What happens.
+/// The kind of event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Act {
     /// A call begins.
     Enter(BegunCall),
-    /// A call ends, that one or whatever call is open, with that result.
+    /// A call ends with a result: the given call, or the open one.
     Exit(Option<Syscall>, i64),
-    /// The call that has begun, or is about to end, has to do with that peer.
+    /// The peer of the call that has begun or is about to end.
     Peer(Box<Peer>),
     /// A thread is woken.
     Wake(WakeEvent),
     /// A block request is made.
     Request,
-    /// Requests of an io_uring are done.
+    /// Requests of an io_uring are completed.
     Linger,
-    /// An interruption begins or ends, or a block request is completed.
+    /// An interrupt begins or ends, or a block request is completed.
     Context(ContextStep),
-    /// A thread dies: it makes no more calls.
+    /// A thread dies, and makes no more calls.
     Die(i32),
-    /// Events were lost, but none of those that tell who runs; some of those that tell of calls.
+    /// Events were lost, but no switches; with `of_calls`, entries and exits may be among them.
     Lose { of_calls: bool },
-    /// It concerns others whoever does it.
+    /// An item that does not depend on the running thread.
     Tell(WaitItem),
 }
 
-/// What happens, as all have to know it: it is played in the order of time.
+/// An item to play in the order of time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum WaitItem {
-    /// The first event of a call since the thread came is an entry: no call of it was open.
+    /// The first event of a call in the stretch is an entry: no call was open.
     Enter(i32),
-    /// It is an exit, with that result, of that call if the event names it.
+    /// The first event of a call in the stretch is an exit, of the given call if the event contains
+    /// it, with a result.
     Arrive(i32, Option<Syscall>, i64),
-    /// What a thread has done since it came.
+    /// The summary of a thread's stretch.
     Park(ParkedThread),
-    /// A thread's call on a futex or a descriptor ends, which began since it came, with that
-    /// result.
+    /// A call on a futex or a descriptor that began in the stretch ends with a result.
     Call(i32, BegunCall, i64),
-    /// The call of the thread that ends next, or is open, has to do with that peer.
+    /// The peer of the thread's open call, or of the next one that ends.
     Peer(i32, Box<Peer>),
-    /// A CPU goes from one thread to another; idle threads are none.
+    /// A CPU switches from one thread to another; `None` for idle threads.
     Switch {
         prev: Option<i32>,
         next: Option<i32>,
@@ -60,14 +60,14 @@ pub(super) enum WaitItem {
     },
     /// A thread is woken.
     Wake(WakeEvent, WakeSource, WakerFacts),
-    /// A thread goes from one CPU to another, where not all CPUs were recorded.
+    /// A thread migrates between CPUs; used if not all CPUs were recorded.
     Migrate(MigrateEvent),
-    /// A thread is made.
+    /// A thread is created.
     Made(i32),
     Die(i32),
-    /// The thread, which had the second id, has the first one from now on.
+    /// The thread with the second id has the first id from now on.
     TakeOver(i32, i32),
-    /// A thread belongs to that process.
+    /// A thread belongs to a process.
     Belongs {
         tid: i32,
         pid: i32,

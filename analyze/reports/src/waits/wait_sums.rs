@@ -1,4 +1,4 @@
-//! What is counted, in no order that matters: it is added up by each worker, over all that it does.
+//! Sums that do not depend on order: each worker has its own.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,18 +7,18 @@ use crate::waits::socket::SocketSums;
 use crate::waits::sums::{Sums, Wait};
 use tracebraid_follow::Table;
 
-/// What is counted.
+/// Sums that do not depend on order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct WaitSums {
     pub(super) threads: Table<Sums>,
     pub(super) futexes: Futexes,
     pub(super) sockets: SocketSums,
-    /// Waits that are listed.
+    /// Listed waits.
     pub(super) log: Vec<Wait>,
 }
 
 impl WaitSums {
-    /// Adds others, of which so many waits at most are listed for each thread.
+    /// Adds other sums, keeping at most `top` waits of each thread.
     pub(super) fn merge(&mut self, other: WaitSums, top: usize) {
         self.threads
             .merge_by(other.threads, |own, other| own.merge(other, top));

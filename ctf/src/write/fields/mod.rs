@@ -1,7 +1,7 @@
-//! The fields of one event record, given one after the other.
+//! The fields of an event record, in order.
 //!
-//! The walk over the event class is that of the reader ([`crate::walk`]), with the values coming
-//! from outside: what a sequence's length or a variant's selector is, was given before.
+//! The walk over the event class is that of the reader ([`crate::walk`]), but the values come from
+//! the caller: the length of a sequence or the selector of a variant is an earlier value.
 
 mod values;
 
@@ -15,25 +15,25 @@ use crate::layout::tree::{Part, Parts};
 use crate::schema::Name;
 use crate::stack::Stack;
 
-/// A packet's bytes while it is being filled. What is not written yet is zero.
+/// The bytes of a packet while it is being filled. Bytes that are not written yet are zero.
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub(super) data: Box<[u8]>,
-    /// In bits.
+    /// Position in bits.
     pub(super) pos: u64,
     /// Byte order of the last fixed-length field.
     pub(super) big: bool,
-    /// Elements of arrays that took no bits.
+    /// Number of array elements of zero bits.
     pub(super) empty: u64,
 }
 
-/// Readers take so many elements without a bit for damage: they could be repeated for ever.
+/// Readers treat more elements of zero bits as damage, since these could be repeated for ever.
 const MOST_EMPTY: u64 = 1 << 19;
 
-/// Why an event record is not written.
+/// The reason why an event record is not written.
 #[derive(Clone, Debug)]
 pub(super) enum Stop {
-    /// There is no room for it in the packet.
+    /// The packet has no room for it.
     Full,
     Field(Name, FieldProblem),
 }
@@ -42,43 +42,44 @@ pub(super) enum Stop {
 #[derive(Debug)]
 enum Open<'p> {
     Parts(Parts<'p>),
-    /// So many times the element; where the one before began, if it may take no bits.
+    /// The element, the number of remaining elements, and the start of the previous element if it
+    /// may have zero bits.
     Elements(Part<'p>, u64, u64),
 }
 
-/// A walk over fields within each other.
+/// A walk over nested fields.
 #[derive(Debug)]
 struct Deep<'p> {
     roots: [Option<Part<'p>>; 3],
-    /// The root that comes next.
+    /// Index of the next root.
     root: usize,
     open: Stack<Open<'p>>,
 }
 
-/// Takes the values of an event record's fields, in the order of the event class: those of the
-/// common context, of the specific context, and of the payload. Structures, arrays, variants and
-/// optionals have no value of their own: what is within follows.
+/// Receives the values of an event record's fields, in the order of the event class: common
+/// context, specific context, payload. Structures, arrays, variants and optionals have no value of
+/// their own; the values of their parts follow.
 ///
-/// The first value that is not right makes the whole event record be refused; those behind it are
-/// ignored, so that no result of a single call needs to be looked at.
+/// The first invalid value causes the whole event record to be rejected. Later values are ignored,
+/// so the caller need not check the result of each call.
 #[derive(Debug)]
 pub struct Fields<'p> {
     out: &'p mut Buffer,
     slots: &'p mut [u64],
-    /// Those that come behind the next one, if there are only plain fields and structures.
+    /// Fields after the next field, if there are only plain fields and structures.
     flat: std::slice::Iter<'p, Leaf>,
-    /// Where the walk is in an event class that has others.
+    /// State of the walk in an event class with other kinds of fields.
     deep: Option<&'p mut Deep<'p>>,
-    /// The field whose value comes next.
+    /// The field that the next value is for.
     next: Option<&'p Node>,
-    /// What is within it, of an array of bytes. It stands apart: to copy at once what was written
-    /// in two parts just before would make the processor wait.
+    /// Nodes within the next field, if it is an array of bytes. A separate field: loading both at
+    /// once, just after they were stored separately, would stall the processor.
     inside: &'p [Node],
     stop: Option<Stop>,
 }
 
 impl<'p> Fields<'p> {
-    /// What became of the event record whose fields `give` gives.
+    /// Writes the event record whose values `give` passes.
     #[inline(always)]
     pub(super) fn run(
         plan: &EventPlan,
@@ -101,7 +102,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// The walk is large: others need not make room for it.
+    /// Separate, since the walk is large: other event classes need no room for it.
     #[inline(never)]
     fn run_deep(
         plan: &EventPlan,
@@ -159,7 +160,7 @@ impl<'p> Fields<'p> {
             .get_or_insert_with(|| Stop::Field(Name::default(), problem));
     }
 
-    /// Goes to the next field that has a value of its own.
+    /// Advances to the next field that has a value of its own.
     #[inline(always)]
     fn go_on(&mut self) {
         if self.deep.is_some() {
@@ -174,7 +175,7 @@ impl<'p> Fields<'p> {
         };
     }
 
-    /// The same within fields that have parts.
+    /// Like `go_on`, within fields that have parts.
     #[inline(never)]
     fn go_deeper(&mut self) {
         self.next = None;
@@ -230,7 +231,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// Begins with a field; true if it has a value of its own, or if nothing can follow.
+    /// Begins a field; true if it has a value of its own, or if no field can follow.
     fn enter(&mut self, part: Part<'p>) -> bool {
         self.align(part.align);
         match &part.kind {
@@ -248,10 +249,10 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// The kinds that depend on what was given before.
+    /// The kinds that depend on earlier values.
     fn enter_rare(&mut self, part: Part<'p>) -> bool {
         match &part.kind {
-            // All of its elements may be given at once.
+            // The caller may pass all elements at once.
             NodeKind::Array(_) if is_bytes(part) => {
                 (self.next, self.inside) = (Some(part.node()), part.inside());
                 return true;
@@ -279,9 +280,10 @@ impl<'p> Fields<'p> {
         false
     }
 
-    /// An option is as a member of nothing.
+    /// Enters a selected option like a single element.
     fn enter_chosen(&mut self, chosen: Part<'p>) -> bool {
-        // Selected options may be variants, as deep as they like: they come off the list.
+        // Selected options may be variants, nested to any depth, so they are processed from the
+        // list.
         self.open(Open::Elements(chosen, 1, u64::MAX));
         false
     }
@@ -307,7 +309,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// The field that a value is for. One byte of an array of bytes: its element.
+    /// The field that a value is for. For a single byte of an array of bytes: its element.
     #[inline(always)]
     fn take(&mut self) -> Option<&'p Node> {
         let Some(node) = self.next else {
@@ -320,7 +322,7 @@ impl<'p> Fields<'p> {
         }
     }
 
-    /// Looks at an array of bytes element by element.
+    /// Enters an array of bytes element by element.
     #[cold]
     fn take_element(&mut self, node: &'p Node, length: Length) -> Option<&'p Node> {
         self.next = None;
@@ -366,7 +368,7 @@ impl<'p> Fields<'p> {
     }
 }
 
-/// True for an array whose elements are bytes that nothing depends on.
+/// True for an array whose elements are bytes that no other field depends on.
 fn is_bytes(part: Part<'_>) -> bool {
     let Some(element) = part.element() else {
         return false;

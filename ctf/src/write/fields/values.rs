@@ -1,4 +1,4 @@
-//! The values of fields, by their kinds.
+//! The values of fields, by kind.
 
 use super::Fields;
 use crate::bits::FixedRead;
@@ -8,7 +8,7 @@ use crate::write::FieldProblem;
 use crate::write::bits::{fits_signed, fits_unsigned};
 
 impl Fields<'_> {
-    /// An integer that is not negative; also a boolean (0 or 1), a bit array, a bit map.
+    /// Writes a non-negative integer, a boolean (0 or 1), a bit array or a bit map.
     #[inline(always)]
     pub fn uint(&mut self, value: u64) -> &mut Self {
         let Some(node) = self.take() else { return self };
@@ -19,7 +19,7 @@ impl Fields<'_> {
         self
     }
 
-    /// An integer.
+    /// Writes an integer.
     #[inline(always)]
     pub fn int(&mut self, value: i64) -> &mut Self {
         let Some(node) = self.take() else { return self };
@@ -73,7 +73,7 @@ impl Fields<'_> {
         }
     }
 
-    /// LEB128, in as few bytes as it needs.
+    /// Writes LEB128 with the minimum number of bytes.
     fn variable(&mut self, node: &Node, class: &IntClass, value: i128) {
         let mut rest = value;
         let mut bytes = [0u8; 10];
@@ -95,7 +95,7 @@ impl Fields<'_> {
         self.put_bytes(bytes.get(..used).unwrap_or_default());
     }
 
-    /// A floating point number of 32 or 64 bits; for 32 the nearest that there is.
+    /// Writes a floating-point number of 32 or 64 bits; for 32 bits, the nearest value.
     pub fn float(&mut self, value: f64) -> &mut Self {
         let Some(node) = self.take() else { return self };
         match &node.kind {
@@ -108,7 +108,7 @@ impl Fields<'_> {
         self
     }
 
-    /// A floating point number of any length, as its raw IEEE 754 bits.
+    /// Writes a floating-point number of any length from its raw IEEE 754 bits.
     pub fn float_bits(&mut self, bits: u128) -> &mut Self {
         let Some(node) = self.take() else { return self };
         match &node.kind {
@@ -137,7 +137,7 @@ impl Fields<'_> {
         }
     }
 
-    /// An integer of more than 64 bits: its bytes, the least significant one first.
+    /// Writes an integer of more than 64 bits from its bytes, least significant byte first.
     pub fn wide(&mut self, bytes: &[u8]) -> &mut Self {
         let Some(node) = self.take() else { return self };
         let NodeKind::WideInt(class) = &node.kind else {
@@ -172,7 +172,7 @@ impl Fields<'_> {
         self
     }
 
-    /// A string, or an array of characters, which is filled up with null characters.
+    /// Writes a string, or an array of characters, which is padded with null characters.
     pub fn string(&mut self, text: &str) -> &mut Self {
         let Some(node) = self.take() else { return self };
         match &node.kind {
@@ -190,8 +190,8 @@ impl Fields<'_> {
         }
     }
 
-    /// The bytes of a string or BLOB, or of an array of 8-bit integers. Strings are not checked to
-    /// be valid in their encoding; those of a fixed length are filled up with null bytes.
+    /// Writes the bytes of a string, a BLOB, or an array of 8-bit integers. Strings are not checked
+    /// for valid encoding; strings of a fixed length are padded with null bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let Some(node) = self.next else {
             self.too_many();
@@ -215,7 +215,7 @@ impl Fields<'_> {
         self
     }
 
-    /// A string with a null code unit behind it.
+    /// Writes a null-terminated string.
     fn terminated(&mut self, node: &Node, bytes: &[u8], unit: usize) {
         if !bytes.len().is_multiple_of(unit) {
             return self.fail(node, FieldProblem::Units);
@@ -231,7 +231,7 @@ impl Fields<'_> {
         }
         let start = (self.out.pos >> 3) as usize;
         let end = start.saturating_add(bytes.len());
-        // What is not written yet is zero: so is the terminator.
+        // Bytes that are not written yet are zero, so the terminator is there already.
         if end.saturating_add(unit) > self.out.data.len() {
             return self.full();
         }
@@ -242,7 +242,7 @@ impl Fields<'_> {
         self.go_on();
     }
 
-    /// A string of so many bytes.
+    /// Writes a string of this number of bytes.
     fn sized(&mut self, node: &Node, bytes: &[u8], length: u64, unit: usize) {
         if bytes.len() as u64 > length {
             return self.fail(node, FieldProblem::Range);
@@ -277,7 +277,7 @@ impl Fields<'_> {
     }
 }
 
-/// Text in an encoding of more than one byte.
+/// Encodes text.
 fn encode(text: &str, encoding: Encoding) -> Vec<u8> {
     match encoding {
         Encoding::Utf8 => text.as_bytes().to_vec(),

@@ -1,4 +1,5 @@
-//! Text is given out only when the reader's front end makes the same schema of it.
+//! Checks that the reader's front end parses the text to the same schema, before the text is
+//! returned.
 
 use super::super::error::WriteError;
 use crate::error::MetadataError;
@@ -21,7 +22,7 @@ pub(super) fn all(text: &str, class: &TraceClass) -> Result<(), WriteError> {
     }
 }
 
-/// Checks the text of an event class behind that of a trace class without any.
+/// Checks the text of an event class after the text of a trace class without event classes.
 pub(super) fn event(
     base_text: &str,
     text: &str,
@@ -59,7 +60,7 @@ fn read(text: &str, version: CtfVersion, what: &str) -> Result<TraceClass, Write
     })
 }
 
-/// What two trace classes differ in, in words.
+/// Describes the first difference of two trace classes.
 fn difference(class: &TraceClass, read: &TraceClass) -> Option<String> {
     let differs = [
         (class.namespace != read.namespace, "the trace's namespace"),
@@ -169,7 +170,7 @@ fn event_difference(class: &EventClass, read: &EventClass) -> Option<String> {
     .or_else(|| field_difference("the payload", &class.payload, &read.payload))
 }
 
-/// Names the first member of a scope that was read in another way.
+/// Names the first member of a scope that was read differently.
 fn field_difference(
     scope: &str,
     class: &Option<FieldClass>,

@@ -5,7 +5,7 @@ use super::json_fields::{Object, field_class, refuse, string};
 use super::locate::FieldScopes;
 use crate::schema::{ClockClass, ClockOrigin, EnvValue, EventClass, FieldClass, Scope, TraceClass};
 
-/// Namespace of the attributes that CTF 1.8 has and CTF 2 has not.
+/// Namespace of the attributes that exist in CTF 1.8 but not in CTF 2.
 const ATTRIBUTES: &str = "lttng.org,2009";
 
 /// A fragment of a JSON text sequence.
@@ -13,7 +13,7 @@ fn fragment(object: Object) -> String {
     format!("\u{1e}{}\n", object.end())
 }
 
-/// Everything but the event classes.
+/// All fragments except the event classes.
 pub(super) fn base(class: &TraceClass) -> Result<String, WriteError> {
     let mut text = preamble(class);
     text.push_str(&trace(class)?);
@@ -130,7 +130,7 @@ fn stream(class: &TraceClass, index: usize) -> Result<String, WriteError> {
             Some(clock) => object.put_text("default-clock-class-id", Some(&clock.id)),
             None => {
                 return refuse(format!(
-                    "a clock of stream class {} that is not there",
+                    "the clock of stream class {}, which does not exist",
                     stream.id
                 ));
             }
@@ -164,7 +164,7 @@ fn stream(class: &TraceClass, index: usize) -> Result<String, WriteError> {
     Ok(fragment(object))
 }
 
-/// An event class of the stream class at that index.
+/// An event class of the stream class with this index.
 pub(super) fn event(
     class: &TraceClass,
     index: usize,

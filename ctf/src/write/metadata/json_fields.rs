@@ -1,6 +1,6 @@
 //! Field classes in the JSON of CTF 2.
 //!
-//! What is open is kept in a list: field classes may nest as deep as they like.
+//! Open classes are kept in a list, so field classes may be nested to any depth.
 
 use super::super::error::WriteError;
 use super::locate::FieldScopes;
@@ -24,14 +24,14 @@ pub(super) fn string(text: &str) -> String {
 pub(super) struct Object(String);
 
 impl Object {
-    /// With that `type`.
+    /// An object with this `type`.
     pub(super) fn of(kind: &str) -> Self {
         let mut object = Object::default();
         object.put_text("type", Some(kind));
         object
     }
 
-    /// Adds a property whose value is that JSON text.
+    /// Adds a property whose value is JSON text.
     pub(super) fn put(&mut self, key: &str, json: impl AsRef<str>) {
         self.key(key);
         self.0.push_str(json.as_ref());
@@ -67,10 +67,10 @@ impl Object {
 /// A field class whose parts are being written.
 struct Open<'c> {
     parts: Parts<'c>,
-    /// Options' ranges, in their order.
+    /// Remaining options of a variant, for their ranges.
     ranges: std::slice::Iter<'c, crate::schema::VariantOption>,
     is_first: bool,
-    /// Parts are within objects with names.
+    /// Parts are inside objects with names.
     is_named: bool,
 }
 
@@ -139,7 +139,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Writes a class, or the beginning of one with parts; true if it is complete.
+    /// Writes a class, or the beginning of a class with parts; true if it is complete.
     fn begin(&mut self, class: &'c FieldClass) -> Result<bool, WriteError> {
         let mut object = match class {
             FieldClass::Struct(_)
@@ -185,7 +185,7 @@ impl<'c> Writer<'c> {
         Ok(true)
     }
 
-    /// Floating point numbers, strings and BLOBs.
+    /// Floating-point numbers, strings and BLOBs.
     fn other(&self, class: &FieldClass) -> Result<Object, WriteError> {
         let mut object;
         match class {
@@ -238,7 +238,7 @@ impl<'c> Writer<'c> {
         Ok(object)
     }
 
-    /// A class with parts: all up to the first of these.
+    /// Writes a class with parts, up to its first part.
     fn open(&mut self, class: &'c FieldClass) -> Result<(), WriteError> {
         let mut options = [].iter();
         let (mut object, key) = match class {
@@ -294,7 +294,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Properties of everything that is a fixed number of bits.
+    /// Properties of all fixed-length fields.
     fn bits(&self, kind: &str, class: &IntClass) -> Result<Object, WriteError> {
         if class.length > 64 {
             return self.refuse("an integer of more than 64 bits");
@@ -313,7 +313,7 @@ impl<'c> Writer<'c> {
         Ok(object)
     }
 
-    /// Properties of everything that is an integer.
+    /// Properties of all integers.
     fn integer(&self, object: &mut Object, class: &IntClass) -> Result<(), WriteError> {
         let base = match class.base {
             DisplayBase::Binary => Some(2),
@@ -329,10 +329,10 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Absolute. All paths of a location have the same names.
+    /// The absolute location of a field. All paths of a location have the same names.
     fn location(&self, location: &FieldLocation) -> Result<String, WriteError> {
         let Some((_, names)) = self.place.names(location) else {
-            return self.refuse("a length or selector that is not there");
+            return self.refuse("a length or selector that does not exist");
         };
         let names: Vec<String> = names.into_iter().map(string).collect();
         let mut object = Object::default();

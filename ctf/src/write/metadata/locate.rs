@@ -1,8 +1,8 @@
-//! Field locations to the names that lead there.
+//! Converts field locations to names.
 
 use crate::schema::{EventClass, FieldClass, FieldLocation, Scope, TraceClass};
 
-/// What the scopes of a field are: those of its trace, stream and event.
+/// The scopes that are visible to a field: those of its trace, stream and event.
 #[derive(Clone, Copy)]
 pub(super) struct FieldScopes<'c> {
     pub(super) class: &'c TraceClass,
@@ -26,7 +26,7 @@ impl<'c> FieldScopes<'c> {
     }
 
     /// The class at the end of the first path of a location, and the names of the structure members
-    /// on the way: other steps have none.
+    /// on the path. Other steps have no names.
     pub(super) fn names(&self, location: &FieldLocation) -> Option<(&'c FieldClass, Vec<&'c str>)> {
         let mut names = Vec::new();
         let mut class = self.root(location.scope)?;

@@ -1,9 +1,9 @@
-//! Metadata: a schema to TSDL (CTF 1.8) or to a JSON text sequence (CTF 2), all of it at once or
-//! event class by event class while a trace grows.
+//! Metadata: converts a schema to TSDL (CTF 1.8) or to a JSON text sequence (CTF 2), either
+//! completely or one event class at a time while a trace grows.
 //!
-//! Whatever is made is read again by the reader's front end before it is given out, and must give
-//! the very schema that it was made from. So text is never wrong; where the format cannot say what
-//! the schema says, there is an error instead.
+//! All text is parsed by the reader's front end before it is returned, and must result in the same
+//! schema. So the text is never wrong; if the format cannot express the schema, an error is
+//! returned.
 
 mod check;
 mod json;
@@ -20,22 +20,22 @@ use crate::schema::{CtfVersion, EventClass, TraceClass};
 
 pub use packets::packet;
 
-/// The metadata of a trace that may get more event classes.
+/// The metadata of a trace to which event classes may be added.
 #[derive(Clone, Debug)]
 pub struct Metadata {
-    /// Without event classes.
+    /// The trace class without event classes.
     base: TraceClass,
     base_text: String,
-    /// Stream classes (by index) and ids of the event classes that there are.
+    /// Stream class (by index) and id of each existing event class.
     events: HashSet<(usize, u64)>,
 }
 
 impl Metadata {
-    /// Starts with `class`, of which it gives the text, event classes included. The version is the
-    /// class's own.
+    /// Starts with `class` and returns its text, including event classes. The version is that of
+    /// the class.
     ///
     /// # Errors
-    /// When the version of the format cannot express the class.
+    /// If the version of the format cannot express the class.
     pub fn new(class: &TraceClass) -> Result<(Metadata, String), WriteError> {
         let mut base = class.clone();
         let mut events = HashSet::new();
@@ -61,18 +61,19 @@ impl Metadata {
         ))
     }
 
-    /// The text of one more event class of the stream class at that index, to be appended.
+    /// Adds an event class to the stream class with this index. Returns its text, which must be
+    /// appended.
     ///
     /// # Errors
-    /// When there is no such stream class, when it has an event class of that id already, or when
-    /// the version of the format cannot express the class.
+    /// If there is no such stream class, if it has an event class with this id already, or if the
+    /// version of the format cannot express the class.
     pub fn add_event(&mut self, stream: usize, event: &EventClass) -> Result<String, WriteError> {
         let text = self.event(stream, event)?;
         self.note(stream, event);
         Ok(text)
     }
 
-    /// The same text, of an event class that is not added yet.
+    /// The same text, without adding the event class.
     pub(super) fn event(&self, stream: usize, event: &EventClass) -> Result<String, WriteError> {
         if stream >= self.base.streams.len() {
             return Err(WriteError::Misuse(format!(
@@ -91,26 +92,26 @@ impl Metadata {
         Ok(text)
     }
 
-    /// The event class has been added.
+    /// Records that the event class has been added.
     pub(super) fn note(&mut self, stream: usize, event: &EventClass) {
         self.events.insert((stream, event.id));
     }
 
-    /// The class without its event classes.
+    /// The trace class without its event classes.
     pub(super) fn base(&self) -> &TraceClass {
         &self.base
     }
 }
 
-/// All of the text that describes `class`, in the language of its version, not in packets.
+/// The complete text that describes `class`, in the language of its version, without packets.
 ///
 /// # Errors
-/// When the version of the format cannot express the class.
+/// If the version of the format cannot express the class.
 pub fn text(class: &TraceClass) -> Result<String, WriteError> {
     Metadata::new(class).map(|(_, text)| text)
 }
 
-/// All but the event classes.
+/// The text without the event classes.
 fn base_text(class: &TraceClass) -> Result<String, WriteError> {
     match class.version {
         CtfVersion::V1_8 => tsdl::base(class),

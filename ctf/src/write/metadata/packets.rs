@@ -2,13 +2,14 @@
 
 use crate::schema::{ByteOrder, Uuid};
 
-/// First four bytes, as an integer of the trace's byte order.
+/// First four bytes, as an integer in the trace's byte order.
 const MAGIC: u32 = 0x75d1_1d57;
-/// Bytes of the header.
+/// Size of the header in bytes.
 const HEADER_BYTES: usize = 37;
 
-/// A metadata packet that holds all of `text`: appended to a file in one go, it is there as a whole
-/// or not at all. `None` if it is too large for one (half a gigabyte).
+/// A metadata packet that contains all of `text`. If it is appended to a file in a single write,
+/// readers see either the whole text or none of it. `None` if the text is too large for a packet
+/// (half a gigabyte).
 pub fn packet(text: &str, uuid: Option<Uuid>, order: ByteOrder) -> Option<Vec<u8>> {
     let bytes = HEADER_BYTES.checked_add(text.len())?;
     let bits = u32::try_from(bytes.checked_mul(8)?).ok()?;
@@ -19,11 +20,11 @@ pub fn packet(text: &str, uuid: Option<Uuid>, order: ByteOrder) -> Option<Vec<u8
     let mut packet = Vec::with_capacity(bytes);
     packet.extend(word(MAGIC));
     packet.extend(uuid.unwrap_or_default());
-    // No checksum; content and packet size.
+    // No checksum; content size and packet size.
     for value in [0, bits, bits] {
         packet.extend(word(value));
     }
-    // No compression, encryption or checksum scheme; the version.
+    // No compression, encryption or checksum scheme; version 1.8.
     packet.extend([0, 0, 0, 1, 8]);
     packet.extend_from_slice(text.as_bytes());
     Some(packet)

@@ -14,7 +14,7 @@ fn refuse<T>(what: impl Into<String>) -> Result<T, WriteError> {
     Err(WriteError::inexpressible(CtfVersion::V1_8, what))
 }
 
-/// Everything but the event classes.
+/// All blocks except the event classes.
 pub(super) fn base(class: &TraceClass) -> Result<String, WriteError> {
     if class.namespace.is_some() || class.name.is_some() || class.uid.is_some() {
         return refuse("a namespace, name or uid of the trace class");
@@ -71,7 +71,7 @@ fn trace(text: &mut String, class: &TraceClass) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// A scope's root, if it has one.
+/// Writes the root of a scope, if it has one.
 fn scope(
     text: &mut String,
     place: FieldScopes<'_>,
@@ -95,7 +95,7 @@ fn environment(text: &mut String, class: &TraceClass) -> Result<(), WriteError> 
     for (name, value) in &class.environment {
         if !is_identifier(name) {
             return refuse(format!(
-                "the environment's entry `{name}`: it is no identifier"
+                "the environment's entry `{name}`: it is not an identifier"
             ));
         }
         let value = match value {
@@ -111,7 +111,7 @@ fn environment(text: &mut String, class: &TraceClass) -> Result<(), WriteError> 
 fn clock(text: &mut String, clock: &ClockClass) -> Result<(), WriteError> {
     if !is_identifier(&clock.id) {
         return refuse(format!(
-            "a clock class named `{}`: it is no identifier",
+            "a clock class named `{}`: it is not an identifier",
             clock.id
         ));
     }
@@ -148,7 +148,7 @@ fn clock(text: &mut String, clock: &ClockClass) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Ids are left out where nothing in the streams refers to them.
+/// Ids are omitted if no field of the streams refers to them.
 fn has_stream_ids(class: &TraceClass) -> bool {
     class.streams.iter().any(|stream| stream.id != 0)
         || has_role(&class.packet_header, Roles::STREAM_CLASS_ID)
@@ -203,7 +203,7 @@ fn stream(text: &mut String, class: &TraceClass, index: usize) -> Result<(), Wri
     Ok(())
 }
 
-/// An event class of the stream class at that index.
+/// An event class of the stream class with this index.
 pub(super) fn event(
     class: &TraceClass,
     index: usize,

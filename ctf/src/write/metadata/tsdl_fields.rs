@@ -1,6 +1,6 @@
 //! Field classes in TSDL.
 //!
-//! What is open is kept in a list: field classes may nest as deep as they like.
+//! Open classes are kept in a list, so field classes may be nested to any depth.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::schema::{
     Parts, Scope, VariantClass,
 };
 
-/// Words that are no identifiers.
+/// Words that are not identifiers.
 const KEYWORDS: [&str; 31] = [
     "align",
     "callsite",
@@ -41,17 +41,17 @@ const KEYWORDS: [&str; 31] = [
     "_Bool",
     "_Complex",
     "_Imaginary",
-    // Not words of the language, but of readers that are stricter.
+    // Not words of the language, but of stricter readers.
     "complex",
     "imaginary",
     "bool",
 ];
 
-/// Levels that lines are indented by: the text of deeper ones would grow by the square of their
-/// number.
+/// Largest number of levels by which lines are indented: with more, the size of the text would grow
+/// with the square of the number of levels.
 const MOST_TABS: usize = 16;
 
-/// True for what can stand in the text without quotes.
+/// True if the name can be written without quotes.
 pub(super) fn is_identifier(name: &str) -> bool {
     let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
     name.starts_with(is_first)
@@ -101,9 +101,9 @@ struct Open<'c> {
     class: &'c FieldClass,
     parts: Parts<'c>,
     next: u32,
-    /// Steps of the path that lead to it.
+    /// Number of steps of the path to it.
     depth: usize,
-    /// What comes behind its closing brace: alignment, name and lengths.
+    /// Text after its closing brace: alignment, name and lengths.
     behind: String,
 }
 
@@ -111,7 +111,7 @@ struct Writer<'t, 'c> {
     text: &'t mut String,
     place: FieldScopes<'c>,
     scope: Scope,
-    /// To the field that is being written.
+    /// Path to the field that is being written.
     path: Vec<u32>,
     open: Vec<Open<'c>>,
 }
@@ -138,7 +138,7 @@ impl<'c> Writer<'_, 'c> {
         ))
     }
 
-    /// Writes all parts of what is open.
+    /// Writes the remaining parts of all open classes.
     fn rest(&mut self) -> Result<(), WriteError> {
         while let Some(open) = self.open.last_mut() {
             self.path.truncate(open.depth);
@@ -169,7 +169,7 @@ impl<'c> Writer<'_, 'c> {
         self.text.extend(std::iter::repeat_n('\t', tabs));
     }
 
-    /// Writes a member or an option: arrays have their lengths behind the name.
+    /// Writes a member or an option. Arrays have their lengths after the name.
     fn declaration(&mut self, identifier: String, class: &'c FieldClass) -> Result<(), WriteError> {
         let mut behind = format!(" {identifier}");
         let mut class = class;
@@ -201,7 +201,7 @@ impl<'c> Writer<'_, 'c> {
         self.begin(class, behind)
     }
 
-    /// Writes a type, and what comes behind it; of one with parts only the beginning.
+    /// Writes a type and the text after it. For a type with parts, writes only the beginning.
     fn begin(&mut self, class: &'c FieldClass, behind: String) -> Result<(), WriteError> {
         match class {
             FieldClass::Int(int) if int.is_enum => self.enumeration(int)?,
@@ -234,7 +234,7 @@ impl<'c> Writer<'_, 'c> {
                 self.open(class, behind);
                 return Ok(());
             }
-            _ => return self.refuse("there is no such type of fields"),
+            _ => return self.refuse("no such field type exists"),
         }
         self.text.push_str(&behind);
         Ok(())
@@ -258,7 +258,7 @@ impl<'c> Writer<'_, 'c> {
         }
     }
 
-    /// As LTTng writes them.
+    /// An integer in LTTng's style.
     fn integer(&self, class: &IntClass) -> Result<String, WriteError> {
         if class.reversed_bits {
             return self.refuse("bits in the reverse order");
@@ -286,7 +286,7 @@ impl<'c> Writer<'_, 'c> {
                 Some(clock) => {
                     let _ = write!(text, " map = clock.{}.value;", clock.id);
                 }
-                None => return self.refuse("a clock class that is not there"),
+                None => return self.refuse("a clock class that does not exist"),
             }
         }
         text.push_str(" }");
@@ -306,8 +306,7 @@ impl<'c> Writer<'_, 'c> {
             64 => (11, 53),
             128 => (15, 113),
             _ => {
-                return self
-                    .refuse("a floating point number that is not of 16, 32, 64 or 128 bits");
+                return self.refuse("a floating-point number of other than 16, 32, 64 or 128 bits");
             }
         };
         if reversed {
@@ -345,8 +344,8 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// The identifier of a member. Readers remove one leading underscore; as in LTTng's traces, all
-    /// have one that are not fields of headers, which readers know by their names.
+    /// The identifier of a member. Readers remove a leading underscore. As in LTTng's traces, all
+    /// members have one, except fields of headers, which readers recognize by their names.
     fn member(&self, name: &str) -> Result<String, WriteError> {
         let plain = matches!(
             self.scope,
@@ -354,11 +353,11 @@ impl<'c> Writer<'_, 'c> {
         );
         match identifier(name, plain) {
             Some(identifier) => Ok(identifier),
-            None => self.refuse("its name is no identifier"),
+            None => self.refuse("its name is not an identifier"),
         }
     }
 
-    /// The identifier of an option: the label of the selector that it goes with, letter by letter.
+    /// The identifier of an option: exactly the label of the selector that selects it.
     fn option(&self, variant: &VariantClass, name: &str) -> Result<String, WriteError> {
         let option = self
             .path
@@ -367,7 +366,7 @@ impl<'c> Writer<'_, 'c> {
         let ranges = option.map_or(&[][..], |option| &option.ranges);
         let selector = self.place.names(&variant.selector);
         let Some((FieldClass::Int(selector), _)) = selector else {
-            return self.refuse("its selector is no enumeration");
+            return self.refuse("its selector is not an enumeration");
         };
         let escaped = format!("_{name}");
         let labels = selector
@@ -378,23 +377,23 @@ impl<'c> Writer<'_, 'c> {
             labels.filter(|label| !label.is_empty() && (*label == escaped || *label == name));
         let found = labels.next();
         if found.is_none() && !ranges.is_empty() {
-            return self.refuse("its selector has no label of the name of this option");
+            return self.refuse("its selector has no label with the name of this option");
         }
         match found {
-            // What readers remove of it must not be a part of the name.
+            // The underscore that readers remove must not be part of the name.
             Some(label) if label == name && label.starts_with('_') => Ok(escaped),
             Some(label) if is_identifier(label) => Ok(label.to_owned()),
             _ => match identifier(name, true) {
                 Some(identifier) => Ok(identifier),
-                None => self.refuse("its name is no identifier"),
+                None => self.refuse("its name is not an identifier"),
             },
         }
     }
 
-    /// Relative where the scope is that of the field, else absolute.
+    /// Relative if the scope is that of the field, else absolute.
     fn location(&self, location: &FieldLocation) -> Result<String, WriteError> {
         let Some((_, names)) = self.place.names(location) else {
-            return self.refuse("a length or selector that is not there");
+            return self.refuse("a length or selector that does not exist");
         };
         let plain = matches!(
             location.scope,
@@ -405,7 +404,8 @@ impl<'c> Writer<'_, 'c> {
             match identifier(name, plain) {
                 Some(word) => words.push(word),
                 None => {
-                    return self.refuse("its length or selector has a name that is no identifier");
+                    return self
+                        .refuse("its length or selector has a name that is not an identifier");
                 }
             }
         }
@@ -426,8 +426,8 @@ impl<'c> Writer<'_, 'c> {
         Ok(format!("{scope}.{}", words.join(".")))
     }
 
-    /// How many names can be left out in front; `None` if a structure that is nearer has a member
-    /// of the name that would then come first.
+    /// Number of leading names that can be omitted; `None` if a nearer structure has a member with
+    /// the name that would then come first.
     fn relative(&self, path: &[u32], names: &[&str]) -> Option<usize> {
         let steps = path.iter().zip(&self.path);
         let common = steps.take_while(|(one, other)| one == other).count();
@@ -451,7 +451,8 @@ impl<'c> Writer<'_, 'c> {
     }
 }
 
-/// The identifier of a name, with an underscore that readers remove; `plain`: only where it must.
+/// The identifier for a name, with an underscore that readers remove; `plain`: only if it is
+/// necessary.
 fn identifier(name: &str, plain: bool) -> Option<String> {
     let escaped = format!("_{name}");
     if plain && is_identifier(name) && !name.starts_with('_') {

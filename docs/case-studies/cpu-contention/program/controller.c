@@ -1,13 +1,14 @@
-/* A real-time task that another one, which nobody remembers, takes the CPU from.
+/* A real-time task that a forgotten thread preempts.
  *
- * The task runs each 10 ms. A library that the program uses has a thread of its own for housekeeping, each 33.3 ms, with a
- * higher priority, on the same CPU. Threads are named after who began them, so both have the same name. Each tenth time the
- * task has just begun when the housekeeping is due.
+ * The task runs every 10 ms. A library of the program has a housekeeping thread, which runs every
+ * 33.3 ms with a higher priority on the same CPU. A thread inherits the name of the thread that
+ * creates it, so both have the same name. Each tenth time, the housekeeping is due just after the
+ * task has begun.
  *
  *     controller TRUTH [STEPS]
  *
- * writes to the file TRUTH, for each step, which number it had and whether the housekeeping ran within it. Needs the
- * right to have real-time priorities; without it the priorities are those of `nice`.
+ * writes to the file TRUTH, for each step, its number and whether the housekeeping ran within it.
+ * Needs the right to use real-time priorities; without it, `nice` values are used.
  */
 #define _GNU_SOURCE
 #define TB_OPTIONAL
@@ -21,14 +22,14 @@ TB_EVENT(controller, step_begin, TB_INT32(step));
 TB_EVENT(controller, step_end, TB_INT32(step));
 
 #define STEP_NS 10000000L
-/* Ten of the one are three of the other: 30 Hz. */
+/* Three in ten steps: 30 Hz. */
 #define HOUSEKEEPING_NS (STEP_NS * 10 / 3)
-/* It is due so long after each tenth step was. */
+/* Delay of the housekeeping after the begin of each tenth step. */
 #define LATER_NS 1000000L
 
 static struct timespec start;
 static volatile int done;
-/* How often the housekeeping ran. */
+/* Number of runs of the housekeeping. */
 static volatile int kept;
 
 __attribute__((noinline)) static void compute_step(void)

@@ -1,11 +1,12 @@
-/* A server that reads from the disk what it is asked for, and writes a log of what it did.
+/* A server that reads requested blocks from the disk, and writes a log.
  *
- * A request reads some blocks, one after the other. Another thread of the server writes the log, and makes sure that it is on
- * the disk (fsync), each 120 ms. What requests read is not in memory: O_DIRECT stands for files that are larger.
+ * A request reads some blocks, one after the other. Another thread of the server writes the log and
+ * calls fsync, every 120 ms. O_DIRECT stands for files that are larger than the memory.
  *
  *     server DIRECTORY TRUTH [REQUESTS]
  *
- * writes to the file TRUTH, for each request, which number it had and whether the log was being written to the disk within it.
+ * writes to the file TRUTH, for each request, its number and whether the log was written to the disk
+ * within it.
  */
 #define _GNU_SOURCE
 #define TB_OPTIONAL
@@ -24,18 +25,18 @@ TB_EVENT(server, request_end, TB_INT32(request));
 
 #define BLOCK (64 << 10)
 #define BLOCKS 512
-/* That a request reads. */
+/* Blocks that a request reads. */
 #define READS 1
 #define REQUEST_NS 8000000L
 #define LOG_NS 120000000L
-/* So long the disk is to be busy with the log: disks differ. */
+/* Wanted time of the disk for a log: disks differ. */
 #define FLUSH_NS 45000000L
 #define LEAST_LOG_BYTES (1 << 20)
 #define MOST_LOG_BYTES (20 << 20)
 
 static struct timespec start;
 static atomic_int done;
-/* How often the log began to be put on the disk, or was there. */
+/* Number of begins and ends of writing the log to the disk. */
 static atomic_int synced;
 static int data, log_file;
 static int64_t log_bytes = 2 << 20;
@@ -60,8 +61,8 @@ __attribute__((noinline)) static void handle_request(char *block)
 	burn(0.1);
 }
 
-/* Disks differ, and each is faster at times: the next log is so large that it keeps the disk busy as long as this one should
- * have, but not twice as large as this one, nor less than half. */
+/* Disks differ, and vary in speed: chooses the size of the next log by the time of this one, between
+ * half and twice its size. */
 static void size_log(int64_t took)
 {
 	int64_t wanted = log_bytes * FLUSH_NS / (took > 0 ? took : 1);
@@ -76,10 +77,10 @@ __attribute__((noinline)) static void flush_log(void)
 {
 	static char text[1 << 18];
 
-	/* It grows no further than this: the disk is not the reader's to fill. */
+	/* The log is overwritten: it must not fill the disk. */
 	if (lseek(log_file, 0, SEEK_SET))
 		fail("server: log");
-	/* Putting into words what was done takes its time, too. */
+	/* Formatting the log takes time, too. */
 	burn(3.0);
 	memset(text, 'l', sizeof text);
 	int64_t begin = nanoseconds(CLOCK_MONOTONIC);
@@ -104,7 +105,7 @@ static void *write_log(void *unused)
 	return NULL;
 }
 
-/* What requests will read. */
+/* Writes the blocks that requests read. */
 static void make_data(const char *path)
 {
 	static char block[BLOCK];
@@ -160,7 +161,7 @@ int main(int argc, char **argv)
 		long us = (end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000;
 		if (us > longest)
 			longest = us;
-		/* Odd: the log is on its way. */
+		/* Odd: the log is being written. */
 		int within = before % 2 || synced != before;
 		fprintf(truth, "%d,%s\n", request, within ? "fsync" : "none");
 	}

@@ -1,11 +1,14 @@
-/* Two clients of a database: a shop that takes orders, and its bookkeeper, who adds something up while he has a lock.
+/* Two clients of a database: a shop that takes orders, and a bookkeeper that computes a sum while it
+ * holds a lock.
  *
- * An order is one statement. The bookkeeper, a process of its own, notes each 150 ms what was sold, in a transaction: it
- * changes a row that orders change as well, and asks then for a sum that takes long, for which the row is of no interest.
+ * An order is one statement. Every 150 ms the bookkeeper, a separate process, changes a row that
+ * orders change, too, in a transaction. Then it asks for a sum that takes long and does not need
+ * that row.
  *
  *     shop PORT TRUTH [ORDERS]
  *
- * writes to the file TRUTH, for each order, which number it had and whether the bookkeeper had the lock within it.
+ * writes to the file TRUTH, for each order, its number and whether the bookkeeper held the lock within
+ * it.
  */
 #define _GNU_SOURCE
 #define TB_OPTIONAL

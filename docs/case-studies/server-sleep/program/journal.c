@@ -1,11 +1,14 @@
-/* Two clients of a database: a journal that writes one line after the other, and an import that now and then writes many.
+/* Two clients of a database: a journal that writes one line after the other, and an import that
+ * sometimes writes many.
  *
- * A line of the journal is one statement, which is on the disk when it is done. The import, a process of its own, has a
- * transaction open for 60 ms, four times a second. The two have nothing to do with each other, and nothing is locked.
+ * A line of the journal is one statement; it is on the disk when the statement is done. The import, a
+ * separate process, has a transaction open for 60 ms, four times a second. They share no tables and
+ * no locks.
  *
  *     journal PORT TRUTH [LINES]
  *
- * writes to the file TRUTH, for each line, which number it had and whether the import had its transaction open within it.
+ * writes to the file TRUTH, for each line, its number and whether the import had its transaction open
+ * within it.
  */
 #define _GNU_SOURCE
 #define TB_OPTIONAL
@@ -29,7 +32,7 @@ TB_EVENT(journal, line_end, TB_INT32(line));
 #define OPEN_NS 60000000L
 
 static struct timespec start;
-/* How often the import began or ended; of both processes. */
+/* Number of begins and ends of imports; shared by both processes. */
 static atomic_int *imported;
 
 __attribute__((noinline)) static void write_line(int server)

@@ -12,6 +12,7 @@ use tracebraid_graph::{
     ActorId, Asked, Graph, GraphAnalysis, GraphOptions, NO_SWITCHES, PathReport,
 };
 use tracebraid_language::glob::Glob;
+use tracebraid_language::near::did_you_mean;
 
 use crate::commands::report::{Subject, window};
 use crate::failure::Failure;
@@ -22,7 +23,7 @@ use crate::output;
 use crate::spare;
 use crate::terminal_text;
 
-/// Show the critical path of a thread: what it waited for, transitively
+/// Show what a thread waited for, across threads and devices
 ///
 /// A wait that another thread ended is replaced by the work of that thread in the meantime, and so
 /// on; across threads, kernel threads, disks, the network and, in traces of several hosts, hosts.
@@ -34,9 +35,10 @@ use crate::terminal_text;
 /// needs workqueue_queue_work and workqueue_execute_start; system calls name what a thread waited
 /// in. Reasons that were not recorded are shown as unknown.
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("whose").required(true).args(["tid", "process", "longest"]))]
+#[command(group = ArgGroup::new("whose").required(true).multiple(true).args(["tid", "process", "longest"]))]
 #[command(after_help = "Examples:
   tracebraid critical-path --longest 'f*sync' --top 3 TRACE
+  tracebraid critical-path --longest read --tid 314 --top 1 TRACE
   tracebraid critical-path --tid 314 --from +1.2s --to +1.5s TRACE
   tracebraid critical-path --process make --perfetto make.perfetto-trace TRACE
   tracebraid critical-path --tid 314 --format folded TRACE | flamegraph.pl --countname ns > path.svg")]
@@ -47,12 +49,13 @@ pub(crate) struct CriticalPathArgs {
     time: TimeArgs,
     #[command(flatten)]
     fold: FoldArgs,
-    /// Path of this thread, over its life or the given time range
+    /// Path of this thread, over its life or the given time range; with --longest, of its longest
+    /// calls
     #[arg(long, value_name = "TID")]
     tid: Option<i32>,
     /// Paths of the main threads of processes with this name (a pattern with * and ?), or else of
     /// threads with it
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", conflicts_with_all = ["tid", "longest"])]
     process: Option<String>,
     /// Paths of the longest of these system calls (a pattern with * and ?) that begin in the time
     /// range
@@ -101,9 +104,6 @@ impl CriticalPathArgs {
 /// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
-    if let Some(message) = options::several_clocks(&subject.set) {
-        subject.warnings.note(&message);
-    }
     if let Some(file) = &args.perfetto {
         spare::check(file, &subject.set, &args.input.read())?;
     }
@@ -138,6 +138,7 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     let options = GraphOptions {
         longest: CallNames(options::globs(&args.longest)),
         rows: args.rows(),
+        tid: args.tid,
     };
     let analysis = GraphAnalysis::with(&subject.set, selection, options);
     let lack = analysis.lacks();
@@ -160,45 +161,50 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
         && !is_blind
         && !hints::told_outside(&subject.set, around, &mut subject.warnings)
     {
-        subject.warnings.note(&nothing(args));
+        subject.warnings.note(&nothing(args, &graph));
     }
     if asked.len() > args.rows() {
         let more = asked.len() - args.rows();
-        let note = format!("{more} more that were asked for are not shown; --top shows more");
+        let note = format!("{more} more paths match; --top N shows more");
         subject.warnings.note(&note);
         asked.truncate(args.rows());
     }
     Ok(graph.report(&asked))
 }
 
-/// That there is nothing of what was asked for, and what helps.
-fn nothing(args: &CriticalPathArgs) -> String {
-    let [number] = args.longest.as_slice() else {
-        return unknown(args);
-    };
-    match number.parse::<u64>() {
-        Ok(number) => format!(
-            "no system call is called {number}: --longest takes a pattern of names, as in --longest 'f*sync', and --top {number} \
-             says how many"
-        ),
-        Err(_) => unknown(args),
+/// Why there is no path, and the command or name that helps.
+fn nothing(args: &CriticalPathArgs, graph: &Graph) -> String {
+    if let [number] = args.longest.as_slice()
+        && number.parse::<u64>().is_ok()
+    {
+        return format!(
+            "no system call has the name {number}: --longest takes names, as in --longest 'f*sync'; \
+             --top {number} sets how many"
+        );
     }
-}
-
-/// The same where what was asked for can be.
-fn unknown(args: &CriticalPathArgs) -> String {
     match (args.tid, &args.process) {
+        _ if !args.longest.is_empty() => {
+            let of_thread = args
+                .tid
+                .map_or_else(String::new, |tid| format!(" of thread {tid}"));
+            format!(
+                "no system call {}{of_thread} begins and ends in the time range: `tracebraid \
+                 syscalls` lists the calls",
+                args.longest.join(", ")
+            )
+        }
         (Some(tid), _) => format!(
-            "thread {tid} is not in the traces at that time: `tracebraid cpu` shows which threads there are"
+            "thread {tid} does not exist in the time range: `tracebraid cpu` lists the threads"
         ),
-        (None, Some(name)) => format!(
-            "no process and no thread is called {name} at that time: `tracebraid processes` and `tracebraid cpu` show which \
-             there are"
-        ),
-        (None, None) => format!(
-            "no system call {} is in the traces from begin to end: `tracebraid syscalls` shows which there are",
-            args.longest.join(", ")
-        ),
+        (None, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            let known = graph.ids().filter_map(|(_, actor)| actor.name.as_deref());
+            format!(
+                "no process and no thread in the time range has the name {name}{}: `tracebraid \
+                 processes` and `tracebraid cpu` list them",
+                did_you_mean(&Glob::new(name), known)
+            )
+        }
     }
 }
 
@@ -206,9 +212,10 @@ fn unknown(args: &CriticalPathArgs) -> String {
 /// come first.
 fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Asked> {
     let threads: Vec<ActorId> = match (args.tid, &args.process) {
+        _ if !args.longest.is_empty() => return graph.longest(),
         (Some(tid), _) => graph.with_tid(tid).map(|(id, _)| id).collect(),
         (None, Some(name)) => named(graph, &Glob::new(name)),
-        (None, None) => return graph.longest(),
+        (None, None) => Vec::new(),
     };
     let within = threads
         .into_iter()

@@ -11,7 +11,7 @@ use crate::commands::views::{self, SizeArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
-/// Show requests to block devices: bytes, latency, queue depth, issuers
+/// Show requests to block devices: bytes, latency, queue depth
 ///
 /// `--view top` lists the slowest requests, `--view log` every request, `--view freq` a histogram
 /// of latencies. Latency is the time from issue to completion; the time in the queue before issue

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::imported;
 use crate::warnings::Warnings;
 
-/// Convert perf.data (perf record) or trace.dat (trace-cmd) to CTF
+/// Convert perf.data (perf) or trace.dat (trace-cmd) to CTF
 ///
 /// Every command that reads traces also reads these files directly; import saves the conversion
 /// where a trace is read often, or by other programs. Event classes keep the kernel's names and

@@ -14,7 +14,7 @@ use crate::options::{self, InputArgs, ReportFormat, ZoneArgs};
 use crate::output::Output;
 use crate::warnings::Warnings;
 
-/// Show the contents of a trace: streams, clocks, environment, losses
+/// Show the contents of a trace: streams, clocks, losses, damage
 ///
 /// Also the event classes (--events) and damage.
 #[derive(Args, Debug)]

@@ -11,7 +11,7 @@ use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
-/// Show interrupts and softirqs: counts, handler times, raise latency
+/// Show interrupts and softirqs: counts, times, raise latency
 ///
 /// `--view top` lists the longest handlers, `--view log` every handler, `--view freq` a histogram
 /// of their durations.

@@ -33,6 +33,7 @@ mod sql;
 mod stacks;
 mod sync;
 mod syscalls;
+mod tables;
 mod tree;
 mod view;
 mod views;

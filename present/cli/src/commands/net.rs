@@ -11,7 +11,7 @@ use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
-/// Show traffic, drops and latency by interface, and TCP connections
+/// Show traffic, drops and latency by interface; TCP connections
 ///
 /// Latency is the time of a packet from the queue to the driver. `--view top` lists the slowest
 /// packets, `--view log` every packet, `--view freq` a histogram.

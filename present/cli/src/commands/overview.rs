@@ -20,7 +20,7 @@ use crate::stack_quality;
 use crate::terminal_text;
 use crate::time;
 
-/// Summarize a kernel trace on one page, with commands that dig further
+/// Summarize a kernel trace on one page, with further commands
 ///
 /// Duration and load, the largest users of CPUs, disks and network, the longest operations and when
 /// they occurred, losses, and findings.
@@ -193,7 +193,7 @@ impl Show for Page {
         self.report.csv(rows)
     }
 
-    fn sections(&self) -> Report {
-        self.report.clone()
+    fn sections(&mut self) -> &mut Report {
+        &mut self.report
     }
 }

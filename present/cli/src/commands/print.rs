@@ -37,7 +37,7 @@ use crate::warnings::Warnings;
   tracebraid print --symbols --name 'lttng_ust_cyg_profile:*' TRACE
   tracebraid print --name 'net_*' --clock-date --no-delta --limit 20 TRACE
 
-The filter language is described in docs/filter.md, what equals babeltrace2 in docs/print.md.")]
+The filter language is described in docs/reference/filter.md, what equals babeltrace2 in docs/reference/print.md.")]
 pub(crate) struct PrintArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,

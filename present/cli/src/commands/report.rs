@@ -17,6 +17,7 @@ use tracebraid_tables::Report;
 
 use crate::commands::histograms::Histograms;
 use crate::commands::stacks::Wanted;
+use crate::commands::tables;
 use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -55,6 +56,13 @@ pub(crate) struct ShowArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Print only these tables: keys of the JSON output, such as threads; one table is printed in
+    /// JSON as an array of rows
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    table: Vec<String>,
+    /// Write each table to a file of its own, DIR/NAME.csv or DIR/NAME.json
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     pub(super) zone: ZoneArgs,
     /// Say how far it is on standard output, as LAMI wants it
@@ -64,15 +72,15 @@ pub(crate) struct ShowArgs {
 
 /// The form of reports on kernel events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Tables.
+pub(super) enum Format {
+    /// Text tables
     #[default]
     Table,
-    /// JSON.
+    /// JSON; times and durations in nanoseconds
     Json,
-    /// Comma-separated values.
+    /// Comma-separated values; times and durations in nanoseconds
     Csv,
-    /// LAMI 1.0, for Trace Compass.
+    /// LAMI 1.0, for Trace Compass
     Lami,
 }
 
@@ -125,7 +133,7 @@ pub(crate) trait Show {
     fn csv(&self, rows: usize) -> String;
 
     /// The same as a list of tables.
-    fn sections(&self) -> Report;
+    fn sections(&mut self) -> &mut Report;
 }
 
 impl ReportArgs {
@@ -273,15 +281,24 @@ pub(super) fn show(
         subject.tell_selected(select, &report);
     }
     let rows = args.rows();
+    tables::select(report.sections(), &args.table)?;
     // In tables it is a line at the top; other formats go to programs and must not contain it.
     let missing = report.head().note();
     if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {
         subject.warnings.note(missing);
     }
+    if let Some(directory) = &args.output {
+        report.truncate(rows);
+        tables::write(directory, args.format, report.sections())?;
+        return Ok(subject.lost(strict));
+    }
     let text = match args.format {
         Format::Json => {
             report.truncate(rows);
-            return subject.finish_json(&report, strict);
+            return match (args.table.len(), report.sections().sections.as_slice()) {
+                (1, [table]) => subject.finish_json(table, strict),
+                _ => subject.finish_json(&report, strict),
+            };
         }
         Format::Table => {
             let tables = report.tables(rows, &subject.zone);
@@ -289,10 +306,13 @@ pub(super) fn show(
             let parts = missing.into_iter().chain([report.summary()]).chain(tables);
             parts.collect::<Vec<_>>().join("\n")
         }
-        Format::Csv => report.csv(rows),
+        Format::Csv => {
+            tables::note_several(report.sections());
+            report.csv(rows)
+        }
         Format::Lami => {
             report.truncate(rows);
-            crate::lami::results(&report.sections())
+            crate::lami::results(report.sections())
         }
     };
     subject.finish(&text, strict)

@@ -17,8 +17,8 @@ use crate::terminal_text;
 use crate::units;
 
 impl Show for Report {
-    fn sections(&self) -> Report {
-        self.clone()
+    fn sections(&mut self) -> &mut Report {
+        self
     }
 
     fn summary(&self) -> String {
@@ -84,21 +84,25 @@ fn sentence(head: &Head, sentence: &Sentence) -> String {
 }
 
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {
-    // Of one machine, everything is.
-    let is_shown = |column: &Column| {
-        let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
-        is_of_several && column.unit != Unit::Command && column.forms.contain(Forms::TEXT)
-    };
-    let columns = section.columns.iter().filter(|column| is_shown(column));
-    let columns: Vec<table::Column<'static>> = columns.flat_map(columns_of).collect();
     let kept = section.kept(rows);
+    let is_empty = empty_columns(section, &kept);
+    let is_shown = |at: usize, column: &Column| {
+        let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
+        let is_data = is_of_several && column.unit != Unit::Command && !is_empty[at];
+        is_data && column.forms.contain(Forms::TEXT)
+    };
+    let columns = section.columns.iter().enumerate();
+    let columns = columns.filter(|(at, column)| is_shown(*at, column));
+    let columns: Vec<table::Column<'static>> =
+        columns.flat_map(|(_, column)| columns_of(column)).collect();
     let branches = tree::branches(section, &kept);
     let largest = largest(section, &kept);
     let row = |(at, row): (usize, &&Vec<Value>)| -> Vec<table::Cell> {
         let cells = section.columns.iter().zip(row.iter()).zip(&largest);
-        let cells = cells.filter(|((column, _), _)| is_shown(column));
+        let cells = cells.enumerate();
         cells
-            .flat_map(|((column, value), &largest)| {
+            .filter(|(at, ((column, _), _))| is_shown(*at, column))
+            .flat_map(|(_, ((column, value), &largest))| {
                 let emphasis = emphasis(column, value, largest);
                 let texts = match value {
                     Value::Branch(branch) => {
@@ -170,7 +174,25 @@ fn commands(section: &Section, rows: &[&Vec<Value>]) -> String {
             terminal_text::printable(command)
         )
     };
-    lines.iter().map(line).collect()
+    match lines.is_empty() {
+        true => String::new(),
+        false => std::iter::once("  Look closer:\n".to_owned())
+            .chain(lines.iter().map(line))
+            .collect(),
+    }
+}
+
+/// For each column, whether it is one of those that narrow terminals leave out, and has no value
+/// but 0: it would only take room.
+fn empty_columns(section: &Section, rows: &[&Vec<Value>]) -> Vec<bool> {
+    let is_empty = |(at, column): (usize, &Column)| {
+        let is_nothing = |row: &&Vec<Value>| {
+            let value = row.get(at).unwrap_or(&Value::None);
+            *value == Value::None || is_zero(column.unit, value)
+        };
+        column.left_out > 0 && !rows.is_empty() && rows.iter().all(is_nothing)
+    };
+    section.columns.iter().enumerate().map(is_empty).collect()
 }
 
 /// For each column of durations, sizes or shares, its largest value in several rows.
@@ -296,6 +318,7 @@ fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> Stri
             texts.collect::<Vec<_>>().join(" ")
         }
         Value::Rows(rows) => units::grouped(rows.len() as u64),
+        Value::Named(values) => Value::named_text(values),
     }
 }
 
@@ -363,30 +386,68 @@ fn histogram(head: &Head, section: &Section, rows: usize) -> String {
     text + &cells::more(rows, section.limited())
 }
 
-fn plain(head: &Head, section: &Section, rows: usize) -> String {
-    let columns: Vec<&Column> = (section.columns.iter())
-        .filter(|column| column.forms.contain(Forms::CSV))
+/// A table as comma-separated values, with at most that number of rows.
+pub(super) fn plain(head: &Head, section: &Section, rows: usize) -> String {
+    let kept = section.kept(rows);
+    let columns = section.columns.iter().enumerate();
+    let columns: Vec<PlainColumn<'_>> = columns
+        .filter(|(_, column)| column.forms.contain(Forms::CSV))
+        .map(|(at, column)| PlainColumn {
+            at,
+            column,
+            names: names_in(&kept, at),
+        })
         .collect();
-    let names: Vec<String> = columns
-        .iter()
-        .flat_map(|column| plain_names(column))
-        .collect();
+    let names: Vec<String> = columns.iter().flat_map(PlainColumn::headings).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut table = crate::csv::Rows::new(&names);
-    for row in section.kept(rows) {
-        for row in plain_rows(head, section, row) {
+    for row in kept {
+        for row in plain_rows(head, &columns, row) {
             table.add(row);
         }
     }
     table.finish()
 }
 
+/// A column of comma-separated values.
+struct PlainColumn<'s> {
+    /// Its place in the rows.
+    at: usize,
+    column: &'s Column,
+    /// Names of the values in its cells: a column for each. Empty for other columns.
+    names: Vec<&'s str>,
+}
+
+impl PlainColumn<'_> {
+    fn headings(&self) -> Vec<String> {
+        let key = self.column.key;
+        match self.names.as_slice() {
+            [] => plain_names(self.column),
+            names => names.iter().map(|name| format!("{key}.{name}")).collect(),
+        }
+    }
+}
+
+/// All names of the named values in a column, in the order of their first occurrence.
+fn names_in<'s>(rows: &[&'s Vec<Value>], at: usize) -> Vec<&'s str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in rows {
+        if let Some(Value::Named(values)) = row.get(at) {
+            for (name, _) in values.iter() {
+                if !names.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+        }
+    }
+    names
+}
+
 /// A row; of one with a table in it, one for each row of that.
-fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>> {
+fn plain_rows(head: &Head, columns: &[PlainColumn<'_>], row: &[Value]) -> Vec<Vec<String>> {
     let mut rows = vec![Vec::new()];
-    let cells = section.columns.iter().zip(row);
-    for (column, value) in cells.filter(|(column, _)| column.forms.contain(Forms::CSV)) {
-        match value {
+    for PlainColumn { at, column, names } in columns {
+        match row.get(*at).unwrap_or(&Value::None) {
             Value::Rows(nested) => {
                 let nested = nested.iter().map(|row| plain_nested(head, column, row));
                 let nested: Vec<Vec<String>> = nested.collect();
@@ -396,6 +457,13 @@ fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>>
                     .iter()
                     .flat_map(|row| -> Vec<Vec<String>> { beside(row) })
                     .collect();
+            }
+            Value::Named(values) if !names.is_empty() => {
+                let of = |name: &&str| values.iter().find(|(own, _)| own == name);
+                let cell = |name| of(name).map_or_else(String::new, |(_, value)| plain_cell(value));
+                let cells: Vec<String> = names.iter().map(cell).collect();
+                rows.iter_mut()
+                    .for_each(|row| row.extend_from_slice(&cells));
             }
             value => {
                 let cells = plain_cells(head, column, value);
@@ -462,5 +530,6 @@ fn plain_cell(value: &Value) -> String {
             values.iter().map(plain_cell).collect::<Vec<_>>().join(" ")
         }
         Value::Rows(rows) => rows.len().to_string(),
+        Value::Named(values) => Value::named_text(values),
     }
 }

@@ -75,7 +75,7 @@ pub(crate) struct ListArgs {
     format: Format,
 }
 
-/// Write what a recording holds in memory as a trace, and go on
+/// Write the events that a recording holds in memory as a trace
 ///
 /// For recordings made with `tracebraid start --snapshot`.
 #[derive(Args, Debug)]
@@ -91,7 +91,7 @@ pub(crate) struct SnapshotArgs {
     output: Option<PathBuf>,
 }
 
-/// End the current chunk of a background recording, and start the next
+/// End the current chunk of a background recording
 ///
 /// For recordings made with `tracebraid start --rotate`. Prints the directory of the chunk that
 /// ended, which is complete when the command returns.

@@ -119,9 +119,9 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Whether a path can only be a trace: a directory, or a file of perf or trace-cmd.
+/// Whether a path can only be a trace: a directory, an archive, a file of perf or trace-cmd.
 fn is_trace(path: &Path) -> bool {
-    path.is_dir() || tracebraid_import::is_importable(path)
+    path.is_dir() || tracebraid_import::is_importable(path) || crate::archives::is_packed(path)
 }
 
 /// The text of the question.

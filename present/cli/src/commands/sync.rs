@@ -19,7 +19,7 @@ use crate::terminal_text;
 use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
-/// Align the clocks of several hosts by the TCP packets between them
+/// Align the clocks of several hosts by the packets between them
 ///
 /// Reports offset, drift, and the bounds of both. Needs kernel traces of at least two hosts,
 /// recorded at the same time, with net_dev_queue and net_if_receive_skb (lttng-modules 2.9 or
@@ -62,7 +62,7 @@ pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
         spare::check(path, &set, &args.paths)?;
     }
     let mut warnings = Warnings::default();
-    warnings.opening(&set);
+    warnings.opening_without_clocks(&set);
     let found = relate(&set, args.reference.as_deref(), &args.fold, &mut warnings)?;
     tell(&found, &mut warnings);
     for loss in crate::loss::summary(&set) {

@@ -5,16 +5,18 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use tracebraid_server::{Export, ExportError, Options, export, is_built, serve};
+use tracebraid_server::{Export, ExportError, Options, Watch, export, is_built, serve};
 
 use crate::commands::executions::{kind_with_executions, open};
 use crate::failure::Failure;
 use crate::output::{self, Output};
+use crate::progress::Progress;
 use crate::spare;
 
-/// Compare executions in the browser: histograms, flame graph, paths
+/// Compare executions in the browser, with a flame graph
 ///
 /// Serves the page to this machine, and only to holders of the address with its token, until
 /// Ctrl-C; --export writes it as one file that needs no server.
@@ -84,6 +86,7 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
         kind,
         paths: args.paths,
         directory: &directory,
+        watch: &*progress(),
     };
     output::replace_with(file, |out| {
         export(&wanted, out).map_err(|error| match error {
@@ -92,6 +95,20 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
             }
             ExportError::Output(error) => output::cannot_be_written(file, &error),
         })
+    })
+}
+
+/// Shows the progress of reading executions.
+fn progress() -> Arc<Watch> {
+    let shown: Mutex<Option<Progress>> = Mutex::new(None);
+    Arc::new(move |done, total| {
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = shown.get_or_insert_with(|| Progress::of_items(total, "executions"));
+        progress.at(|| done);
+        if done >= total {
+            progress.finish();
+            *shown = None;
+        }
     })
 }
 
@@ -143,6 +160,7 @@ fn answer(args: &ViewArgs) -> Result<(), Failure> {
         hosts: args.host.clone(),
         paths: args.paths,
         directory: std::env::temp_dir(),
+        watch: Some(progress()),
     };
     let stop = move || interrupted.load(std::sync::atomic::Ordering::Relaxed);
     serve(database, options, &listen, ready, stop)

@@ -20,7 +20,7 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "VIEW", default_values = ["stats", "top"],
         default_value_ifs = [("by", IMPLIES, "freq"), ("buckets", IMPLIES, "freq")])]
     view: Vec<ViewName>,
-    /// Show only intervals of at least this duration: 10us, 2.5ms, or seconds
+    /// Show only intervals of at least this duration: 10us, 2.5ms, 1s
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     min: Option<u64>,
     /// Show only intervals of at most this duration
@@ -160,10 +160,18 @@ impl ViewName {
     }
 }
 
-/// A duration in nanoseconds.
+/// A duration in nanoseconds. A unit is required: other tools take numbers for microseconds.
 fn duration(text: &str) -> Result<u64, String> {
-    let nanoseconds = crate::time::duration(text.trim()).and_then(|time| u64::try_from(time).ok());
-    nanoseconds.ok_or_else(|| format!("{text}: a duration is expected, as 10us, 2.5ms or 1s"))
+    let text = text.trim();
+    let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic()) || text == "0";
+    let nanoseconds = crate::time::duration(text).and_then(|time| u64::try_from(time).ok());
+    match (nanoseconds, has_unit) {
+        (Some(nanoseconds), true) => Ok(nanoseconds),
+        (Some(_), false) => Err(format!(
+            "{text}: the unit is missing: {text}us, {text}ms or {text}s?"
+        )),
+        (None, _) => Err(format!("{text}: not a duration: write 10us, 2.5ms or 1s")),
+    }
 }
 
 impl ViewArgs {
@@ -258,8 +266,9 @@ mod tests {
         assert_eq!(duration("1500ns"), Ok(1500));
         assert_eq!(duration("10us"), Ok(10_000));
         assert_eq!(duration("2.5ms"), Ok(2_500_000));
-        assert_eq!(duration("0.001"), Ok(1_000_000));
-        for wrong in ["", "ms", "-1us", "1m", "1e99s", "nans"] {
+        assert_eq!(duration("0"), Ok(0));
+        assert!(duration("10").unwrap_err().contains("10ms"));
+        for wrong in ["10", "0.001", "", "ms", "-1us", "1m", "1e99s", "nans"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::named_globs::NamedGlob;
 use crate::options;
 
-/// Show what system calls waited for: disk, network, locks, timers, CPUs
+/// Show what system calls waited for: disk, network, lock, CPU
 ///
 /// The time of each call is divided, to the nanosecond, into running, waiting for a CPU, and
 /// waiting for a disk, the network, a timer, a futex, another thread and so on; by call, thread and

@@ -277,7 +277,7 @@ impl View {
 
     fn damage(&self, info: &Info) -> String {
         if info.damage.is_empty() && info.not_read.is_empty() {
-            return "Nothing is damaged, as far as packets and metadata tell.\n".to_owned();
+            return "No damage found in the metadata and the packet heads; --counts also reads all event records.\n".to_owned();
         }
         let mut text = self.heading("Damage");
         for not_read in &info.not_read {

@@ -6,27 +6,27 @@ use crate::support::{failure, recorded_trace, said, says, text};
 fn a_filter_that_matches_nothing_is_named_with_what_there_is() {
     says(
         &["disk", "--disk", "nvme*"],
-        "warning: --disk nvme* matches nothing: there is vd",
+        "warning: --disk nvme* matches nothing: the trace has vd",
     );
     says(
         &["disk", "--disk", "vd*,sda"],
-        "warning: --disk sda matches nothing: there is vd",
+        "warning: --disk sda matches nothing: the trace has vd",
     );
     says(
         &["net", "--interface", "wlan0"],
-        "warning: --interface wlan0 matches nothing: there is ",
+        "warning: --interface wlan0 matches nothing: the trace has ",
     );
     says(
         &["irq", "--irq", "nvme0"],
-        "warning: --irq nvme0 matches nothing: there is ",
+        "warning: --irq nvme0 matches nothing: the trace has ",
     );
     says(
         &["irq", "--softirq", "net"],
-        "warning: --softirq NET matches nothing: there is NET_",
+        "warning: --softirq NET matches nothing: the trace has NET_",
     );
     says(
         &["files", "--path", "/no/such/*"],
-        "warning: --path /no/such/* matches nothing: there is /",
+        "warning: --path /no/such/* matches nothing: the trace has /",
     );
     says(
         &["files", "--type", "disk"],
@@ -46,11 +46,11 @@ fn a_filter_that_matches_nothing_is_named_with_what_there_is() {
     );
     says(
         &["sched", "--prio", "50-60"],
-        "warning: --prio matches no latency of what was chosen",
+        "warning: --prio matches no selected latency",
     );
     says(
         &["cpu", "--prio", "50-60"],
-        "warning: --prio matches no thread of what was chosen",
+        "warning: --prio matches no selected thread",
     );
     for command in ["syscalls", "waits", "io"] {
         let none = "warning: --syscall opne matches nothing: Linux has no such system call";

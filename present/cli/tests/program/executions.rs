@@ -122,10 +122,14 @@ fn executions_are_told_as_they_were_found() {
 fn documented() -> &'static str {
     static DONE: OnceLock<(TempDir, String)> = OnceLock::new();
     let (_, path) = DONE.get_or_init(|| {
-        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/executions.md");
+        let docs = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/executions.md"
+        );
         let docs = std::fs::read_to_string(docs).expect("the documentation");
         let (_, rest) = docs.split_once("\n## An example\n").expect("the example");
-        let definitions = rest.split("```\n").nth(1).expect("its definitions");
+        let (_, rest) = rest.split_once("<<'END'\n").expect("its definitions");
+        let (definitions, _) = rest.split_once("END\n").expect("their end");
         let directory = TempDir::new().expect("a temporary directory");
         let file = directory.path().join("requests.definitions");
         std::fs::write(&file, definitions).expect("a file");
@@ -350,7 +354,7 @@ fn what_is_not_in_the_traces_is_told_with_a_remedy() {
     assert!(!String::from_utf8_lossy(&output.stdout).contains('%'));
     let text = said(&["--span", "*", "--process", "*"]);
     assert!(
-        text.contains("`*` is defined already") && text.contains("`other : *`"),
+        text.contains("`*` is already defined") && text.contains("`other : *`"),
         "{text}"
     );
     assert!(said(&["--span", "*", "--process", "other : *"]).contains("tb_span_begin"));

@@ -150,7 +150,7 @@ fn traces_of_a_database_and_traces_alone_are_asked_about() {
 
 /// The examples of the documentation, in their order.
 fn examples() -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/executions-sql.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/sql.md");
     let page = std::fs::read_to_string(path).expect("the page");
     let blocks = page.split("```sql\n").skip(1);
     blocks

@@ -80,7 +80,7 @@ fn nothing_readable_is_3() {
         let (code, message) = failure(&[command, path]);
         assert_eq!(code, 3);
         assert!(
-            message.contains("no trace here") && message.contains(path),
+            message.contains("no trace found") && message.contains(path),
             "{message}"
         );
         let (code, message) = failure(&[command, "/does/not/exist"]);

@@ -60,7 +60,7 @@ fn what_is_no_file_is_not_replaced_by_one() {
     assert!(made.unwrap().success());
     let (code, said) = failure(&["history", "build", &trace, "-o", &at("pipe")]);
     assert_eq!(code, 1);
-    assert!(said.contains("this is no file"), "{said}");
+    assert!(said.contains("this is not a regular file"), "{said}");
     assert!(!fs::metadata(at("pipe")).unwrap().is_file());
     // A link stays one.
     fs::write(at("target"), "old").unwrap();

@@ -467,7 +467,7 @@ fn damage_is_told_with_its_place_and_hides_nothing_else() {
     });
     assert_eq!(code, 3);
     assert!(
-        said.contains("version 9 of trace.dat is not read"),
+        said.contains("trace.dat version 9 is not supported"),
         "{said}"
     );
 }

@@ -367,7 +367,7 @@ fn traces_of_perf() {
     );
     let io = text(&["io", trace]);
     assert!(
-        io.contains("\nNot counted: 1 call without beginning in the trace\n"),
+        io.contains("\nNot counted: 1 call without entry in the trace\n"),
         "{io}"
     );
 }

@@ -244,7 +244,7 @@ fn wrong_usage() {
         (&[][..], "no period is defined"),
         (
             &["--period", "p : x == "],
-            "--period: line 1, column 10: a number",
+            "--period: line 1, column 10: expected a number",
         ),
         (
             &["--period", "p : x == 1", "--captures", "q : x"],
@@ -252,7 +252,7 @@ fn wrong_usage() {
         ),
         (
             &["--period", "p : x == 1", "--group-by", "p.y"],
-            "captures no `y`",
+            "does not capture `y`",
         ),
         (
             &["--period", "p : x == 1", "--select", "q"],

@@ -34,7 +34,7 @@ fn a_session_is_started_asked_and_stopped() {
     succeeds(&command(run, &["start", "one", "--system", "-o", "trace"]));
     let (code, said) = fails(&command(run, &["start", "one", "--system", "-o", "other"]));
     assert_eq!(code, 2);
-    assert!(said.contains("there is a session `one` already"), "{said}");
+    assert!(said.contains("session `one` exists already"), "{said}");
     let listed: serde_json::Value =
         serde_json::from_str(&succeeds(&command(run, &["list", "--format", "json"]))).unwrap();
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
@@ -65,7 +65,7 @@ fn a_session_is_started_asked_and_stopped() {
     assert!(executed.contains("/bin/true\""), "{executed}");
     let (code, said) = fails(&command(run, &["stop", "one"]));
     assert_eq!(code, 3);
-    assert!(said.contains("there is no session `one`"), "{said}");
+    assert!(said.contains("no session is named `one`"), "{said}");
     assert!(succeeds(&command(run, &["list"])).starts_with("No recording"));
     // It had nothing more to say.
     until("nothing is left", || {
@@ -298,16 +298,13 @@ fn what_cannot_be_started_says_why() {
     let directory = TempDir::new().unwrap();
     let run = directory.path();
     for (arguments, expected) in [
-        (
-            &["start", "a/b", "--system"][..],
-            "cannot be a session's name",
-        ),
-        (&["start", ".x", "--system"], "cannot be a session's name"),
+        (&["start", "a/b", "--system"][..], "invalid session name"),
+        (&["start", ".x", "--system"], "invalid session name"),
         (
             &["start", "x", "--system", "--syscalls", "reed"],
             "no system call `reed`",
         ),
-        (&["start", "x"], "what is to be recorded"),
+        (&["start", "x"], "choose what to record"),
     ] {
         let (code, said) = fails(&command(run, arguments));
         assert_eq!(code, 2, "{said}");
@@ -394,14 +391,14 @@ fn a_snapshot_goes_into_a_directory_of_its_own() {
     let (code, said) = fails(&command(run, &["snapshot", "box", "-o", "full"]));
     assert_eq!(code, 1);
     assert!(
-        said.contains("the directory is not empty: give another one by -o"),
+        said.contains("the directory is not empty: choose another with -o"),
         "{said}"
     );
     assert_eq!(std::fs::read_dir(run.join("full")).unwrap().count(), 1);
     // There the session's own trace will be, when it ends.
     let (code, said) = fails(&command(run, &["snapshot", "box", "-o", "last"]));
     assert!(
-        code == 1 && said.contains("the session's own trace"),
+        code == 1 && said.contains("the session writes its own trace"),
         "{code}: {said}"
     );
     // It goes on.

@@ -155,7 +155,7 @@ fn no_packet_of_the_scp_pair_arrives_before_it_was_sent() {
     assert_eq!(arrive_after_they_were_sent(&print), 46);
     let found = json(&["sync", "--format", "json", &source, &destination]);
     // It lasts too short for its packets to bound the drift better than what is known of clocks
-    // does: see docs/sync.md.
+    // does: see docs/reference/sync.md.
     assert_eq!(found["pairs"][0]["accuracy"], "approximate");
 }
 
@@ -259,11 +259,15 @@ fn wrong_files_are_refused() {
         assert!(good.contains(from), "{good}");
         good.replacen(from, to, 1)
     };
-    refused("text", "hello", "this is no file of `tracebraid sync`");
+    refused(
+        "text",
+        "hello",
+        "not a file written by `tracebraid sync -o`",
+    );
     refused(
         "other",
         "{\"hosts\": []}",
-        "this is no file of `tracebraid sync`",
+        "not a file written by `tracebraid sync -o`",
     );
     let newer = with("\"tracebraid_sync\": 1", "\"tracebraid_sync\": 2");
     refused("newer", &newer, "only version 1 can be read");

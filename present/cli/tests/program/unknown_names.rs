@@ -100,7 +100,7 @@ fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
     says(&begin, "warning: 'sched_switch' has no field 'ret'");
     says(
         &begin,
-        "warning: no event of the traces can begin a period p",
+        "warning: no event class of the traces can begin the period p",
     );
     let end = "p : sched_switch : sched_switch && prev_tid == $begin.next_tidd";
     says(
@@ -120,7 +120,7 @@ fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
     );
     says(
         &["periods", "--period", "p : sched_switch && procname == x"],
-        "no event class has a context for 'procname', so it is unknown in periods",
+        "no event class has a context for 'procname', so periods cannot use it",
     );
 }
 

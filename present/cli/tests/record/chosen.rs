@@ -342,7 +342,7 @@ fn what_the_kernel_refuses_is_left_out_of_patterns_only() {
         let warnings: Vec<&str> = warnings.collect();
         assert_eq!(warnings.len(), 1, "{said}");
         assert!(
-            warnings[0].contains("are not recorded, since the kernel refuses them")
+            warnings[0].contains("are not recorded, since the kernel rejects them")
                 && warnings[0].contains("tracepoint ftrace:bprint"),
             "{said}"
         );

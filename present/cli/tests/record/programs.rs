@@ -44,8 +44,8 @@ fn probed_program(directory: &Path) -> PathBuf {
 }
 
 /// Largest difference between the clocks of probes and kernel in the first millisecond of a
-/// process, in nanoseconds (docs/probe.md). Near the end of that millisecond, 4 of 140 runs showed
-/// a probe 4 to 16 ns before the end of the call that it follows.
+/// process, in nanoseconds (docs/reference/probe.md). Near the end of that millisecond, 4 of 140
+/// runs showed a probe 4 to 16 ns before the end of the call that it follows.
 const CLOCK_ERROR: i64 = 500;
 
 #[test]

@@ -215,7 +215,7 @@ fn rates_and_loads_lead_to_snapshots() {
             "6 events in a second",
         ),
         ("cpu > 0%", "of all CPUs are used"),
-        ("runnable > 0", "threads run or could run"),
+        ("runnable > 0", "threads run or are runnable"),
         ("latency > 1ns", " for a CPU"),
     ] {
         let name = directory

@@ -125,7 +125,7 @@ pub(super) fn size_rings(
     shape: RingShape,
     cpus: usize,
 ) -> Result<(), RecordError> {
-    let too_large = |_| RecordError::Load("the rings are too large".into());
+    let too_large = |_| RecordError::Load("the rings are too large: reduce --buffer-size".into());
     let value_size = u32::try_from(shape.element_bytes()).map_err(too_large)?;
     let max_entries = u32::try_from(shape.elements(cpus)).map_err(too_large)?;
     let mut rings = map(open, "rings")?;

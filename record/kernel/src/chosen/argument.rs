@@ -1,14 +1,15 @@
-//! Arguments of a probe: where their values are when the probe is hit, and what the event has.
+//! Arguments of a probe: the sources of their values when the probe is hit, and their types in the
+//! event.
 //!
 //! Notes of USDT probes describe them as operands of the assembler (gas), after the size:
-//! `-4@%eax`, `8@-16(%rbp)`, `4@$5`; on arm64 `8@[sp, 16]`, `-4@x1`, `4@5`. A negative size is that
-//! of a signed integer.
+//! `-4@%eax`, `8@-16(%rbp)`, `4@$5`; on arm64 `8@[sp, 16]`, `-4@x1`, `4@5`. A negative size denotes
+//! a signed integer.
 
 use tracebraid_ctf::schema::build::Fields;
 
 use crate::shared::{self, CHOSEN_ARGUMENT_SIZE};
 
-/// Machines whose operands are known. Both can be parsed on both, for tests.
+/// Machines whose operands are supported. Both can be parsed on both, for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Architecture {
     X86,
@@ -38,7 +39,7 @@ impl Architecture {
         }
     }
 
-    /// That of a function's result.
+    /// Offset in `struct pt_regs` of the register of a function's result.
     pub(crate) fn result_register(self) -> u16 {
         match self {
             Architecture::X86 => 80,
@@ -46,7 +47,7 @@ impl Architecture {
         }
     }
 
-    /// By the name of all or of the low part of a register.
+    /// Offset of a register by its full name or the name of its low part.
     fn register(self, name: &str) -> Option<u16> {
         match self {
             Architecture::X86 => x86_register(name),
@@ -70,7 +71,7 @@ fn x86_register(name: &str) -> Option<u16> {
         _ if name.len() == 3 => name.strip_prefix(['r', 'e']).unwrap_or(name),
         _ => name,
     };
-    // r10 to r15 have three letters too.
+    // r10 to r15 also have three letters.
     let find = |name: &str| {
         X86.iter()
             .position(|known| *known == name && !name.is_empty())
@@ -87,7 +88,7 @@ fn arm_register(name: &str) -> Option<u16> {
     (number < 31).then_some(8 * number)
 }
 
-/// Where a value is.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Constant(i64),
@@ -104,27 +105,25 @@ pub(crate) enum Source {
         index: Option<(u16, u8)>,
         displacement: i64,
     },
-    /// Memory at a symbol and a displacement, by the instruction pointer.
+    /// Memory at a symbol plus a displacement, relative to the instruction pointer.
     Symbol {
         name: String,
         displacement: i64,
     },
-    /// Memory at a pointer in memory at a pointer in memory at a register, with the displacement of
-    /// each.
+    /// Memory reached by two dereferences from a register, with the displacement of each load.
     Chain {
         base: u16,
         displacements: [i32; 3],
     },
 }
 
-/// An argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Argument {
     pub(crate) source: Source,
     pub(crate) class: ValueClass,
 }
 
-/// The integer that the event has.
+/// The integer type in the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ValueClass {
     /// 1, 2, 4 or 8.
@@ -161,7 +160,7 @@ impl Argument {
         Argument { source, class }
     }
 
-    /// `struct chosen_argument`; `None` if the address of a symbol is not known.
+    /// Encodes as `struct chosen_argument`; `None` if the address of a symbol is unknown.
     pub(crate) fn encode(&self, to: &mut Vec<u8>) -> Option<()> {
         let none = shared::NO_REGISTER as u16;
         let (mut value, mut more, mut registers, mut shift) = (0, [0; 2], [none; 2], 0);
@@ -213,7 +212,7 @@ impl Argument {
     }
 }
 
-/// The arguments of a note; `None` in place of those of an unknown form.
+/// The arguments of a note; `None` in place of unsupported operands.
 pub(crate) fn parse_all(text: &str, machine: Architecture) -> Vec<Option<Argument>> {
     let mut depth = 0i32;
     let split = |letter: char| {
@@ -287,7 +286,7 @@ fn x86_operand(text: &str) -> Option<Source> {
             displacement,
         });
     }
-    // A symbol is only known by its distance from the instruction.
+    // A symbol is known only by its distance from the instruction.
     if base != Some(Architecture::X86.instruction_pointer()) || index.is_some() {
         return None;
     }
@@ -348,7 +347,7 @@ fn number(text: &str) -> Option<i64> {
         Some(digits) => (true, digits),
         None => (false, text),
     };
-    // `parse` takes a sign of its own.
+    // `parse` would accept a second sign.
     if !digits.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
     }

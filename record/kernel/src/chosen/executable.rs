@@ -1,4 +1,4 @@
-//! Programs and libraries: their functions, USDT probes, and what of Go's is in them.
+//! Programs and libraries: their functions, USDT probes, and Go metadata.
 
 use std::fs::File;
 use std::ops::Range;
@@ -21,16 +21,16 @@ pub(crate) struct Executable {
     pub(crate) probes: Vec<Probe>,
     /// Address of `.stapsdt.base`.
     pub(super) base: Option<u64>,
-    /// Sections of Go's: facts on the build, and the table of functions.
+    /// Sections of Go: build information, and the table of functions.
     pub(crate) go_build: Option<Vec<u8>>,
     pub(crate) go_functions: Option<Vec<u8>>,
-    /// Address of the section of code.
+    /// Address of the code section.
     pub(crate) text: u64,
     /// Address ranges of the PLT sections.
     pub(super) stubs: Vec<Range<u64>>,
 }
 
-/// Bytes of the file that are in memory.
+/// A range of the file that is mapped into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     address: u64,
@@ -88,7 +88,7 @@ fn class<'d>(symbol: &impl ObjectSymbol<'d>) -> SymbolClass {
     }
 }
 
-/// The file of a program: a name without a slash is looked for in `PATH`.
+/// The file of a program: a name without a slash is searched in `PATH`.
 fn find(path: &Path) -> PathBuf {
     if path.components().count() > 1 || path.exists() {
         return path.to_owned();
@@ -103,11 +103,11 @@ fn find(path: &Path) -> PathBuf {
 
 impl Executable {
     /// # Errors
-    /// A sentence, if it is no ELF file of this machine.
+    /// A message, if the file is not an ELF file of this machine.
     pub(crate) fn read(path: &Path) -> Result<Executable, String> {
         let path = find(path);
         let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
-        // The kernel attaches by inode, and this path is read once more then.
+        // The kernel attaches by inode, and looks this path up again.
         let path = path.canonicalize().map_err(|error| wrong(&error))?;
         let file = File::open(&path).map_err(|error| wrong(&error))?;
         let cache = ReadCache::new(file);
@@ -119,7 +119,7 @@ impl Executable {
             false => Architecture::Aarch64,
         };
         if elf.architecture() != own {
-            return Err(wrong(&"a program of another machine"));
+            return Err(wrong(&"built for another architecture"));
         }
         let section = |name: &str| elf.section_by_name(name);
         let data = |name: &str| section(name)?.data().ok().map(<[u8]>::to_vec);
@@ -176,8 +176,8 @@ impl Executable {
         })
     }
 
-    /// Addresses of a probe and of its semaphore. Prelinking moves the section of the base with the
-    /// code, and leaves the notes as they are.
+    /// Addresses of a probe and of its semaphore. Prelinking moves the base section with the code,
+    /// and leaves the notes unchanged.
     pub(crate) fn moved(&self, probe: &Probe) -> (u64, Option<u64>) {
         let by = match self.base {
             Some(base) if probe.base != 0 => base.wrapping_sub(probe.base),
@@ -195,7 +195,7 @@ impl Executable {
         self.go_build.is_some() || self.go_functions.is_some()
     }
 
-    /// Bytes of the file by their address.
+    /// Bytes of the file at an address.
     pub(crate) fn bytes(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
         use std::os::unix::fs::FileExt;
         let offset = self.offset(address)?;

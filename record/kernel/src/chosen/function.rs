@@ -298,7 +298,7 @@ fn addresses(program: &Executable, function: &str) -> Result<BTreeSet<u64>, Stri
     }
     let why = match named.first().map(|symbol| symbol.class) {
         Some(SymbolClass::Indirect) => {
-            "is an indirect function (IFUNC), which selects another one when the program starts: name that one"
+            "is an indirect function (IFUNC), which selects another function when the program starts: name that function"
         }
         Some(SymbolClass::Data) => "is data, not a function: a probe would change it",
         Some(SymbolClass::ThreadLocal) => {

@@ -1,14 +1,14 @@
-//! Goroutines: where the runtime of a Go program lets one wait, and where it makes one ready.
+//! Goroutines: where the runtime of a Go program parks a goroutine, and where it makes one ready.
 //!
 //! `runtime.gopark` is called by the goroutine that is about to wait, with the reason as its third
-//! argument. `runtime.ready` gets the goroutine that may go on. `runtime.goready` is inlined, so it
-//! cannot be probed; `ready` runs on the stack of the scheduler (g0), hence the goroutine that
+//! argument. `runtime.ready` gets the goroutine that may continue. `runtime.goready` is inlined, so
+//! it cannot be probed; `ready` runs on the stack of the scheduler (g0), hence the goroutine that
 //! caused it is that of the thread (`m.curg`). The register of the current goroutine is r14 (x28 on
 //! arm64; "Go internal ABI specification").
 //!
-//! Programs without DWARF are usual, so offsets are by version. They follow from
+//! Programs often lack DWARF, so offsets are stored by version. They follow from
 //! `runtime/runtime2.go`: `g.goid` comes after `g.sched`, which lost a word (`ret`) in Go 1.25, and
-//! after `g.syscallbp`, which is there since Go 1.23.
+//! after `g.syscallbp`, which exists since Go 1.23.
 
 use std::ops::Range;
 
@@ -29,14 +29,14 @@ const MACHINE: i32 = 48;
 
 /// Arguments are in registers since Go 1.17 (amd64) and 1.18 (arm64).
 const LEAST: u32 = 18;
-/// The last version that was looked at.
+/// Latest verified minor version.
 const LATEST: u32 = 26;
 
-/// Reasons there are some forty of.
+/// Upper bound; there are about forty reasons.
 const MOST_REASONS: u64 = 128;
 const MOST_REASON: usize = 100;
 
-/// The version of Go that built a program, as `go version` shows it.
+/// The version of Go that built a program, as `go version` prints it.
 fn version(build: &[u8]) -> Option<String> {
     const MAGIC: &[u8] = b"\xff Go buildinf:";
     /// The version follows as text, not as an address.
@@ -45,7 +45,7 @@ fn version(build: &[u8]) -> Option<String> {
         return None;
     }
     let (&length, rest) = build.get(32..)?.split_first()?;
-    // A variable-length number, of which one byte is enough for a version.
+    // A variable-length number, of which a single byte suffices for a version.
     let text = rest.get(..usize::from(length)).filter(|_| length < 128)?;
     String::from_utf8(text.to_vec()).ok()
 }
@@ -59,7 +59,7 @@ fn minor(version: &str) -> Option<u32> {
 
 impl Offsets {
     /// # Errors
-    /// A sentence, if the version is not known.
+    /// A message, if the version is not supported.
     pub(crate) fn of(program: &Executable) -> Result<Offsets, String> {
         let path = program.path.display();
         let version = program.go_build.as_deref().and_then(version);
@@ -81,12 +81,12 @@ impl Offsets {
                 current: 184,
             }),
             _ => Err(format!(
-                "{path}: built by {version}; waits of goroutines are recorded of Go 1.{LEAST} to 1.{LATEST}"
+                "{path}: built by {version}; goroutine waits can be recorded for Go 1.{LEAST} to 1.{LATEST}"
             )),
         }
     }
 
-    /// The number of the goroutine whose structure a register points at.
+    /// The id of the goroutine to whose structure a register points.
     fn goid(self, register: u16) -> Argument {
         let source = Source::Memory {
             base: Some(register),
@@ -136,7 +136,7 @@ fn arguments(machine: Architecture) -> [u16; 3] {
     }
 }
 
-/// Names of reasons to wait, by number, as the runtime prints them; empty where the program has no
+/// Names of wait reasons, by number, as the runtime prints them; empty if the program has no
 /// symbols or is position-independent (its pointers are not in the file).
 pub(crate) fn reasons(program: &Executable) -> Vec<String> {
     let Some(table) = program.symbol("runtime.waitReasonStrings") else {
@@ -158,7 +158,7 @@ pub(crate) fn reasons(program: &Executable) -> Vec<String> {
         .collect()
 }
 
-/// The address of a function, by the table of symbols or, in stripped programs, by Go's own.
+/// The address of a function, by the symbol table or, in stripped programs, by Go's own table.
 pub(crate) fn function(program: &Executable, name: &str) -> Option<u64> {
     let symbol = program.symbol(name).filter(|symbol| symbol.is_function());
     match symbol {
@@ -195,7 +195,7 @@ fn head(table: &[u8], text: u64) -> Option<Head> {
     }
     Some(Head {
         count: place(8)?,
-        // Newer versions leave the address out.
+        // Newer versions omit the address.
         begin: large(24).filter(|begin| *begin != 0).unwrap_or(text),
         names: place(32)?,
         functions: place(64)?,

@@ -191,7 +191,7 @@ fn condition(mnemonic: Mnemonic) -> Option<u8> {
     Some(place as u8)
 }
 
-/// Where an indirect jump takes its target from.
+/// The source of the target of an indirect jump.
 fn operand(decoded: &Decoded) -> Option<Source> {
     match decoded.op0_kind() {
         OpKind::Register => register(decoded.op0_register()).map(Source::Register),

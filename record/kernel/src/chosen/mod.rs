@@ -1,13 +1,13 @@
 //! Events that are chosen by name: tracepoints of the kernel, USDT probes, functions of programs
 //! and of the kernel.
 //!
-//! Their event classes are made when the recording begins ([`ChosenEvents::resolve`]). No BPF code
-//! is generated: one program for each kind of probe (`bpf/chosen.h`) copies the fields that a map
-//! element describes, which the cookie of the attachment selects. Tracepoints that the recorder
-//! knows have its own programs and layouts, so that all reports understand them; for others
+//! Their event classes are created when the recording begins ([`ChosenEvents::resolve`]). No BPF
+//! code is generated: one program for each type of probe (`bpf/chosen.h`) copies the fields that a
+//! map element describes, which the cookie of the attachment selects. Tracepoints that the recorder
+//! knows have dedicated programs and layouts, so that all reports understand them; for others
 //! `import/tracepoint` parses the kernel's format files.
 //!
-//! Code is decoded (`instructions`) to refuse probes inside of instructions (`text`), and to record
+//! Code is decoded (`instructions`) to reject probes inside instructions (`text`), and to record
 //! returns by plain probes at the instructions that end a function (`returns`).
 
 mod argument;
@@ -44,16 +44,15 @@ use text::Text;
 pub struct ChosenEvents {
     classes: Vec<ChosenClass>,
     attachments: Vec<Attachment>,
-    /// Tracepoints that have a program of their own.
+    /// Tracepoints with a dedicated program.
     own: BTreeSet<String>,
-    /// Sentences on what is recorded in part only.
+    /// Messages about events that are recorded incompletely.
     notes: Vec<String>,
 }
 
-/// Points at which the programs can be attached: each takes a descriptor.
+/// Maximum number of points of attachment: each takes a descriptor.
 const MOST_POINTS: usize = 4096;
 
-/// An event class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ChosenClass {
     name: String,
@@ -66,12 +65,12 @@ enum Layout {
     Values(Vec<ValueField>),
 }
 
-/// A field that has the value of an argument.
+/// A field with the value of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ValueField {
     name: String,
     class: ValueClass,
-    /// By value; empty unless it is an enumeration.
+    /// Labels by value; empty unless the field is an enumeration.
     labels: Vec<String>,
 }
 
@@ -79,19 +78,19 @@ struct ValueField {
 #[derive(Clone, Debug)]
 pub(crate) struct Attachment {
     pub(crate) point: Point,
-    /// As messages name it.
+    /// Name in messages.
     pub(crate) name: String,
-    /// A pattern matched it, so it is left out if the kernel refuses it.
+    /// A pattern matched it, so it is skipped if the kernel rejects it.
     pub(crate) is_optional: bool,
-    /// `struct chosen`
+    /// Encoded `struct chosen`.
     pub(crate) description: Vec<u8>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Point {
-    /// By the kernel's number.
+    /// By the kernel's id.
     Tracepoint(u32),
-    /// Of a program, by the offset in its file.
+    /// In a program, by the offset in its file.
     Program {
         path: PathBuf,
         offset: u64,
@@ -100,7 +99,7 @@ pub(crate) enum Point {
         /// Offset of the counter of a USDT probe.
         semaphore: Option<u64>,
     },
-    /// Of the kernel.
+    /// In the kernel.
     Function { name: String, at_return: bool },
 }
 
@@ -108,7 +107,7 @@ impl ChosenEvents {
     /// Finds the events.
     ///
     /// # Errors
-    /// A sentence on the first that is not there, with names that are near.
+    /// A message about the first event that does not exist, with similar names.
     pub fn resolve(specs: &[EventSpec]) -> Result<ChosenEvents, String> {
         let mut events = ChosenEvents::default();
         for spec in specs {
@@ -135,7 +134,7 @@ impl ChosenEvents {
             }
             if events.attachments.len() > MOST_POINTS || events.classes.len() > MOST_CHOSEN {
                 return Err(format!(
-                    "more than {MOST_POINTS} places in programs and the kernel are chosen: use narrower patterns"
+                    "the patterns choose more than {MOST_POINTS} points in programs and the kernel: use narrower patterns"
                 ));
             }
         }
@@ -147,7 +146,7 @@ impl ChosenEvents {
         self.attachments.is_empty() && self.own.is_empty()
     }
 
-    /// Sentences on what is recorded in part only.
+    /// Messages about events that are recorded incompletely.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -156,12 +155,12 @@ impl ChosenEvents {
         &self.attachments
     }
 
-    /// Whether that tracepoint of the recorder's own is chosen.
+    /// True if the tracepoint, which has a dedicated program, is chosen.
     pub(crate) fn has_own(&self, tracepoint: &str) -> bool {
         self.own.contains(tracepoint)
     }
 
-    /// Whether one is chosen whose name begins so.
+    /// True if a tracepoint with a dedicated program and this prefix is chosen.
     pub(crate) fn has_own_like(&self, start: &str) -> bool {
         self.own
             .iter()
@@ -178,7 +177,7 @@ impl ChosenEvents {
         }
     }
 
-    /// Writes the payload of a record of a chosen event; `None` if `kind` is that of another event,
+    /// Writes the payload of a record of a chosen event; `None` if `kind` belongs to another event,
     /// or the record is too short or malformed.
     pub(crate) fn encode(&self, kind: u16, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
         let place = usize::from(kind).checked_sub(shared::FIRST_CHOSEN)?;
@@ -186,7 +185,7 @@ impl ChosenEvents {
         Some(kind)
     }
 
-    /// The kind of a class, which is added if it is not there.
+    /// The kind of a class, which is added if it is new.
     fn kind(&mut self, class: ChosenClass) -> u16 {
         let place = self.classes.iter().position(|known| *known == class);
         let place = place.unwrap_or_else(|| {
@@ -230,7 +229,7 @@ impl ChosenEvents {
         let name = format!("{}:{}", probe.provider, probe.name);
         let shown = program.path.display();
         let (address, semaphore) = program.moved(probe);
-        let outside = || format!("{shown}: the probe {name} is outside of the program");
+        let outside = || format!("{shown}: the probe {name} is outside the program");
         if !Text::is_nop(program, address) {
             Text::new(program).check(&format!("the USDT probe {name}"), address)?;
         }
@@ -349,23 +348,23 @@ impl ChosenEvents {
     }
 }
 
-/// When a hit of a probe is recorded.
+/// Condition for recording a hit of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Hit,
-    /// The function ends. Then the instruction pointer is the caller's.
+    /// The function ends. The recorded instruction pointer is the caller's.
     Exit,
-    /// A jump is taken, by the number of its condition, which ends the function.
+    /// The conditional jump that ends the function is taken; holds its condition code.
     Taken(u8),
-    /// The first argument, the target of a jump, lies outside of the function, whose begins and
-    /// ends are relative to the probe.
+    /// The first argument, the target of a jump, lies outside the function, whose parts are
+    /// relative to the probe.
     Outside(Vec<[i32; 2]>),
-    /// Nothing is recorded, but the kernel's own probe at the return of this call finds no room.
+    /// No event is recorded: counts calls whose return the kernel cannot track.
     Omitted,
 }
 
 impl Condition {
-    /// `parts` and `exit` of `struct chosen`.
+    /// Writes `parts` and `exit` of `struct chosen`.
     fn encode(&self, to: &mut Vec<u8>) {
         let parts = match self {
             Condition::Outside(parts) => parts.as_slice(),
@@ -388,7 +387,8 @@ impl Condition {
     }
 }
 
-/// A symbol in memory is reached by the instruction pointer, which is the address of the probe.
+/// Replaces a symbol by its distance from the instruction pointer, which is the address of the
+/// probe.
 fn place(program: &Executable, address: u64, argument: Argument) -> Option<Argument> {
     let Source::Symbol { name, displacement } = &argument.source else {
         return Some(argument);
@@ -406,7 +406,7 @@ fn place(program: &Executable, address: u64, argument: Argument) -> Option<Argum
     Some(Argument { source, ..argument })
 }
 
-/// `struct chosen`, up to its arguments.
+/// Encodes `struct chosen` up to its arguments.
 fn head(kind: u16, is_user: bool, count: usize, size: u32, condition: &Condition) -> Vec<u8> {
     let mut to = kind.to_le_bytes().to_vec();
     to.extend([u8::from(is_user), count as u8]);
@@ -418,7 +418,7 @@ fn head(kind: u16, is_user: bool, count: usize, size: u32, condition: &Condition
 fn describe(kind: u16, is_user: bool, arguments: &[Argument], condition: &Condition) -> Vec<u8> {
     let mut to = head(kind, is_user, arguments.len(), 0, condition);
     for argument in arguments {
-        // Symbols have been replaced.
+        // Cannot fail: symbols have been replaced.
         let _ = argument.encode(&mut to);
     }
     to.resize(CHOSEN_SIZE, 0);
@@ -431,7 +431,7 @@ fn describe_tracepoint(kind: u16, format: &Format) -> Vec<u8> {
         FieldContent::Dynamic(OffsetBase::Field, _) => Some((field.offset, shared::SOURCE_FIELD)),
         _ => None,
     };
-    // Contents of further ones would be cut off, and empty in the trace.
+    // The contents of further dynamic fields would be missing in the trace.
     let dynamic = format
         .fields
         .iter()
@@ -487,7 +487,7 @@ impl ValueField {
     }
 }
 
-/// Bytes of the numbers of thread and process with which records begin.
+/// Size of the thread and process ids with which records begin.
 const NUMBERS: usize = 8;
 
 impl ChosenClass {
@@ -514,7 +514,7 @@ impl ChosenClass {
                 format.encode(raw, to)
             }
             Layout::Values(values) => {
-                // Thread, process and instruction pointer.
+                // Thread id, process id and instruction pointer.
                 let (head, rest) = record.split_at_checked(NUMBERS + 8)?;
                 to.extend_from_slice(head);
                 for (field, value) in values.iter().zip(rest.chunks_exact(8)) {

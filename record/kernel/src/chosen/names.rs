@@ -1,10 +1,11 @@
-//! Patterns of names, and names that are near to an unknown one.
+//! Patterns of names, and suggestions for unknown names.
 
-/// Whether a name matches a pattern, in which `*` is any text and `?` any character.
+/// True if a name matches a pattern, in which `*` matches any text and `?` any character.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut part, mut at) = (0, 0);
-    // After the last `*`: where to go on, and the bytes that it has taken.
+    // Backtracking point after the last `*`: index in the pattern, and the bytes that the `*` has
+    // taken.
     let mut again = None;
     loop {
         match (pattern.get(part), name.get(at)) {
@@ -30,12 +31,12 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a text is a pattern rather than a name.
+/// True if a text is a pattern rather than a name.
 pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Names of a list that a message shows.
+/// Maximum number of names of a list in a message.
 const MOST_SHOWN: usize = 5;
 
 /// The first names of a list, and the number of the others.
@@ -49,15 +50,15 @@ pub(crate) fn some_of(names: &[String]) -> String {
     }
 }
 
-/// Names that an error shows.
+/// Maximum number of suggestions in an error.
 const MOST_NEAR: usize = 3;
 
-/// `; did you mean 'a' or 'b'?`, or nothing if no name is near.
+/// `; did you mean 'a' or 'b'?`, or nothing if no name is similar.
 pub(crate) fn did_you_mean<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
     let most = (wanted.len() / 3).clamp(1, 4);
     let distance = |name: &'n str| {
         let distance = strsim::osa_distance(wanted, name);
-        // A name that contains the other one is near as well.
+        // A name that contains the other is similar, too.
         let is_longer = wanted.len() >= 4
             && (name.contains(wanted) || wanted.contains(name) && name.len() >= 4);
         (distance <= most)

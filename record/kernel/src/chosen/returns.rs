@@ -168,7 +168,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a symbol names a part of the function, as GCC and LLVM name such parts.
+    /// True if a symbol is named like a part of the function by GCC or LLVM.
     fn is_part(&self, symbol: &str) -> bool {
         let is_part = |name: &&str| {
             let rest = symbol.strip_prefix(name);
@@ -177,7 +177,7 @@ impl Search<'_> {
         self.names.iter().any(is_part)
     }
 
-    /// Whether code jumps into the middle of the known parts, which only parts of the function do.
+    /// True if code jumps into the middle of the known parts, which only parts of the function do.
     fn jumps_back(&self, range: &Range<u64>) -> bool {
         let code = self.text.code(range).unwrap_or_default();
         let mut jumps = code.instructions.iter().filter_map(jump);

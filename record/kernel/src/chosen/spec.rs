@@ -1,4 +1,4 @@
-//! Events as the command line names them: `KIND:...`.
+//! Events in the syntax of the command line: `KIND:...`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub enum EventSpec {
     Usdt {
         /// Program or library.
         path: PathBuf,
-        /// Of all providers if `None`.
+        /// `None` for all providers.
         provider: Option<String>,
         /// Name within the provider.
         name: String,
@@ -28,12 +28,12 @@ pub enum EventSpec {
         path: Option<PathBuf>,
         /// Symbol.
         function: String,
-        /// Bytes from its beginning.
+        /// Offset in bytes from its beginning.
         offset: u64,
-        /// Where it returns instead of where it begins.
+        /// True for returns, false for the beginning or the offset.
         at_return: bool,
     },
-    /// `go:PATH`: goroutines that begin to wait, and that are made ready.
+    /// `go:PATH`: goroutines that start to wait, or are made ready.
     Go {
         /// Program.
         path: PathBuf,
@@ -48,7 +48,7 @@ impl FromStr for EventSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<EventSpec, String> {
-        let wrong = || format!("`{text}` is no event; the forms are {FORMS}");
+        let wrong = || format!("invalid event `{text}`: expected {FORMS}");
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
         let at_return = kind.contains("ret");
         // Names of functions may contain colons, paths do not.
@@ -95,14 +95,14 @@ impl FromStr for EventSpec {
 
 impl EventSpec {
     fn function(path: Option<PathBuf>, text: &str, at_return: bool) -> Result<EventSpec, String> {
-        // `operator+` has no number after it.
+        // `operator+` has no number after the plus sign.
         let with_offset = text
             .rsplit_once('+')
             .and_then(|(function, offset)| Some((function, number(offset)?)));
         let (function, offset) = with_offset.unwrap_or((text, 0));
         if at_return && offset > 0 {
             return Err(format!(
-                "`{text}`: a function returns to its caller, so an offset makes no sense"
+                "`{text}`: a return probe has no offset; omit +OFFSET"
             ));
         }
         Ok(EventSpec::Function {

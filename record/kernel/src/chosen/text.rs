@@ -1,4 +1,4 @@
-//! The code of an executable: the function that contains an address, and its instructions.
+//! The code of an executable: functions by address, and their instructions.
 
 use std::fs::File;
 use std::ops::Range;
@@ -40,13 +40,14 @@ impl<'e> Text<'e> {
         self.tables.as_ref()?.frame(address)
     }
 
-    /// The function that contains an address; of several symbols, the one that begins last.
+    /// The function that contains an address; if several symbols do, the one with the highest
+    /// address.
     pub(crate) fn symbol(&self, address: u64) -> Option<&'e Symbol> {
         let after = self
             .functions
             .partition_point(|symbol| symbol.address <= address);
         let before = self.functions.get(..after)?.iter().rev();
-        // Symbols may lie within others, but not in many.
+        // Symbols may be nested, but not deeply.
         before
             .take(64)
             .find(|symbol| symbol.range().contains(&address))
@@ -79,7 +80,7 @@ impl<'e> Text<'e> {
             .or_else(|| go::extent(self.program, address))
     }
 
-    /// Whether an address lies in the PLT.
+    /// True if an address lies in the PLT.
     pub(crate) fn is_stub(&self, address: u64) -> bool {
         self.program
             .stubs
@@ -101,7 +102,7 @@ impl<'e> Text<'e> {
     /// Checks that an instruction begins at an address; `name` describes the address in messages.
     ///
     /// # Errors
-    /// When no instruction begins there, or the instruction boundaries are unknown.
+    /// If no instruction begins there, or the instruction boundaries are unknown.
     pub(crate) fn check(&self, name: &str, address: u64) -> Result<(), String> {
         let shown = self.program.path.display();
         let Some(offset) = self.program.code_offset(address) else {
@@ -153,7 +154,7 @@ impl<'e> Text<'e> {
         }
     }
 
-    /// Whether the instruction at an address is a `nop`, as at USDT probes.
+    /// True if the instruction at an address is a `nop`, as at USDT probes.
     pub(crate) fn is_nop(program: &Executable, address: u64) -> bool {
         const LONGEST: usize = 15;
         let bytes = (1..=LONGEST)

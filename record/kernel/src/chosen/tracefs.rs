@@ -1,4 +1,4 @@
-//! Tracepoints of the running kernel, by tracefs.
+//! Tracepoints of the running kernel, from tracefs.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use tracebraid_tracepoint::{FieldContent, Format};
 
-/// Where tracefs usually is.
+/// Usual mount points of tracefs.
 const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// An open tracefs.
 #[derive(Debug)]
 pub(crate) struct TraceFs {
     root: PathBuf,
-    /// Mounted nowhere: it is reached by its descriptor, and goes when that is closed.
+    /// A detached mount, reached through its descriptor and removed when that is closed.
     _detached: Option<OwnedFd>,
 }
 
 impl TraceFs {
-    /// The mounted one, or one of this process alone: that changes no other process's view.
+    /// Opens the mounted tracefs or, without one, a private mount that no other process sees.
     pub(crate) fn open() -> io::Result<TraceFs> {
         let mounted = MOUNTED
             .iter()
@@ -44,7 +44,7 @@ impl TraceFs {
         })
     }
 
-    /// All tracepoints, by category and name, in the order of both.
+    /// All tracepoints by category and name, sorted.
     pub(crate) fn tracepoints(&self) -> io::Result<Vec<[String; 2]>> {
         let mut all = Vec::new();
         for category in directories(&self.root.join("events"))? {
@@ -55,7 +55,7 @@ impl TraceFs {
         Ok(all)
     }
 
-    /// The id of a tracepoint, and the fields that programs find in its records.
+    /// The id of a tracepoint, and the fields of its records that programs can read.
     pub(crate) fn format(&self, category: &str, name: &str) -> io::Result<Format> {
         let path = self
             .root
@@ -64,15 +64,10 @@ impl TraceFs {
             .join(name)
             .join("format");
         let text = std::fs::read_to_string(&path)?;
-        let unknown = || {
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                "its format file is not understood",
-            )
-        };
+        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "cannot parse its format file");
         let mut format = Format::parse(category, &text, 8).ok_or_else(unknown)?;
-        // The kernel overwrites the first eight bytes, and the length of a tail is known to the
-        // kernel only.
+        // The kernel overwrites the first eight bytes, and only the kernel knows the length of a
+        // tail.
         format.fields.retain(|field| {
             field.offset >= OVERWRITTEN && !matches!(field.kind, FieldContent::Tail(_))
         });
@@ -80,7 +75,7 @@ impl TraceFs {
     }
 }
 
-/// Bytes of the pointer with which a record begins for BPF programs.
+/// Size of the pointer with which records begin for BPF programs.
 const OVERWRITTEN: u32 = 8;
 
 fn directories(path: &Path) -> io::Result<Vec<String>> {

@@ -13,7 +13,7 @@ impl ChosenEvents {
         let chosen = format!("tracepoint:{category}:{name}");
         let unread = |error: std::io::Error| {
             format!(
-                "{chosen}: tracepoints cannot be listed ({error}): mount tracefs at /sys/kernel/tracing, or run as root"
+                "{chosen}: cannot list tracepoints ({error}): mount tracefs at /sys/kernel/tracing, or run as root"
             )
         };
         let tracefs = TraceFs::open().map_err(unread)?;
@@ -35,7 +35,7 @@ impl ChosenEvents {
             match tracefs.format(category, name) {
                 Ok(format) => self.tracepoint(&format, name, is_optional),
                 Err(error) if is_optional => unread.push(format!("{category}:{name} ({error})")),
-                Err(error) => return Err(format!("{chosen} cannot be recorded: {error}")),
+                Err(error) => return Err(format!("cannot record {chosen}: {error}")),
             }
         }
         if !unread.is_empty() {
@@ -69,13 +69,13 @@ impl ChosenEvents {
     }
 }
 
-/// A sentence on a tracepoint that is not there, with names that are near.
+/// A message about an unknown tracepoint, with similar names.
 fn unknown(all: &[[String; 2]], category: &str, name: &str) -> String {
     let full: Vec<String> = all.iter().map(|pair| pair.join(":")).collect();
     let wanted = format!("{category}:{name}");
     let mut near = did_you_mean(&wanted, full.iter().map(String::as_str));
     if near.is_empty() {
-        // The name may be known in another category.
+        // The name may exist in another category.
         let others = all.iter().filter(|[_, other]| other == name);
         let others: Vec<String> = others.map(|pair| pair.join(":")).collect();
         let categories: BTreeSet<&str> =

@@ -1,13 +1,13 @@
-//! USDT probes of a program, by its notes (`.note.stapsdt`).
+//! USDT probes of a program, from its notes (`.note.stapsdt`).
 //!
-//! The form is that of SystemTap's `sys/sdt.h`: three addresses, then provider, name and arguments,
-//! each with a null.
+//! The format is that of SystemTap's `sys/sdt.h`: three addresses, then provider, name and
+//! arguments, each NUL-terminated.
 
-/// A probe at one address; inlined code has several of one name.
+/// A probe at one address; inlined code has several with one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Probe {
-    /// Addresses as in the file: of the instruction, of `.stapsdt.base` when the note was made, and
-    /// of the counter that is not zero while the probe is wanted (0 if there is none).
+    /// Addresses in the file: of the instruction, of `.stapsdt.base` at the time of linking, and of
+    /// the counter that is nonzero while the probe is in use (0 if there is no counter).
     pub(crate) address: u64,
     pub(crate) base: u64,
     pub(crate) semaphore: u64,
@@ -20,8 +20,7 @@ pub(crate) struct Probe {
 const OWNER: &[u8] = b"stapsdt\0";
 const TYPE: u32 = 3;
 
-/// The probes in the section of notes of a little-endian 64-bit file. Notes that end too early are
-/// left out.
+/// The probes in the note section of a little-endian 64-bit file. Truncated notes are ignored.
 pub(crate) fn probes(mut notes: &[u8]) -> Vec<Probe> {
     let mut probes = Vec::new();
     while let Some((note, rest)) = next_note(notes) {
@@ -31,7 +30,7 @@ pub(crate) fn probes(mut notes: &[u8]) -> Vec<Probe> {
     probes
 }
 
-/// The next note, if it is one of a probe, and what follows it.
+/// The probe in the next note, if the note describes one, and the remaining notes.
 fn next_note(notes: &[u8]) -> Option<(Option<Probe>, &[u8])> {
     let (head, rest) = notes.split_first_chunk::<12>()?;
     let number = |at: usize| Some(u32::from_le_bytes(*head.get(at..)?.first_chunk()?));
@@ -43,7 +42,7 @@ fn next_note(notes: &[u8]) -> Option<(Option<Probe>, &[u8])> {
     Some((probe, rest))
 }
 
-/// Bytes that are followed by padding up to a multiple of four, but for the last ones.
+/// Takes bytes and their padding to a multiple of four, which may be missing at the end.
 fn take_padded(bytes: &[u8], size: usize) -> Option<(&[u8], &[u8])> {
     let (taken, rest) = bytes.split_at_checked(size)?;
     let padding = size.next_multiple_of(4) - size;

@@ -5,15 +5,14 @@ use std::fmt;
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Software};
 use perf_event::{Builder, Counter as PerfCounter};
 
-/// A performance counter, by the name that `lttng add-context --list` has for it, without
-/// `perf:cpu:`.
+/// A performance counter, by the name in `lttng add-context --list` without `perf:cpu:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter(&'static str);
 
 /// Prefix of the names of counters in `--context`.
 pub(super) const OF_CPU: &str = "perf:cpu:";
 
-/// Names of counters, with what they count; some have two names.
+/// Names of counters and their events; some events have two names.
 const HARDWARE: [(&str, Hardware); 13] = [
     ("cycles", Hardware::CPU_CYCLES),
     ("cpu-cycles", Hardware::CPU_CYCLES),
@@ -102,7 +101,7 @@ impl Counter {
         hardware.chain(caches).chain(software)
     }
 
-    /// As lttng-tools names it: punctuation becomes `_`.
+    /// The field's name in lttng-tools: punctuation becomes `_`.
     pub(super) fn field(self) -> String {
         format!("perf_cpu_{}", self.0.replace('-', "_"))
     }
@@ -127,11 +126,11 @@ impl Counter {
         SOFTWARE.iter().all(|(name, _)| *name != self.0)
     }
 
-    /// Begins to count on a CPU, as lttng-modules does: the kernel and programs.
+    /// Starts counting on a CPU, in the kernel and in programs, as lttng-modules does.
     pub(super) fn open(self, cpu: usize) -> std::io::Result<PerfCounter> {
         let mut builder = self.builder();
         builder.any_pid().one_cpu(cpu).include_kernel().include_hv();
-        // A counter that has to share its register with others would stand still at times.
+        // A counter that shares its register with others would pause at times.
         builder.pinned(self.is_hardware()).enabled(true).build()
     }
 }

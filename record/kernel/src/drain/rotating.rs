@@ -64,7 +64,7 @@ impl Rotations {
         });
     }
 
-    /// Whether all events before a time have been taken, even if there was none since.
+    /// True if all events before a time have been taken, even if none has arrived since.
     fn is_past(&self, time: u64) -> bool {
         time + LATE <= self.emptied
     }

@@ -1,4 +1,5 @@
-//! The consumer against a writer that does what `bpf/ring.h` does, in memory of the same layout.
+//! Tests of the consumer with a writer that behaves like `bpf/ring.h`, in memory of the same
+//! layout.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -6,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::shared::{MOST_RECORD, MOST_TRIES};
 
-/// The side of the kernel, for one CPU.
+/// The kernel's side, for one CPU.
 struct Writer {
     chunks: Arc<Region>,
     states: Arc<Region>,
@@ -17,7 +18,7 @@ struct Writer {
 
 /// A record that is not complete.
 struct Open {
-    /// Where its word lies in the array.
+    /// Offset of its word in the array.
     at: u64,
     begin: u64,
     end: u64,
@@ -108,7 +109,7 @@ impl Writer {
         self.take_room(room(size), |_| {})
     }
 
-    /// Fills a record with a byte, which no free memory has.
+    /// Fills a record with a nonzero byte.
     fn fill(&self, open: &Open, size: u64, byte: u8) {
         let to = self.chunks.at(open.at, open.room).unwrap();
         // SAFETY: inside the region; no other thread accesses a record that is not complete.
@@ -139,7 +140,7 @@ impl Writer {
     }
 }
 
-/// Consumes all that is there: size and first byte of each record, all of whose bytes are the same.
+/// Consumes all records: size and first byte of each, checking that all its bytes are equal.
 fn taken(ring: &mut Ring) -> Vec<(usize, u8)> {
     let mut found = Vec::new();
     let take = |record: &[u8]| {
@@ -201,7 +202,7 @@ fn the_last_record_of_a_chunk_runs_into_its_slack() {
 fn records_that_end_with_their_chunks_leave_zeros() {
     let (mut writer, mut ring) = pair(4 << 20);
     for round in 0..50 {
-        // Some more than a chunk has, at once.
+        // Slightly more than a chunk, at once.
         for _ in 0..(2 << 20) / 1024 + 3 {
             assert!(writer.send(1024 - RING_WORD as u64, 1), "{round}");
         }
@@ -229,7 +230,7 @@ fn room_that_was_not_needed_is_given_back() {
         let open = writer.reserve(5000).unwrap();
         writer.fill(&open, 100, 1);
         writer.end_large(&open, 100);
-        // A record of an interrupt keeps it from being given back.
+        // A record of an interrupt prevents the rest of the room from being released.
         let open = writer.reserve(5000).unwrap();
         assert!(writer.send(8, 3), "{round}");
         writer.fill(&open, 200, 2);
@@ -246,7 +247,7 @@ fn records_without_room_are_counted() {
     assert_eq!(sent, 4096 / 32);
     assert_eq!(writer.lost, 1000 - sent as u64);
     assert_eq!(ring.consume(5, |_| {}), Ok(5));
-    // Nothing is given back twice, and nothing is kept.
+    // No room is released twice, and none is lost.
     assert_eq!((0..10).filter(|_| writer.send(24, 2)).count(), 5);
     assert_eq!(taken(&mut ring).len(), sent);
 }
@@ -323,7 +324,7 @@ fn impossible_sizes_are_an_error() {
     }
 }
 
-/// All that was sent arrives while it is consumed, in order and once, and all that was not is
+/// All records that were sent arrive in order and once while the writer runs, and all others are
 /// counted.
 #[test]
 fn a_writer_with_interrupts_beside_the_consumer() {
@@ -398,9 +399,6 @@ fn a_writer_with_interrupts_beside_the_consumer() {
             ring.shape.element_bytes() * ring.shape.chunks,
         );
         let is_zero = |at| chunks.word(at).unwrap().load(Ordering::Relaxed) == 0;
-        assert!(
-            (0..bytes).step_by(8).all(is_zero),
-            "a ring that is empty is zero"
-        );
+        assert!((0..bytes).step_by(8).all(is_zero), "an empty ring is zero");
     }
 }

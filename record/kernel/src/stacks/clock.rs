@@ -1,21 +1,21 @@
-//! Clocks of CPUs, which call a BPF program again and again.
+//! Perf events that run a BPF program periodically on each CPU.
 
 use std::io;
 
 use perf_event::events::Software;
 use perf_event::{Builder, Counter};
 
-/// An event of this thread alone. While there is one, the kernel watches context switches, and
-/// begins to do so for nobody else: that takes it some milliseconds, for which a command that takes
-/// its own stacks would have to wait.
+/// A perf event of this thread alone. As long as it exists, the kernel watches context switches for
+/// perf. Enabling that takes some milliseconds, which a command that samples its own stacks would
+/// otherwise have to wait for.
 pub(crate) fn readiness() -> io::Result<Counter> {
     Builder::new(Software::DUMMY).enabled(true).build()
 }
 
-/// Clocks of all of so many CPUs that run, with that period.
+/// Clocks with a period on all online CPUs among the first `cpus`.
 ///
 /// # Errors
-/// If there are none.
+/// If no CPU has a clock.
 pub(crate) fn cpu_clocks(cpus: usize, period_ns: u64) -> io::Result<Vec<Counter>> {
     let mut clocks = Vec::new();
     let mut error = None;
@@ -24,7 +24,7 @@ pub(crate) fn cpu_clocks(cpus: usize, period_ns: u64) -> io::Result<Vec<Counter>
         builder.any_pid().one_cpu(cpu).include_kernel();
         match builder.sample_period(period_ns).enabled(true).build() {
             Ok(clock) => clocks.push(clock),
-            // It is switched off.
+            // The CPU is offline.
             Err(source) => error = Some(source),
         }
     }

@@ -1,4 +1,4 @@
-//! What processes have mapped when a recording begins.
+//! Executable mappings that exist when a recording begins.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,11 +10,11 @@ use super::Mapping;
 use super::modules::open;
 use crate::state::Process;
 
-/// Gives what those processes have mapped to execute it.
+/// Passes the executable mappings of the processes to `to`.
 pub(crate) fn dump(processes: &[Process], mut to: impl FnMut(Mapping)) {
     let mut ids = BuildIds::default();
     for &process in processes {
-        // Memory of no file has no names.
+        // Anonymous memory has no names.
         for mut mapping in mappings(process)
             .into_iter()
             .filter(|mapping| !mapping.path.is_empty())
@@ -25,14 +25,14 @@ pub(crate) fn dump(processes: &[Process], mut to: impl FnMut(Mapping)) {
     }
 }
 
-/// What a process has mapped to execute it now, without build ids; nothing if it has ended.
+/// The current executable mappings of a process, without build ids; empty if it has ended.
 pub(crate) fn mappings(process: Process) -> Vec<Mapping> {
     let maps = fs::read(format!("/proc/{}/maps", process.number)).unwrap_or_default();
     let lines = maps.split(|&byte| byte == b'\n');
     lines.filter_map(|line| mapping(process, line)).collect()
 }
 
-/// A line of `/proc/PID/maps`, if it is of what can be executed.
+/// A line of `/proc/PID/maps`, if the mapping is executable.
 fn mapping(process: Process, line: &[u8]) -> Option<Mapping> {
     let mut parts = line.splitn(6, |&byte| byte == b' ');
     let hexadecimal = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();
@@ -62,7 +62,7 @@ fn mapping(process: Process, line: &[u8]) -> Option<Mapping> {
 #[derive(Default)]
 pub(crate) struct BuildIds(HashMap<(Vec<u8>, u64), Vec<u8>>);
 
-/// Larger files are no programs.
+/// Larger files are not programs.
 const MOST_BYTES: u64 = 4 << 30;
 
 impl BuildIds {
@@ -75,7 +75,7 @@ impl BuildIds {
         if let Some(id) = self.0.get(&key) {
             return id.clone();
         }
-        // A failure to open is not cached: a process that lives longer may map the same file.
+        // A failure to open is not cached: another process may map the same file and live longer.
         let Some(file) = open(mapping) else {
             return Vec::new();
         };

@@ -1,10 +1,10 @@
 //! Identities of mapped files without a build id, as events `tracebraid_map_file`.
 //!
-//! Names of functions are looked up after the recording, when another file may have the path. Where
-//! a build id is missing, size, time of modification and a hash of both ends of the file show
-//! whether it is still the same. Reading a file can wait for a disk, which the thread that empties
-//! the rings must not: another thread does it. A process may end before its file is read, so the
-//! path is then opened as the recorder sees it, if the inode is the same.
+//! Names of functions are looked up after the recording, when another file may have the path. If a
+//! build id is missing, size, modification time and a hash of both ends of the file show whether it
+//! is still the same. Reading a file can block on a disk, which the thread that empties the rings
+//! must not do, so another thread reads it. A process may end before its file is read; the file is
+//! then opened by its path as the recorder sees it, if the inode is the same.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -16,16 +16,16 @@ use super::Mapping;
 use super::modules::open;
 use crate::state::Payload;
 
-/// Paths that are remembered at most.
+/// Maximum number of remembered paths.
 const MOST_FILES: usize = 1 << 16;
-/// The end of a recording waits that long for files that are still being read.
+/// Maximum wait at the end of a recording for files that are still being read.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Mapped files without a build id that were met, each once.
+/// Distinct mapped files without a build id.
 pub(crate) struct MappedFiles {
     met: HashSet<Vec<u8>>,
     wanted: Option<Sender<Mapping>>,
-    /// Payloads of events.
+    /// Payloads of events from the reader thread.
     read: Receiver<Option<Vec<u8>>>,
     unread: usize,
     /// All payloads so far.
@@ -33,7 +33,6 @@ pub(crate) struct MappedFiles {
 }
 
 impl MappedFiles {
-    /// None were met yet.
     pub(crate) fn new() -> MappedFiles {
         let (wanted, wants) = mpsc::channel::<Mapping>();
         let (to, read) = mpsc::channel();
@@ -48,7 +47,8 @@ impl MappedFiles {
             });
         MappedFiles {
             met: HashSet::new(),
-            // Without the thread files have no identity, and readers give no names for them.
+            // If the thread cannot be started, files have no identity, and readers show no names
+            // for them.
             wanted: reader.is_ok().then_some(wanted),
             read,
             unread: 0,
@@ -56,7 +56,7 @@ impl MappedFiles {
         }
     }
 
-    /// A process has mapped something.
+    /// Handles a new mapping of a process.
     pub(crate) fn meet(&mut self, mapping: &Mapping) {
         if !lacks_identity(mapping)
             || self.met.len() >= MOST_FILES
@@ -70,14 +70,14 @@ impl MappedFiles {
         self.unread += usize::from(is_sent);
     }
 
-    /// Gives the payloads of files that have been read since the last call.
+    /// Passes the payloads of files read since the last call to `to`.
     pub(crate) fn take(&mut self, mut to: impl FnMut(&[u8])) {
         while let Ok(read) = self.read.try_recv() {
             self.add(read, &mut to);
         }
     }
 
-    /// Gives those of all files, at the end.
+    /// Passes the payloads of all remaining files to `to`, at the end.
     pub(crate) fn take_rest(&mut self, mut to: impl FnMut(&[u8])) {
         let begin = Instant::now();
         while self.unread > 0
@@ -96,13 +96,13 @@ impl MappedFiles {
         }
     }
 
-    /// All payloads that were given.
+    /// All payloads so far.
     pub(crate) fn told(&self) -> &[Vec<u8>] {
         &self.told
     }
 }
 
-/// The same for what was mapped before the recording began, in the thread that looks at it.
+/// The same for mappings older than the recording, used in the thread that lists them.
 #[derive(Default)]
 pub(crate) struct FilesBefore(HashSet<Vec<u8>>);
 
@@ -114,7 +114,7 @@ impl FilesBefore {
     }
 }
 
-/// Whether it is of a file, and nothing distinguishes that from others.
+/// True for a file without a build id.
 fn lacks_identity(mapping: &Mapping) -> bool {
     mapping.is_of_file() && mapping.build_id.is_empty()
 }

@@ -1,5 +1,5 @@
-//! What processes map to execute it, while the kernel tells of it (perf events without anything to
-//! count).
+//! Executable mappings of processes, reported by the kernel during the recording (by perf events
+//! without a counter).
 
 use std::io;
 
@@ -9,40 +9,39 @@ use perf_event::{Builder, Clock, SampleFlag, Sampler};
 
 use super::Mapping;
 
-/// Bytes of the ring of a CPU: some thousand mappings.
+/// Size of the ring of a CPU: some thousand mappings.
 const RING_BYTES: usize = 512 << 10;
-/// The same where all rings of a user have a limit.
+/// The same without privileges, where all rings of a user have a common limit.
 const UNPRIVILEGED_BYTES: usize = 64 << 10;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const IS_EXEC: u16 = 1 << 13;
 
-/// What has happened to a process's memory.
+/// A change of a process's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Something was mapped.
+    /// A file was mapped.
     Load(Mapping),
-    /// It has the same as its parent.
+    /// The process has a copy of its parent's mappings.
     Fork { parent: u32, pid: u32 },
-    /// It has become another program: nothing is mapped any more.
+    /// The process executes another program: all mappings are gone.
     Exec { pid: u32 },
     /// A thread has ended; `is_first` for the main thread of its process.
     Exit { pid: u32, is_first: bool },
 }
 
-/// The rings of all CPUs.
 pub(crate) struct Mappings {
     rings: Vec<Sampler>,
 }
 
 impl Mappings {
-    /// Begins to listen on that number of CPUs, to all processes or to one and those that it makes.
+    /// Starts listening on `cpus` CPUs, to all processes or to one process and its descendants.
     pub(crate) fn open(cpus: usize, pid: Option<u32>) -> io::Result<Mappings> {
         let mut rings = Vec::new();
         let mut error = None;
         for cpu in 0..cpus {
             match ring(cpu, pid) {
                 Ok(ring) => rings.push(ring),
-                // It is switched off.
+                // The CPU is offline.
                 Err(source) => error = Some(source),
             }
         }
@@ -52,13 +51,13 @@ impl Mappings {
         }
     }
 
-    /// Gives what has happened since the last call, with the time in nanoseconds of
+    /// Passes the changes since the last call to `to`, with the time in nanoseconds of
     /// CLOCK_MONOTONIC.
     pub(crate) fn take(&mut self, mut to: impl FnMut(u64, Change)) {
         for ring in &mut self.rings {
             while let Some(record) = ring.next_record() {
                 let bytes = record.to_contiguous();
-                // `sample_id_all`: the time stands at the end.
+                // `sample_id_all` puts the time at the end.
                 let time = bytes.last_chunk().map(|time| u64::from_ne_bytes(*time));
                 let is_exec = record.misc() & IS_EXEC != 0;
                 if let (Some(time), Ok(record)) = (time, record.parse_record())
@@ -110,7 +109,7 @@ fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {
             build_id: Vec::new(),
             inode: mapped.ino().unwrap_or(0),
         })),
-        // Threads have their process's memory.
+        // Threads share the memory of their process.
         Record::Fork(fork) => (fork.pid != fork.ppid).then_some(Change::Fork {
             parent: fork.ppid,
             pid: fork.pid,

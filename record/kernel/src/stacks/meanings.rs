@@ -1,5 +1,5 @@
-//! What addresses of stacks mean: mappings of programs and functions of the kernel, as events of
-//! the trace.
+//! The meaning of addresses in stacks, as events of the trace: mappings of programs, and functions
+//! of the kernel.
 
 use std::cell::RefCell;
 
@@ -14,7 +14,7 @@ use crate::raw::{Head, u64_at};
 use crate::shared::{self, kinds};
 use crate::state::Payload;
 
-/// Tells what addresses mean while stacks are recorded.
+/// Writes the events that explain addresses while stacks are recorded.
 pub(crate) struct Meanings {
     state: Vec<u8>,
     symbols: RefCell<KernelSymbols>,
@@ -26,8 +26,8 @@ pub(crate) struct Meanings {
 }
 
 impl Meanings {
-    /// Begins to listen on that number of CPUs, to all processes or to one and those that it makes;
-    /// says first, in the lane, how stacks are taken.
+    /// Starts listening on `cpus` CPUs, to all processes or to one process and its descendants.
+    /// First adds the event that describes how stacks are recorded.
     pub(crate) fn begin(
         stacks: &Stacks,
         cpus: usize,
@@ -35,8 +35,7 @@ impl Meanings {
         time: u64,
         lane: &mut CpuQueue,
     ) -> Result<Meanings, RecordError> {
-        let failed =
-            |error| RecordError::Load(format!("the kernel does not tell what is mapped: {error}"));
+        let failed = |error| RecordError::Load(format!("cannot listen to mappings: {error}"));
         let mappings = Mappings::open(cpus, pid).map_err(failed)?;
         let state = stacks.state(pid.is_some());
         add(lane, time, kinds::TRACEBRAID_STACKS_STATE, &state);
@@ -51,8 +50,8 @@ impl Meanings {
         })
     }
 
-    /// Adds events that a record's addresses need: functions of the kernel in a stack that were not
-    /// met before, and functions of Python.
+    /// Adds the events that a record's addresses need: functions of the kernel that are new in its
+    /// stack, and functions of Python.
     pub(crate) fn symbols(&self, head: &Head, record: &[u8], lane: &mut CpuQueue) {
         if usize::from(head.kind) == shared::KIND_PYTHON_FUNCTION {
             if let Some(payload) = self.functions.borrow_mut().add(record) {
@@ -73,7 +72,7 @@ impl Meanings {
         }
     }
 
-    /// Lets the numbers under `/proc` of processes be known: see [`crate::Processes::numbers`].
+    /// Registers the ids of processes under `/proc`: see [`crate::Processes::numbers`].
     pub(crate) fn know(&self, numbers: &[[u32; 3]]) {
         let processes = &mut self.unwinding.borrow_mut().processes;
         numbers
@@ -82,14 +81,14 @@ impl Meanings {
     }
 
     /// Reads the mappings of a process that will be recorded, before it can change them: a command
-    /// is another program by the time its first stack is unwound.
+    /// has executed another program by the time its first stack is unwound.
     pub(crate) fn read(&self, pid: u32) {
         self.unwinding.borrow_mut().processes.read(pid);
     }
 
-    /// Records what has been mapped since the last time. Perf events have the numbers of the PID
-    /// namespace of this process; `initial` gives those of event records. Changes of processes
-    /// outside of the namespace have no number and are left out.
+    /// Records the mappings since the last call. Perf events have the ids of this process's PID
+    /// namespace; `initial` translates them to those of event records. Changes of processes outside
+    /// the namespace have no id and are left out.
     pub(crate) fn mappings(&self, lane: &mut CpuQueue, initial: impl Fn(u32) -> Option<u32>) {
         let processes = &mut self.unwinding.borrow_mut().processes;
         let numbered = |change| match change {
@@ -138,15 +137,15 @@ impl Meanings {
         files.take(|payload| add(lane, now(), kinds::TRACEBRAID_MAP_FILE, payload));
     }
 
-    /// Tells, at the end, of the files that were still being read.
+    /// Adds, at the end, the files that were still being read.
     pub(crate) fn rest(&self, lane: &mut CpuQueue, initial: impl Fn(u32) -> Option<u32>) {
         self.mappings(lane, initial);
         let mut files = self.files.borrow_mut();
         files.take_rest(|payload| add(lane, now(), kinds::TRACEBRAID_MAP_FILE, payload));
     }
 
-    /// Unwinds the copies of stacks that were taken before a time, or all. What was mapped by then
-    /// must have been taken.
+    /// Unwinds the copies of stacks that were taken before a time, or all copies. Earlier mappings
+    /// must have been processed.
     pub(crate) fn unwind(&self, lanes: &[RefCell<CpuQueue>], until: Option<u64>) {
         let mut unwinding = self.unwinding.borrow_mut();
         unwinding.processes.advance(until);
@@ -159,12 +158,13 @@ impl Meanings {
         unwinding.processes.forget(until.unwrap_or(u64::MAX));
     }
 
-    /// Interpreters of Python that have been found since the last call, by process.
+    /// Python interpreters found since the last call, by process.
     pub(crate) fn pythons(&self) -> Vec<(u32, Python)> {
         self.unwinding.borrow_mut().processes.take_found()
     }
 
-    /// Tells again how stacks are taken, and what was told of functions, which may be gone.
+    /// Repeats the events that describe how stacks are recorded, and those of functions and files,
+    /// whose first copies may have been dropped.
     pub(crate) fn again(&self, time: u64, lane: &mut CpuQueue) {
         add(lane, time, kinds::TRACEBRAID_STACKS_STATE, &self.state);
         for payload in self.symbols.borrow().told() {
@@ -179,7 +179,7 @@ impl Meanings {
     }
 }
 
-/// Name of memory of no file.
+/// Name of anonymous memory.
 const ANONYMOUS: &[u8] = b"//anon";
 
 fn add(lane: &mut CpuQueue, time: u64, id: u16, payload: &[u8]) {
@@ -189,8 +189,7 @@ fn add(lane: &mut CpuQueue, time: u64, id: u16, payload: &[u8]) {
     });
 }
 
-/// Where the kernel's frames are in a record (`struct stack`), behind the four bytes that say how
-/// many.
+/// Offset of the kernel's frames in a record (`struct stack`), after their four-byte count.
 const KERNEL_COUNT: usize = 36;
 
 fn kernel_frames(record: &[u8]) -> impl Iterator<Item = u64> {

@@ -1,18 +1,18 @@
-//! Call stacks from the kernel: how they are taken, and the facts that their addresses need to be
-//! understood.
+//! Call stacks from the kernel: how they are recorded, and the facts needed to interpret their
+//! addresses.
 //!
 //! BPF programs (`bpf/stacks.h`, `bpf/waits.h`) copy registers and the used part of a stack.
-//! `unwinding` turns the copies into return addresses (`record/unwind`) when their events are
+//! `unwinding` converts the copies to return addresses (`record/unwind`) when their events are
 //! written: by then all mappings up to that time are known (`processes`). Programs receive no
-//! signal and load nothing.
+//! signal and load no library.
 //!
-//! Waits are found at `sched_switch`. The program's part of the stack can only be read while the
-//! program runs, so a task work copies it in the thread itself. Functions of Python are read from
-//! the interpreter (`python`, `bpf/python.h`). Without privileges perf events make the same copies
+//! Waits are found at `sched_switch`. The user-space part of the stack can only be read while the
+//! program runs, so a task work copies it in the thread itself. Python functions are read from the
+//! interpreter (`python`, `bpf/python.h`). Without privileges perf events make the same copies
 //! (`perf`).
 //!
 //! The trace also contains the meaning of addresses (`meanings`): mappings, which the kernel
-//! reports by perf events, and functions of the kernel and of Python before their first use. Of a
+//! reports by perf events, and functions of the kernel and of Python before their first use. For a
 //! mapped file without a build id it contains size, time and hash (`mapped_files`), so that no
 //! names are later taken from another file.
 
@@ -44,21 +44,22 @@ pub use vdso::image as vdso_image;
 use crate::shared;
 use crate::state::Payload;
 
-/// Which call stacks are recorded.
+/// Selection of call stacks, and how they are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stacks {
-    /// Nanoseconds of a CPU's time from one sample to the next; 0 for none.
+    /// CPU time of a CPU from one sample to the next, in nanoseconds; 0 for no samples.
     pub period_ns: u64,
-    /// Waits of that many nanoseconds and more; 0 for none.
+    /// Minimum duration of recorded waits in nanoseconds; 0 for no waits.
     pub threshold_ns: u64,
-    /// Frames of a program at most, up to [`MOST_DEPTH`]; 127 where frame pointers are followed.
+    /// Maximum number of frames of a program, up to [`MOST_DEPTH`]; 127 with frame pointers.
     pub depth: u32,
-    /// Largest number of bytes of a program's stack that are copied for unwinding, up to
-    /// [`MOST_COPY`]; 0: the kernel follows frame pointers. Other machines than x86-64 always do.
+    /// Maximum number of bytes of a program's stack that are copied for unwinding, up to
+    /// [`MOST_COPY`]; 0: the kernel follows frame pointers. On other machines than x86-64 it always
+    /// does.
     pub copy_bytes: u32,
-    /// Uses the newest kernels' ability to let a thread do something when it goes back to its
-    /// program; else, and where they lack it, the stack of a wait is taken when the thread leaves
-    /// its system call.
+    /// Use task work of the newest kernels to take the stack of a wait when the thread returns to
+    /// its program. If false, or unsupported, the stack is taken when the thread leaves its system
+    /// call.
     pub resumes: bool,
 }
 
@@ -74,17 +75,17 @@ impl Default for Stacks {
     }
 }
 
-/// Frames of a program at most.
+/// Maximum number of frames of a program.
 pub const MOST_DEPTH: u32 = 1024;
 
-/// Bytes of a stack that are copied at most.
+/// Maximum number of bytes of a stack that are copied.
 pub const MOST_COPY: u32 = shared::MOST_COPY as u32;
 
-/// The kernel follows no more frames.
+/// Maximum number of frames that the kernel follows.
 const MOST_FOLLOWED: u32 = shared::MOST_USER_FRAMES as u32;
 
 impl Stacks {
-    /// `struct stack_options`.
+    /// Encodes as `struct stack_options`.
     pub(crate) fn encode(&self, can_resume: bool) -> [u8; 32] {
         let mut bytes = [0; 32];
         let fields = [
@@ -102,7 +103,7 @@ impl Stacks {
         bytes
     }
 
-    /// Bytes that are copied on this machine.
+    /// Number of bytes that are copied on this machine.
     pub(crate) fn copied(&self) -> u32 {
         let copies = cfg!(target_arch = "x86_64");
         if copies {
@@ -112,7 +113,7 @@ impl Stacks {
         }
     }
 
-    /// Largest number of bytes that are copied of a mapping too large to be a stack: a fixed share
+    /// Maximum number of bytes that are copied of a mapping too large to be a stack: a fixed share
     /// of the bytes of a stack, so that the option `stack_bytes` changes both.
     fn heap_bytes(&self) -> u32 {
         const PART: u32 = (shared::USUAL_COPY / shared::USUAL_HEAP_COPY) as u32;
@@ -124,7 +125,7 @@ impl Stacks {
         self.copied().saturating_sub(shared::USUAL_COPY as u32)
     }
 
-    /// Frames of a program at most, as stacks are taken on this machine.
+    /// Maximum number of frames of a program with the method used on this machine.
     pub(crate) fn most_frames(&self) -> u32 {
         let most = if self.copied() > 0 {
             MOST_DEPTH
@@ -151,25 +152,25 @@ impl Stacks {
     }
 }
 
-/// A part of a file that a process has mapped to execute it.
+/// An executable mapping of a part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) pid: u32,
-    /// Of the process under `/proc`.
+    /// Id of the process under `/proc`.
     pub(crate) number: u32,
     pub(crate) begin: u64,
     pub(crate) bytes: u64,
-    /// In the file.
+    /// Offset in the file.
     pub(crate) offset: u64,
     pub(crate) path: Vec<u8>,
-    /// Empty if there is none.
+    /// Empty if the file has none.
     pub(crate) build_id: Vec<u8>,
-    /// Number of the file; 0 where it is not known.
+    /// Inode of the file; 0 if unknown.
     pub(crate) inode: u64,
 }
 
 impl Mapping {
-    /// Whether it is of a file: not of anonymous memory (`//anon`), nor of the kernel (`[vdso]`).
+    /// True for a file; false for anonymous memory (`//anon`) and the kernel's mappings (`[vdso]`).
     pub(crate) fn is_of_file(&self) -> bool {
         self.path.starts_with(b"/") && !self.path.starts_with(b"//anon")
     }

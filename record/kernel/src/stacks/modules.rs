@@ -12,13 +12,14 @@ use tracebraid_unwind::Module;
 use super::Mapping;
 use super::vdso;
 
-/// Each file is read once.
+/// Cache in which each file is read once.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     known: HashMap<Key, Option<Rc<Module>>>,
 }
 
-/// A file: two files of the same path differ in their build ids, or, without any, in their inodes.
+/// A file: two files with the same path differ in their build ids or, without these, in their
+/// inodes.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     path: Vec<u8>,
@@ -30,8 +31,8 @@ struct Key {
 const DELETED: &[u8] = b" (deleted)";
 
 impl Modules {
-    /// The file of a mapping; `None` if it is no ELF file, cannot be opened any more, or is another
-    /// one now.
+    /// The file of a mapping; `None` if it is not an ELF file, can no longer be opened, or has been
+    /// replaced.
     pub(crate) fn of(&mut self, mapping: &Mapping) -> Option<Rc<Module>> {
         let is_vdso = mapping.path == b"[vdso]";
         if !is_vdso && !mapping.path.starts_with(b"/") {
@@ -49,7 +50,7 @@ impl Modules {
             true => vdso::image()
                 .ok()
                 .and_then(|image| Module::parse(&image).ok()),
-            // Another process may have it open still, or again.
+            // Another process may still have it open, or again.
             false => Module::read(open(mapping)?).ok(),
         };
         let is_same = |module: &Module| is_same_id(module.build_id(), &mapping.build_id);
@@ -59,13 +60,13 @@ impl Modules {
     }
 }
 
-/// The kernel cuts build ids at 20 bytes, and reports none that it has not found in the first page.
+/// The kernel cuts build ids at 20 bytes, and reports none that is outside the first page.
 fn is_same_id(of_file: &[u8], of_mapping: &[u8]) -> bool {
     of_mapping.is_empty() || of_file.starts_with(of_mapping)
 }
 
-/// Opens the file: as the process has mapped it, or by its path as the process or this one sees it,
-/// if that is still the same file.
+/// Opens the file: as the process has mapped it, or by its path as the process or this process sees
+/// it, if that is still the same file.
 pub(crate) fn open(mapping: &Mapping) -> Option<File> {
     let process = PathBuf::from(format!("/proc/{}", mapping.number));
     let end = mapping.begin.wrapping_add(mapping.bytes);
@@ -85,7 +86,7 @@ pub(crate) fn open(mapping: &Mapping) -> Option<File> {
         .find(|file| is_it(file, mapping))
 }
 
-/// Opens a file without blocking: the path may lead to a pipe by now.
+/// Opens a file without blocking: by now the path may lead to a pipe.
 fn open_now(path: &Path) -> std::io::Result<File> {
     File::options()
         .read(true)
@@ -93,7 +94,7 @@ fn open_now(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
-/// Whether an open file can be the mapped one; build ids are compared when it has been read.
+/// True if an open file can be the mapped one; build ids are compared once it has been read.
 fn is_it(file: &File, mapping: &Mapping) -> bool {
     let Ok(metadata) = file.metadata() else {
         return false;

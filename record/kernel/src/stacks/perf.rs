@@ -2,9 +2,9 @@
 //! and stacks.
 //!
 //! CPU time is sampled in user mode only. A wait begins with a sample at the context switch and
-//! ends with the record of the switch back; the kernel lets others than privileged users sample
-//! context switches only where `kernel.perf_event_paranoid` is at most 1. No signal is sent and
-//! nothing is loaded into the command.
+//! ends with the record of the switch back; unprivileged users can sample context switches only
+//! where `kernel.perf_event_paranoid` is at most 1. No signal is sent and no library is loaded into
+//! the command.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,16 +19,16 @@ use super::unwinding::{CPU, Copied, WAIT};
 use crate::lane::CpuQueue;
 use crate::shared;
 
-/// Bytes of a CPU's rings. All rings of a user have a common limit (`kernel.perf_event_mlock_kb`),
-/// of 512 KiB for each CPU as a rule.
+/// Size of a CPU's rings in bytes. All rings of a user have a common limit
+/// (`kernel.perf_event_mlock_kb`), usually 512 KiB for each CPU.
 const CLOCK_BYTES: usize = 256 << 10;
 const SWITCH_BYTES: usize = 128 << 10;
-/// Bytes of a stack that a sample takes at most; the kernel's limit is below 64 KiB, and a ring has
-/// room for few of those.
+/// Maximum number of stack bytes in a sample. The kernel's limit is below 64 KiB, but a ring has
+/// room for few samples of that size.
 const MOST_BYTES: u32 = 16 << 10;
 /// Registers by their bits in `sample_regs_user`: rax to rip, r8 to r15.
 const REGISTERS: u64 = 0xFF_01FF;
-/// Where the registers of DWARF's order stand among those.
+/// Indices of the registers in DWARF's order among those.
 const ORDER: [usize; shared::REGISTERS] =
     [0, 3, 2, 1, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 8];
 
@@ -45,21 +45,21 @@ const TIME_BEFORE_CPU: usize = 16;
 const NO_CALL: i32 = -1;
 const UNKNOWN_CALL: i32 = -2;
 
-/// Events of a command, by CPU.
+/// Perf events of a command, by CPU.
 pub(crate) struct PerfStacks {
     /// Each with the distance in bytes of the timestamp from the end of records other than samples.
     rings: Vec<(Sampler, usize)>,
     threshold_ns: u64,
-    /// Of a stack, at most.
+    /// Number of stack bytes in a sample.
     bytes: u32,
     waits: Waits,
     names: Names,
     lost: u32,
-    /// Whether waits are found.
+    /// True if waits are sampled.
     has_waits: bool,
 }
 
-/// What a ring contains, by time.
+/// A record of a ring.
 enum Found {
     Sample {
         tid: u32,
@@ -113,17 +113,17 @@ impl PerfStacks {
         })
     }
 
-    /// Whether waits are found, where they are wanted.
+    /// True if waits are sampled, or were not requested.
     pub(crate) fn has_waits(&self) -> bool {
         self.has_waits
     }
 
-    /// Samples that found no room, in all; wraps.
+    /// Cumulative count of samples lost because a ring was full; wraps.
     pub(crate) fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// Takes what has been sampled since the last call.
+    /// Takes the samples since the last call.
     pub(crate) fn take(&mut self, lane: &mut CpuQueue) {
         let mut found = Vec::new();
         for (ring, time_at) in &mut self.rings {
@@ -194,12 +194,12 @@ impl PerfStacks {
     }
 }
 
-/// Bytes of a stack that a sample contains.
+/// Number of stack bytes in a sample.
 pub(super) fn sampled_bytes(stacks: &Stacks) -> u32 {
     stacks.copied().clamp(8, MOST_BYTES) & !7
 }
 
-/// Threads that wait, each since when and with its stack.
+/// Waiting threads, each with the begin of the wait and its stack.
 #[derive(Default)]
 struct Waits(HashMap<u32, (u64, Copied)>);
 
@@ -336,7 +336,8 @@ fn of_sample(sample: &perf_event::data::Sample<'_>) -> Option<(u64, Found)> {
     ))
 }
 
-/// A record that has nothing but what stands at the end of all records: process, thread, time, CPU.
+/// A record without a payload: only the fields at the end of all records (process, thread, time,
+/// CPU).
 fn of_switch(bytes: &[u8], misc: u16) -> Option<(u64, Found)> {
     let end: &[u8; 24] = bytes.last_chunk()?;
     let tid = u32::from_ne_bytes(*end.get(4..)?.first_chunk()?);

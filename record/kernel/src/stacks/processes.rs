@@ -1,8 +1,8 @@
-//! What each process has mapped to execute it, and since when.
+//! Executable mappings of each process over time.
 //!
-//! Changes come from the kernel (`mappings`); a process that was there before is read from `/proc`
-//! when a stack of it is met first. Stacks of one CPU are unwound after those of another, so a
-//! mapping that was replaced is kept until no earlier stack can come.
+//! Changes come from the kernel (`mappings`); the mappings of a process that existed earlier are
+//! read from `/proc` when its first stack occurs. Stacks of one CPU are unwound after those of
+//! another, so a replaced mapping is kept until no earlier stack can follow.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -17,28 +17,28 @@ use super::{Mapping, files};
 use crate::machine::now;
 use crate::state;
 
-/// All processes that have been met.
+/// All processes that have occurred.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     pending: Vec<(u64, Change)>,
     processes: HashMap<u32, Process>,
-    /// Numbers under `/proc` of processes that have another one there than in event records.
+    /// Ids under `/proc` of processes whose ids in event records differ.
     numbers: HashMap<u32, u32>,
     modules: RefCell<Modules>,
-    /// Interpreters that have been found since they were taken.
+    /// Interpreters found since the last call of `take_found`.
     found: Vec<(u32, Python)>,
 }
 
-/// Memory of a process that can be executed.
+/// Executable memory of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
-    /// All its mappings are known, but for those that `/proc` did not show.
+    /// All its mappings are known, except those that `/proc` did not show.
     is_whole: bool,
     /// In the order of addresses, without overlaps.
     mapped: Vec<Entry>,
     /// The main thread has ended, and other threads run.
     lost_first: bool,
-    /// Mappings that were replaced, with the time.
+    /// Replaced mappings, with the time of replacement.
     replaced: Vec<(u64, Entry)>,
     python: Option<Python>,
 }
@@ -84,27 +84,26 @@ impl Entry {
 /// microseconds before its last stack can be taken.
 const EXIT_NS: u64 = 10_000_000;
 
-/// Whether threads other than the main thread, which has ended and is still listed, run in a
-/// process.
+/// True if other threads still run in a process whose main thread has ended and is still listed.
 fn has_threads(number: u32) -> bool {
     let listed = std::fs::read_dir(format!("/proc/{number}/task"));
     listed.is_ok_and(|threads| threads.count() > 1)
 }
 
 impl Processes {
-    /// Notes the number of a process under `/proc`.
+    /// Registers the id of a process under `/proc`.
     pub(crate) fn know(&mut self, pid: u32, number: u32) {
         if pid != number {
             self.numbers.insert(pid, number);
         }
     }
 
-    /// Notes a change that happened at that time.
+    /// Adds a change at a time.
     pub(crate) fn add(&mut self, time: u64, change: Change) {
         self.pending.push((time, change));
     }
 
-    /// Makes the changes up to a time, or all, and forgets what only earlier stacks can need.
+    /// Applies the changes up to a time, or all, and discards data that only earlier stacks need.
     pub(crate) fn advance(&mut self, until: Option<u64>) {
         self.pending.sort_by_key(|&(time, _)| time);
         let count = match until {
@@ -116,8 +115,8 @@ impl Processes {
         }
     }
 
-    /// Forgets mappings that were replaced, and processes that ended, before a time from which on
-    /// all has been unwound.
+    /// Discards mappings that were replaced, and processes that ended, before a time from which on
+    /// no stack remains to be unwound.
     pub(crate) fn forget(&mut self, before: u64) {
         self.processes.retain(|_, process| {
             process.replaced.retain(|&(time, _)| time >= before);
@@ -170,14 +169,14 @@ impl Processes {
         self.whole(pid, 0);
     }
 
-    /// A process with its mappings of the time before recording.
+    /// A process including its mappings from before the recording.
     fn whole(&mut self, pid: u32, now: u64) -> &Process {
         let number = self.numbers.get(&pid).copied().unwrap_or(pid);
         let process = self.processes.entry(pid).or_default();
         if !process.is_whole {
             process.is_whole = true;
             let found = files::mappings(state::Process { pid, number });
-            // One that has been reported replaces what was there before.
+            // Reported mappings replace older ones.
             let known = std::mem::take(&mut process.mapped);
             for mapping in found {
                 self.found.extend(process.load(0, mapping));
@@ -189,26 +188,26 @@ impl Processes {
         process
     }
 
-    /// Finds the code of a process at a time.
+    /// Returns a function that finds the code of a process at a time.
     pub(crate) fn code<'p>(&'p mut self, pid: u32, time: u64) -> impl Fn(u64) -> Code<'p> {
         self.whole(pid, time);
         let (process, modules) = (self.processes.get(&pid), &self.modules);
         move |address| process.map_or(Code::None, |process| process.code(address, time, modules))
     }
 
-    /// Addresses of the function with which a process interprets Python.
+    /// Address range of the function with which a process interprets Python.
     pub(crate) fn evaluates(&self, pid: u32) -> Option<[u64; 2]> {
         Some(self.processes.get(&pid)?.python.as_ref()?.evaluates)
     }
 
-    /// Interpreters of Python that have been found since the last call.
+    /// Python interpreters found since the last call.
     pub(crate) fn take_found(&mut self) -> Vec<(u32, Python)> {
         std::mem::take(&mut self.found)
     }
 }
 
 impl Process {
-    /// Adds a mapping; gives the interpreter of Python that it contains, if it is the first one.
+    /// Adds a mapping; returns the Python interpreter in it, if it is the first of the process.
     fn load(&mut self, time: u64, mapping: Mapping) -> Option<(u32, Python)> {
         let found = match self.python {
             None => python::find(&mapping),
@@ -223,7 +222,7 @@ impl Process {
         Some((pid, found))
     }
 
-    /// Puts a mapping in its place; parts of others that it does not cover stay.
+    /// Inserts a mapping; uncovered parts of other mappings stay.
     fn insert(&mut self, time: u64, entry: Entry) {
         let first = self
             .mapped
@@ -248,7 +247,7 @@ impl Process {
         self.mapped.splice(first..first, parts);
     }
 
-    /// Nothing is mapped any more; all that will be is known.
+    /// Removes all mappings; from now on all mappings are known.
     fn replace_all(&mut self, time: u64) {
         self.replaced
             .extend(self.mapped.drain(..).map(|entry| (time, entry)));
@@ -310,7 +309,7 @@ mod tests {
         processes.add(1, Change::Exec { pid: 5 });
         processes.add(2, load(5, 0x1000, 0x5000, "a"));
         processes.add(4, load(5, 0x2000, 0x3000, "b"));
-        // Changes of another CPU come later.
+        // Changes of another CPU arrive later.
         processes.add(3, Change::Fork { parent: 5, pid: 6 });
         processes.add(9, Change::Exec { pid: 5 });
         processes.advance(Some(9));

@@ -1,9 +1,10 @@
-//! Python's interpreter in a process: where it keeps the frames of its functions, and what these
-//! are called.
+//! The Python interpreter of a process: the location of its function frames, and the names of the
+//! functions.
 //!
-//! BPF reads the frames (`bpf/python.h`) of processes that this module has found: whose program or
-//! library exports the interpreter's state. Offsets are those of CPython 3.11 and 3.12 on 64-bit
-//! machines; from 3.13 on the interpreter contains them itself (`_Py_DebugOffsets`).
+//! BPF reads the frames (`bpf/python.h`) of processes in which this module has found an
+//! interpreter: their program or library exports the interpreter's state. Offsets are those of
+//! CPython 3.11 and 3.12 on 64-bit machines; from 3.13 on the interpreter contains them itself
+//! (`_Py_DebugOffsets`).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,24 +18,23 @@ use crate::raw::{u32_at, u64_at};
 use crate::shared;
 use crate::state::Payload;
 
-/// An interpreter in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Python {
-    /// `struct python`.
+    /// Encoded `struct python`.
     pub(crate) encoded: [u8; shared::PYTHON_SIZE],
-    /// Addresses of the function that interprets functions.
+    /// Address range of the function that interprets functions.
     pub(crate) evaluates: [u64; 2],
 }
 
 /// Offsets in the types of the interpreter, in the order of `struct python`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offsets {
-    /// In `_PyRuntime`, to the list of interpreters.
+    /// Offset of the list of interpreters in `_PyRuntime`.
     interpreters: u64,
     others: [u16; 17],
 }
 
-/// Stands for a field that there is not.
+/// Marks a missing field.
 const NONE: u16 = 0xFFFF;
 
 /// CPython 3.11 (`Include/internal/pycore_*.h`, by `offsetof`).
@@ -53,13 +53,13 @@ const PYTHON_3_12: Offsets = Offsets {
     ],
 };
 
-/// What an interpreter of 3.13 and later begins with.
+/// The first bytes of an interpreter's table from 3.13 on.
 const COOKIE: &[u8; 8] = b"xdebugpy";
-/// Versions whose table has these places: 3.13, in words.
+/// Version whose table has this layout: 3.13.
 const KNOWN_TABLE: u64 = 0x030D;
 
 impl Offsets {
-    /// Those that an interpreter contains.
+    /// The offsets in the table of an interpreter.
     fn of_table(table: &[u8]) -> Option<Offsets> {
         let word = |place: usize| u64_at(table, 8 * place);
         let is_known = table.starts_with(COOKIE) && word(1)? >> 16 == KNOWN_TABLE && word(2)? == 0;
@@ -85,7 +85,7 @@ impl Offsets {
                 short(UNICODE + 2)?,
                 short(UNICODE + 1)?,
                 ascii,
-                // Other text has its length and a pointer in UTF-8 before.
+                // Other strings have their length and a pointer to UTF-8 in front.
                 ascii + 2 * pointer,
             ],
         })
@@ -103,7 +103,7 @@ impl Offsets {
     }
 }
 
-/// Where the parts of the table begin, in words (`struct _Py_DebugOffsets` of 3.13).
+/// Offsets of the parts of the table, in words (`struct _Py_DebugOffsets` of 3.13).
 const RUNTIME: usize = 3;
 const INTERPRETER: usize = RUNTIME + 3;
 const THREAD: usize = INTERPRETER + 13;
@@ -112,7 +112,7 @@ const CODE: usize = FRAME + 6;
 const UNICODE: usize = CODE + 10 + 2 + 4 + 3 + 3 + 3 + 2 + 3 + 3;
 const TABLE_BYTES: usize = 8 * (UNICODE + 4);
 
-/// The minor version of a program or library of Python 3, of its path.
+/// The minor version of a Python 3 program or library, from its path.
 fn version(path: &[u8]) -> Option<u32> {
     let name = path.rsplit(|&byte| byte == b'/').next()?;
     let name = name.strip_prefix(b"lib").unwrap_or(name);
@@ -123,7 +123,7 @@ fn version(path: &[u8]) -> Option<u32> {
     rest.get(..digits)?.parse().ok()
 }
 
-/// The interpreter in a mapping, if it is of one that is known.
+/// The interpreter in a mapping, if its version is supported.
 pub(crate) fn find(mapping: &Mapping) -> Option<Python> {
     let version = version(&mapping.path)?;
     let cache = object::ReadCache::new(open(mapping)?);
@@ -133,7 +133,7 @@ pub(crate) fn find(mapping: &Mapping) -> Option<Python> {
             .find(|symbol| symbol.name_bytes() == Ok(name))
     };
     let (runtime, evaluates) = (named(b"_PyRuntime")?, named(b"_PyEval_EvalFrameDefault")?);
-    // Where the mapping lies in the file's own numbering.
+    // Address of the mapping in the file's own numbering.
     let segment = object::Object::segments(&file).find(|segment| {
         let (offset, bytes) = object::ObjectSegment::file_range(segment);
         (offset..offset + bytes).contains(&mapping.offset)
@@ -160,8 +160,7 @@ pub(crate) fn find(mapping: &Mapping) -> Option<Python> {
     })
 }
 
-/// Functions whose names have been recorded, to be recorded once more where the beginning of a
-/// trace is not kept.
+/// Payloads of recorded functions, which are repeated in traces whose beginning is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Functions(HashMap<(u32, u64), Vec<u8>>);
 
@@ -173,7 +172,7 @@ const NAME: usize = 32;
 const PATH: usize = NAME + shared::PYTHON_TEXT;
 
 impl Functions {
-    /// The payload of `tracebraid_code_symbol` for a record; `None` if it makes no sense.
+    /// The payload of `tracebraid_code_symbol` for a record; `None` if the record is malformed.
     pub(crate) fn add(&mut self, record: &[u8]) -> Option<Vec<u8>> {
         let text = |head: usize, at: usize| {
             let (bytes, width) = (u32_at(record, head)? as usize, u32_at(record, head + 4)?);
@@ -189,19 +188,17 @@ impl Functions {
         Some(payload)
     }
 
-    /// All that have been recorded.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Vec<u8>> {
         self.0.values()
     }
 
-    /// Forgets those of a process.
     pub(crate) fn forget(&mut self, pid: u32) {
         self.0.retain(|&(other, _), _| other != pid);
     }
 }
 
-/// Text of the interpreter; `width` is the bytes of each character: 1 (Latin-1), 2 (UCS-2) or 4
-/// (UCS-4).
+/// Decodes a string of the interpreter; `width` is the size of a character in bytes: 1 (Latin-1), 2
+/// (UCS-2) or 4 (UCS-4).
 fn decoded(bytes: &[u8], width: u32) -> String {
     let letters = bytes
         .chunks_exact(width.clamp(1, 4) as usize)
@@ -215,13 +212,13 @@ fn decoded(bytes: &[u8], width: u32) -> String {
     letters.collect()
 }
 
-/// Puts functions of Python in the place of the interpreter's frames. `functions` are innermost
-/// first, with the lowest bit set on each that the interpreter was called for by C.
+/// Replaces the interpreter's frames by Python functions. `functions` are innermost first; the
+/// lowest bit is set on each function at which C called the interpreter.
 pub(crate) fn merge(frames: &mut Vec<u64>, functions: &[u64], evaluates: [u64; 2]) {
     let mut rest = functions;
     let mut merged = Vec::with_capacity(frames.len() + functions.len());
     for (place, &frame) in frames.iter().enumerate() {
-        // All but the first are where calls return to.
+        // All but the first are return addresses.
         let address = frame.wrapping_sub(u64::from(place > 0));
         if rest.is_empty() || !(evaluates[0]..evaluates[1]).contains(&address) {
             merged.push(frame);
@@ -232,11 +229,11 @@ pub(crate) fn merge(frames: &mut Vec<u64>, functions: &[u64], evaluates: [u64; 2
             .position(|function| function & 1 == 1)
             .map_or(rest.len(), |last| last + 1);
         let (own, others) = rest.split_at(count);
-        // As an address to which a call returns: what looks names up goes back by one.
+        // Stored like a return address, since symbol lookup subtracts one.
         merged.extend(own.iter().map(|function| (function & !1) + 1));
         rest = others;
     }
-    // The interpreter's frames were not found: its functions are still better than nothing.
+    // The interpreter's frames were not found: appended functions are still better than none.
     merged.extend(rest.iter().map(|function| (function & !1) + 1));
     *frames = merged;
 }
@@ -263,7 +260,7 @@ mod tests {
         let mut frames = vec![5, 105, 7, 106, 8];
         merge(&mut frames, &[0x1000, 0x2001, 0x3001], [100, 110]);
         assert_eq!(frames, [5, 0x1001, 0x2001, 7, 0x3001, 8]);
-        // A function that has not begun is not there yet.
+        // A function that has not started has no frame yet.
         let mut frames = vec![105, 7, 106];
         merge(&mut frames, &[0x1001], [100, 110]);
         assert_eq!(frames, [0x1001, 7, 106]);

@@ -1,5 +1,5 @@
-//! Names of the kernel's functions, which nobody else can know later: they are told of when they
-//! are met.
+//! Names of kernel functions, which are not available after the recording: each is recorded when it
+//! first occurs.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,19 +10,18 @@ use crate::state::Payload;
 /// Addresses and names, in the order of addresses.
 type Symbols = Vec<(u64, Box<str>)>;
 
-/// The kernel's functions.
 #[derive(Debug, Default)]
 pub(crate) struct KernelSymbols {
     /// Reads the symbols in the background, until the first is needed: they take megabytes, and
     /// would delay the start of the recording.
     reading: Option<JoinHandle<Symbols>>,
     symbols: Symbols,
-    /// Those that have been told of.
+    /// Addresses of recorded functions.
     told: HashSet<u64>,
 }
 
 impl KernelSymbols {
-    /// As `/proc/kallsyms` has them; none where it hides addresses.
+    /// Reads `/proc/kallsyms`; no symbols if it hides addresses.
     pub(crate) fn read() -> KernelSymbols {
         let read = || parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
         let reading = thread::Builder::new()
@@ -34,8 +33,8 @@ impl KernelSymbols {
         }
     }
 
-    /// The payload of `tracebraid_kernel_symbol` for the function at an address, if it was not told
-    /// of yet.
+    /// The payload of `tracebraid_kernel_symbol` for the function at an address, unless it has been
+    /// recorded.
     pub(crate) fn tell(&mut self, address: u64) -> Option<Vec<u8>> {
         if let Some(reading) = self.reading.take() {
             self.symbols = reading.join().unwrap_or_default();
@@ -47,7 +46,7 @@ impl KernelSymbols {
         is_new.then(|| payload(*begin, end, name))
     }
 
-    /// All that have been told of, once more.
+    /// The payloads of all recorded functions, again.
     pub(crate) fn told(&self) -> impl Iterator<Item = Vec<u8>> {
         let ends = self.symbols.iter().skip(1).map(|(end, _)| *end);
         let all = self.symbols.iter().zip(ends);
@@ -67,7 +66,7 @@ fn parse(text: &str) -> Symbols {
     };
     let mut symbols: Symbols = text.lines().filter_map(symbol).collect();
     symbols.sort_unstable();
-    // Of several names of a function any is correct.
+    // If a function has several names, any of the names is correct.
     symbols.dedup_by_key(|(address, _)| *address);
     symbols
 }

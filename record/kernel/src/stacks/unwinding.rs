@@ -1,4 +1,4 @@
-//! From copies of registers and stacks to the events that have return addresses.
+//! Conversion of copied registers and stacks to events with return addresses.
 
 use tracebraid_unwind::{End, Registers, StackCopy, Unwinder};
 
@@ -11,7 +11,7 @@ use crate::shared::{self, kinds};
 pub(crate) const CPU: u16 = shared::KIND_COPIED_CPU_STACK as u16;
 pub(crate) const WAIT: u16 = shared::KIND_COPIED_SYSCALL_STACK as u16;
 
-/// Whether a record has a copy of a stack.
+/// True if a record contains a copy of a stack.
 pub(crate) fn is_copy(kind: u16) -> bool {
     kind == CPU || kind == WAIT
 }
@@ -41,7 +41,7 @@ const BROKEN: u32 = 2;
 /// The copied part of the stack was too short.
 const SHORT: u32 = 3;
 
-/// A copy that another source than BPF has made, without the kernel's part.
+/// A copy made by perf events, without the kernel's part.
 #[derive(Debug)]
 pub(crate) struct Copied {
     pub(crate) tid: u32,
@@ -49,15 +49,15 @@ pub(crate) struct Copied {
     pub(crate) comm: [u8; 16],
     pub(crate) wait_ns: u64,
     pub(crate) syscall: i32,
-    /// In DWARF's order.
+    /// In the order of DWARF.
     pub(crate) registers: [u64; shared::REGISTERS],
-    /// It has as many bytes as a copy may have.
+    /// True if the copy has the maximum size.
     pub(crate) is_cut: bool,
     pub(crate) stack: Vec<u8>,
 }
 
 impl Copied {
-    /// Writes it as BPF does (`struct stack`, after its head).
+    /// Encodes like BPF (`struct stack`, after its head).
     pub(crate) fn write(&self, to: &mut Vec<u8>) {
         let begin = to.len();
         to.extend_from_slice(&self.tid.to_le_bytes());
@@ -91,7 +91,7 @@ pub(crate) struct Unwinding {
 }
 
 impl Unwinding {
-    /// Takes that many frames of a program at most.
+    /// Records at most `depth` frames of a program.
     pub(crate) fn new(depth: u32) -> Unwinding {
         Unwinding {
             processes: Processes::default(),
@@ -101,8 +101,8 @@ impl Unwinding {
         }
     }
 
-    /// Writes the payload of the event for a record of that time; gives the id of its class, or
-    /// `None` if the record makes no sense.
+    /// Writes the payload of the event for a record at a time; returns the id of its class, or
+    /// `None` if the record is malformed.
     pub(crate) fn event(
         &mut self,
         time: u64,
@@ -125,14 +125,14 @@ impl Unwinding {
         })
     }
 
-    /// Finds the frames; gives their status.
+    /// Finds the frames; returns their status.
     fn unwind(&mut self, time: u64, record: &[u8]) -> Option<u32> {
         let mut registers = Registers([0; shared::REGISTERS]);
         for (number, register) in registers.0.iter_mut().enumerate() {
             *register = u64_at(record, REGISTERS + 8 * number)?;
         }
         self.frames.clear();
-        // Threads of the kernel have no program.
+        // Kernel threads have no user-space stack.
         if registers.0[INSTRUCTION_POINTER] == 0 {
             return Some(WHOLE);
         }
@@ -184,7 +184,7 @@ fn are_cleared(registers: &Registers) -> bool {
         .all(|(_, register)| *register == 0)
 }
 
-/// Functions of Python after a copy of that number of bytes.
+/// Python functions after a copy of `bytes` bytes.
 fn python_functions(record: &[u8], bytes: usize) -> Option<Vec<u64>> {
     let count = usize::try_from(u64_at(record, PYTHON_COUNT)?).ok()?;
     let places = (0..count.min(shared::MOST_PYTHON_FRAMES)).map(|place| COPY + bytes + 8 * place);
@@ -205,7 +205,7 @@ mod tests {
             Some(kinds::TRACEBRAID_CPU_STACK)
         );
         assert_eq!(to, [0; KERNEL + 8]);
-        // More bytes than there are.
+        // More bytes than the record has.
         record[BYTES] = 1;
         record[REGISTERS + 8 * INSTRUCTION_POINTER] = 1;
         assert_eq!(unwinding.event(1, WAIT, &record, &mut to), None);
@@ -216,7 +216,7 @@ mod tests {
                 "{short}"
             );
         }
-        // A process that there is not.
+        // A process that does not exist.
         record.push(0);
         record[PID..PID + 4].copy_from_slice(&u32::MAX.to_le_bytes());
         to.clear();

@@ -1,13 +1,13 @@
-//! The library that the kernel maps into each program (vDSO), which is no file.
+//! The vDSO, which the kernel maps into each program and which is not a file.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// More bytes it cannot have.
+/// Upper bound of its size in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Its ELF image, which is the same for all 64-bit programs.
+/// The ELF image of the vDSO, which is the same for all 64-bit programs.
 ///
 /// # Errors
 /// If this program has none, or it cannot be read.

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use super::{Payload, Sink, ids, numbers};
 
-/// Tells of all of them.
+/// Records all devices.
 pub(super) fn dump(sys: &Path, to: &mut impl Sink) {
     interrupts(&sys.join("kernel/irq"), to);
     blocks(&sys.join("class/block"), to);
     interfaces(&sys.join("class/net"), to);
 }
 
-/// Names in a directory, in order.
+/// Sorted names of a directory's entries.
 fn names(directory: &Path) -> Vec<OsString> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
@@ -59,14 +59,14 @@ fn blocks(directory: &Path, to: &mut impl Sink) {
     }
 }
 
-/// The number as the kernel keeps it: 12 bits of major, 20 of minor.
+/// The device number as the kernel stores it: 12 bits of major, 20 bits of minor number.
 fn device(numbers: &str) -> Option<u32> {
     let (major, minor) = numbers.split_once(':')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
     Some(major << 20 | minor & 0xf_ffff)
 }
 
-/// One event for each address of version 4, and one for an interface that has none.
+/// One event for each IPv4 address, and one for an interface without an address.
 fn interfaces(directory: &Path, to: &mut impl Sink) {
     let addresses: Vec<(String, Ipv4Addr)> = addresses();
     for name in names(directory) {

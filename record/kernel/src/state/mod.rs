@@ -1,8 +1,9 @@
-//! What is there when a recording begins: processes, their files, devices, interfaces, interrupts.
+//! The state at the beginning of a recording: processes, their files, devices, interfaces,
+//! interrupts.
 //!
-//! Events of lttng-modules' state dump: threads as the kernel lists them ([`crate::tasks`]), files
-//! as `/proc` has them, the rest as `/sys` has it. A process that ends in the meantime is passed
-//! over.
+//! The events are those of lttng-modules' state dump: threads as listed by the kernel
+//! ([`crate::tasks`]), files from `/proc`, the rest from `/sys`. A process that ends in the
+//! meantime is left out.
 
 mod devices;
 mod processes;
@@ -12,27 +13,26 @@ use std::path::Path;
 use crate::machine::now;
 use crate::tasks::{Proc, Task};
 
-/// Takes the events of the state dump, one after the other, as they are found.
+/// Receives the events of the state dump as they are found.
 pub(crate) trait Sink {
-    /// An event of the class of that id, at a time.
+    /// Takes an event with its class id and time.
     fn event_at(&mut self, time: u64, id: u16, payload: &[u8]);
 
-    /// One that was found just now.
+    /// Takes an event with the current time.
     fn event(&mut self, id: u16, payload: &[u8]) {
         self.event_at(now(), id, payload);
     }
 }
 
-/// A process whose files can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
-    /// In the initial PID namespace, as in event records.
+    /// Id in the initial PID namespace, as in event records.
     pub(crate) pid: u32,
-    /// Under `/proc`.
+    /// Id under `/proc`.
     pub(crate) number: u32,
 }
 
-/// Processes that `/proc` has: those that BPF follows, or all.
+/// Processes listed by `/proc`: those that BPF follows, or all.
 pub(crate) fn processes(tasks: &[Task], proc: Option<Proc>, is_of_followed: bool) -> Vec<Process> {
     let is_wanted = |task: &&Task| task.is_leader() && (task.is_target || !is_of_followed);
     let wanted = tasks.iter().filter(is_wanted);
@@ -52,7 +52,7 @@ mod ids {
     };
 }
 
-/// Tells of everything.
+/// Records the whole state.
 pub(crate) fn dump(tasks: &[Task], proc: Option<Proc>, to: &mut impl Sink) {
     to.event(ids::START, &[]);
     processes::dump(tasks, proc, to);
@@ -60,7 +60,7 @@ pub(crate) fn dump(tasks: &[Task], proc: Option<Proc>, to: &mut impl Sink) {
     to.event(ids::END, &[]);
 }
 
-/// The payload of an event, field by field.
+/// The payload of an event, built field by field.
 #[derive(Default)]
 pub(crate) struct Payload(Vec<u8>);
 
@@ -80,7 +80,7 @@ impl Payload {
         self
     }
 
-    /// Text up to a null, which it must not have within.
+    /// Appends text without its nulls, and a terminating null.
     pub(crate) fn text(mut self, value: &[u8]) -> Self {
         self.0
             .extend(value.iter().copied().filter(|&byte| byte != 0));
@@ -88,7 +88,6 @@ impl Payload {
         self
     }
 
-    /// All of it.
     pub(crate) fn bytes_of(self) -> Vec<u8> {
         self.0
     }
@@ -96,7 +95,7 @@ impl Payload {
     /// Text of constant size.
     fn name(mut self, value: &[u8]) -> Self {
         let mut name = [0; 16];
-        // The last one stays a null.
+        // The last byte stays null.
         name.iter_mut()
             .take(15)
             .zip(value)
@@ -106,7 +105,7 @@ impl Payload {
     }
 }
 
-/// Entries of a directory that are numbers, in order.
+/// Sorted numeric entries of a directory.
 pub(crate) fn numbers(directory: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut numbers: Vec<u32> = entries

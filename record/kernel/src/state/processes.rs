@@ -12,12 +12,12 @@ const KERNEL_THREAD: u32 = 0x20_0000;
 /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
 const DEAD: u32 = 0x10;
 const ZOMBIE: u32 = 0x20;
-/// Numbers of lttng-modules' statedump: what a thread is doing is unknown.
+/// Numbers of lttng-modules' state dump: the mode of a thread is unknown.
 const MODE_UNKNOWN: i32 = 5;
 const SUBMODE_NONE: i32 = 0;
 
-/// Gives all threads of this PID namespace, then the open files of their processes, in the order of
-/// lttng-modules.
+/// Records all threads of this PID namespace, then the open files of their processes, in the order
+/// of lttng-modules.
 pub(super) fn dump(tasks: &[Task], proc: Option<Proc>, to: &mut impl Sink) {
     tasks.iter().for_each(|task| thread(task, to));
     for process in super::processes(tasks, proc, false) {
@@ -25,7 +25,7 @@ pub(super) fn dump(tasks: &[Task], proc: Option<Proc>, to: &mut impl Sink) {
     }
 }
 
-/// The process of a thread, if `/proc` has it.
+/// The process of a thread, if `/proc` lists it.
 pub(super) fn of_task(task: &Task, proc: Option<Proc>) -> Option<Process> {
     let number = task.number_in(proc?)?;
     Some(Process {
@@ -34,7 +34,7 @@ pub(super) fn of_task(task: &Task, proc: Option<Proc>) -> Option<Process> {
     })
 }
 
-/// As lttng-modules numbers them.
+/// The state of a thread in lttng-modules' numbering.
 fn status(task: &Task) -> i32 {
     match (task.exit_state, task.state) {
         (DEAD, _) => 7,
@@ -61,7 +61,8 @@ fn thread(task: &Task, to: &mut impl Sink) {
         .int(SUBMODE_NONE)
         .int(status(task))
         .int(task.cpu as i32)
-        // Threads of a process share the table of files, so its number stands for the address.
+        // Threads of a process share the file table, so the process id stands for the table's
+        // address.
         .long(u64::from(task.pid));
     to.event_at(task.time, ids::PROCESS, &state.0);
     for (level, numbers) in task.numbers().iter().enumerate() {

@@ -1,17 +1,16 @@
-//! The load of the machine, of `/proc`.
+//! The load of the machine, from `/proc`.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The load of the machine, since it was looked at last.
 #[derive(Debug)]
 pub(super) struct MachineLoad {
     looked: Instant,
-    /// Of all CPUs, used time and all time, in ticks.
+    /// Used time and total time of all CPUs at the last sample, in ticks.
     ticks: Option<(u64, u64)>,
 }
 
-/// How often the load is looked at.
+/// Period of sampling.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl MachineLoad {
@@ -22,7 +21,8 @@ impl MachineLoad {
         }
     }
 
-    /// Load, threads that could run, and percentage of used time, once a second.
+    /// Load average, number of runnable threads, and percentage of used CPU time; at most once a
+    /// second.
     pub(super) fn look(&mut self) -> Option<[f64; 3]> {
         if self.looked.elapsed() < LOOK {
             return None;
@@ -40,8 +40,8 @@ impl MachineLoad {
     }
 }
 
-/// Used and all time of all CPUs from `/proc/stat`: user, nice, system, idle, iowait, irq, softirq,
-/// steal.
+/// Used and total time of all CPUs from `/proc/stat`: user, nice, system, idle, iowait, irq,
+/// softirq, steal.
 fn ticks() -> Option<(u64, u64)> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let words = stat.lines().next()?.split_whitespace().skip(1).take(8);

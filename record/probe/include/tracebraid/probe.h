@@ -8,16 +8,17 @@
  *
  *     tb_trace(my_server, request, fd, path, key, key_length);
  *
- * Up to ten fields: TB_INT8 to TB_INT64, TB_UINT8 to TB_UINT64, TB_HEX8 to TB_HEX64 (unsigned, shown in base 16),
- * TB_POINTER, TB_FLOAT, TB_DOUBLE, TB_STRING (one argument; NULL is recorded as "(null)"), TB_BYTES (two arguments:
- * address and length). TB_EVENT(p, n) alone has no fields. Strings and byte arrays are cut to TB_MOST_TEXT bytes.
+ * Up to ten fields: TB_INT8 to TB_INT64, TB_UINT8 to TB_UINT64, TB_HEX8 to TB_HEX64 (unsigned,
+ * shown in base 16), TB_POINTER, TB_FLOAT, TB_DOUBLE, TB_STRING (one argument; NULL is recorded as
+ * "(null)"), TB_BYTES (two arguments: address and length). TB_EVENT(p, n) alone has no fields.
+ * Strings and byte arrays are cut to TB_MOST_TEXT bytes.
  *
- * tb_trace evaluates its arguments only if the event class is switched on; if not it costs a load and a branch.
- * It may be used anywhere: in signal handlers, in constructors, in libraries that are loaded and unloaded.
- * tb_enabled(provider, name) is for work that only tracing needs.
+ * tb_trace evaluates its arguments only if the event class is enabled; otherwise it costs a load
+ * and a branch. It may be used anywhere: in signal handlers, in constructors, in libraries that are
+ * loaded and unloaded. tb_enabled(provider, name) guards work that only tracing needs.
  *
- * With TB_OPTIONAL defined before, the program runs without the library too (probes are then off), and is traced when
- * it is loaded by LD_PRELOAD.
+ * If TB_OPTIONAL is defined before this header is included, the program also runs without the
+ * library (with probes disabled), and is traced when LD_PRELOAD loads the library.
  */
 #ifndef TRACEBRAID_PROBE_H
 #define TRACEBRAID_PROBE_H
@@ -36,10 +37,10 @@ extern "C" {
 #define TB_IMPORT
 #endif
 
-/* Bytes of a string or byte array that are recorded at most. */
+/* Maximum length in bytes of a recorded string or byte array. */
 #define TB_MOST_TEXT 4095
 
-/* Descriptor of an event class. Its parts are the library's. */
+/* Descriptor of an event class. Its members are private to the library. */
 struct tb_class {
 	const volatile uint8_t *enabled;
 	const char *name;
@@ -50,16 +51,18 @@ struct tb_class {
 	uint8_t off;
 };
 
-/* Called by constructors that TB_EVENT makes. */
+/* Called by the constructors that TB_EVENT defines. */
 void tb_register(struct tb_class *event_class) TB_IMPORT;
 
-/* Takes room for `size` bytes of fields. NULL: there is none, which has been counted. */
+/* Reserves `size` bytes for fields. Returns NULL if there is no room; the loss has been counted. */
 void *tb_reserve(const struct tb_class *event_class, size_t size) TB_IMPORT __attribute__((noplt));
 
-/* Records an event of an enabled class whose fields are encoded already, one behind the other: for other languages. */
+/* Records an event of an enabled class whose fields are encoded already, without gaps between them.
+ * For other languages. */
 void tb_record(const struct tb_class *event_class, const void *fields, size_t size) TB_IMPORT;
 
-/* Event classes that reports know (tracebraid:prof_in, ...). Ids of user-level threads are above 0. */
+/* Event classes known to reports (tracebraid:prof_in, ...). Ids of user-level threads are above
+ * 0. */
 void tb_prof_in(const char *name) TB_IMPORT;
 void tb_prof_out(const char *name) TB_IMPORT;
 void tb_span_begin(uint64_t id, const char *name) TB_IMPORT;
@@ -73,18 +76,18 @@ void tb_ult_exit(uint64_t ult) TB_IMPORT;
 }
 #endif
 
-/* At the beginning and before each end of a function. */
+/* Use at the beginning and before each end of a function. */
 #define TB_PROF_IN() tb_prof_in(__func__)
 #define TB_PROF_OUT() tb_prof_out(__func__)
 
-/* Makes a record one of its class: it was published as unfinished when room was taken. */
+/* Turns the unfinished record, which tb_reserve has published, into a record of its class. */
 static inline void tb_commit(const struct tb_class *event_class, void *payload)
 {
 	__atomic_store_n((uint16_t *)((char *)payload - 12), event_class->id, __ATOMIC_RELEASE);
 }
 
 #ifndef __cplusplus
-/* Strict C11 hides it. */
+/* Strict C11 hides the declaration. */
 extern size_t strnlen(const char *text, size_t most);
 #endif
 
@@ -99,7 +102,8 @@ static inline char *tb_put(char *to, const void *from, size_t size)
 	return to + size;
 }
 
-/* --- Fields: a field is a tuple (kind, name); the kind gives what is needed of it by concatenation. --- */
+/* --- Fields: a field is a tuple (kind, name); macros for a kind are found by token concatenation.
+ * --- */
 
 #define TB_INT8(name) (INT8, name)
 #define TB_INT16(name) (INT16, name)
@@ -165,7 +169,7 @@ static inline char *tb_put(char *to, const void *from, size_t size)
 	"integer { size = 32; align = 8; signed = false; } __" #n "_length;\n" \
 	"integer { size = 8; align = 8; signed = false; } _" #n "[ __" #n "_length ];\n"
 
-/* Lengths that are found once, before room is taken: another thread may change the text meanwhile. */
+/* Lengths, determined once before reserving: another thread may change the text meanwhile. */
 #define TB_L_FIXED(n)
 #define TB_L_INT8 TB_L_FIXED
 #define TB_L_INT16 TB_L_FIXED
@@ -189,7 +193,7 @@ static inline char *tb_put(char *to, const void *from, size_t size)
 #define TB_L_BYTES(n) \
 	uint32_t tb_bytes_##n = (uint32_t)(!n ? 0 : tb_length_##n < TB_MOST_TEXT ? tb_length_##n : TB_MOST_TEXT);
 
-/* Bytes. */
+/* Sizes in bytes. */
 #define TB_S_FIXED(n) +sizeof(n)
 #define TB_S_INT8 TB_S_FIXED
 #define TB_S_INT16 TB_S_FIXED
@@ -209,7 +213,7 @@ static inline char *tb_put(char *to, const void *from, size_t size)
 #define TB_S_STRING(n) +tb_bytes_##n + 1
 #define TB_S_BYTES(n) +4 + tb_bytes_##n
 
-/* Writing them. */
+/* Writes the fields. */
 #define TB_W_FIXED(n) tb_to = tb_put(tb_to, &n, sizeof(n));
 #define TB_W_INT8 TB_W_FIXED
 #define TB_W_INT16 TB_W_FIXED
@@ -226,7 +230,8 @@ static inline char *tb_put(char *to, const void *from, size_t size)
 #define TB_W_POINTER TB_W_FIXED
 #define TB_W_FLOAT TB_W_FIXED
 #define TB_W_DOUBLE TB_W_FIXED
-/* A NUL that another thread wrote meanwhile would end the string early, and what follows would be read wrong. */
+/* A NUL that another thread stores meanwhile would end the string early and shift all following
+ * fields. */
 #define TB_W_STRING(n) tb_to = tb_put_text(tb_to, n, tb_bytes_##n);
 #define TB_W_BYTES(n) \
 	tb_to = tb_put(tb_to, &tb_bytes_##n, 4); \
@@ -243,7 +248,7 @@ static inline char *tb_put_text(char *to, const char *from, uint32_t length)
 	return to + length + 1;
 }
 
-/* --- For each of up to ten fields. --- */
+/* --- Iteration over up to ten fields. --- */
 
 #define TB_CAT_(a, b) a##b
 #define TB_CAT(a, b) TB_CAT_(a, b)
@@ -322,10 +327,10 @@ static inline char *tb_put_text(char *to, const char *from, uint32_t length)
 #define TB_IF_LOADED
 #endif
 
-/* Whether an event class is switched on. */
+/* True if an event class is enabled. */
 #define tb_enabled(provider, event) __builtin_expect(*tb_class_##provider##_##event.enabled != 0, 0)
 
-/* Records an event. */
+/* Records an event if its class is enabled. */
 #define tb_trace(provider, event, ...) \
 	do { \
 		if (tb_enabled(provider, event)) \

@@ -1,7 +1,7 @@
-//! Changing a session's `probe.conf` while processes read it, so that those that begin later do as
-//! those that run.
+//! Changes of a session's `probe.conf` while processes read it, so that processes that start later
+//! behave like those that run.
 //!
-//! It is written aside and renamed: whoever reads it finds the old text or the new one.
+//! The file is written aside and renamed, so that readers find either the old text or the new text.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,8 +13,8 @@ use crate::config::{Config, MOST_BYTES, Rules, is_end_of_line, option};
 /// Adds a rule to a session's options.
 ///
 /// # Errors
-/// When it cannot be written, processes would not take all of it, the recording is over, or the pattern is none that can
-/// stand there.
+/// If the file cannot be written, the result exceeds the bytes that processes read, the recording
+/// is over, or the pattern cannot be written in `probe.conf`.
 pub(super) fn switch(session: &Path, pattern: &str, on: bool) -> io::Result<()> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let pattern = pattern.trim_ascii();
@@ -27,25 +27,25 @@ pub(super) fn switch(session: &Path, pattern: &str, on: bool) -> io::Result<()> 
         }
         let text = with_rule(old, pattern, on);
         if is_too_long(&text) {
-            let why = "too many patterns for probe.conf: give fewer ones, with *";
+            let why = "too many patterns for probe.conf: combine them with *";
             return Err(io::Error::new(io::ErrorKind::StorageFull, why));
         }
         Ok(text)
     })
 }
 
-/// Notes that the recording is over.
+/// Marks the recording as ended.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the file cannot be written.
 pub(super) fn end(session: &Path) -> io::Result<()> {
-    // In front: what stands behind the bytes that are read has no effect.
+    // In front: the file may be longer than the part that processes read.
     change(session, |old| Ok(format!("ended = yes\n{old}")))
 }
 
 fn change(session: &Path, new: impl FnOnce(&str) -> io::Result<String>) -> io::Result<()> {
     let directory = File::open(session)?;
-    // Against others who change it; not all file systems have locks for directories.
+    // Excludes concurrent writers; not all file systems support locks on directories.
     let _lock = Lock::take(&directory).ok();
     let (path, part) = (session.join("probe.conf"), session.join(".probe.conf.part"));
     let old = match fs::read(&path) {
@@ -55,7 +55,7 @@ fn change(session: &Path, new: impl FnOnce(&str) -> io::Result<String>) -> io::R
     };
     fs::write(&part, new(&old)?)?;
     if let Ok(about) = fs::metadata(&path) {
-        // Programs of its owner go on reading it, whoever writes it.
+        // Keeps owner and mode, so that programs of the owner can still read the file.
         use std::os::unix::fs::{MetadataExt, chown};
         fs::set_permissions(&part, about.permissions())?;
         let _ = chown(&part, Some(about.uid()), Some(about.gid()));
@@ -63,7 +63,7 @@ fn change(session: &Path, new: impl FnOnce(&str) -> io::Result<String>) -> io::R
     fs::rename(part, path)
 }
 
-/// Options with another rule behind, in place of earlier ones on the same pattern.
+/// Options with a rule appended, which replaces earlier rules with the same pattern.
 fn with_rule(old: &str, pattern: &str, on: bool) -> String {
     let key_of = |line: &str| {
         let (key, value) = option(line.trim_end_matches(['\n', ';']).as_bytes())?;
@@ -80,8 +80,8 @@ fn with_rule(old: &str, pattern: &str, on: bool) -> String {
         .filter(|line| !is_same(line))
         .copied()
         .collect();
-    // With nothing that is switched on, all is; so what else would change by this rule is said
-    // before all others.
+    // Without `enable` options all classes are enabled. The default that this rule would change is
+    // therefore written explicitly, ahead of all other rules.
     let base = match (lines.iter().any(enables), on || kept.iter().any(enables)) {
         (false, true) => "enable = *\n",
         (true, false) => "disable = *\n",
@@ -97,7 +97,7 @@ fn with_rule(old: &str, pattern: &str, on: bool) -> String {
     format!("{base}{kept}{newline}{key} = {pattern}\n")
 }
 
-/// Whether a process would not take all of it.
+/// True if processes would not read the whole text.
 fn is_too_long(text: &str) -> bool {
     let (mut config, mut rules) = (Config::new(), Rules::new());
     config.take(text.as_bytes());
@@ -109,7 +109,7 @@ fn is_too_long(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What a process makes of options, of some classes.
+    /// The decisions of a process with these options on some classes.
     fn decisions(text: &str) -> [bool; 4] {
         let (mut config, mut rules) = (Config::new(), Rules::new());
         config.take(text.as_bytes());
@@ -157,7 +157,7 @@ mod tests {
                         expected,
                         "{text:?} and {on} {pattern}: {new:?}"
                     );
-                    // Doing it again, or the contrary, does not make it grow.
+                    // Repeating or reverting a rule does not lengthen the file.
                     let again = with_rule(&with_rule(&new, pattern, !on), pattern, on);
                     assert_eq!(decisions(&again), expected, "{again:?}");
                     let third = with_rule(&with_rule(&again, pattern, !on), pattern, on);

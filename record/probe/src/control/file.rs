@@ -1,20 +1,20 @@
-//! The control file of a process's trace, `.control`: what has been registered, what is switched
-//! on.
+//! The control file of a process's trace, `.control`: its registered event classes, and which of
+//! them are enabled.
 //!
 //! | offset | what |
 //! |---|---|
 //! | 0 | `TBPROBE1` |
 //! | 8 | process id, number of event classes: 32 bits each |
 //! | 16 | start of the process in the kernel's ticks since boot: 64 bits |
-//! | 24 | 1 if the recording is over: a byte; nothing is to be switched on any more |
+//! | 24 | 1 if the recording is over, and no class may be enabled any more: a byte |
 //! | 1024 | rules ([`crate::glob::decide`]), up to a NUL |
 //! | 4096 | a byte for each class: 1 if it is on |
 //! | 20480 | names of classes, 256 bytes each, up to a NUL |
 //!
-//! The process maps the part before the names, and sites look at the bytes there. Who changes it
-//! holds a `flock`.
+//! The process maps the part before the names, and its probes read the bytes there. Writers hold a
+//! `flock`.
 //!
-//! Safety: the mapping is [`MAPPED`] bytes and is never taken away.
+//! Safety: the mapping has [`MAPPED`] bytes and is never unmapped.
 
 #![allow(unsafe_code)]
 
@@ -33,17 +33,17 @@ pub(crate) const RULES: usize = 1024;
 pub(crate) const STATES: usize = 4096;
 pub(crate) const NAMES: usize = STATES + MOST_CLASSES;
 pub(crate) const NAME: usize = 256;
-/// Event classes of a process at most.
+/// Maximum number of event classes of a process.
 pub(crate) const MOST_CLASSES: usize = 16 << 10;
 const MAPPED: usize = NAMES;
-/// Classes that only a pattern switches on which names them: a program that is compiled with
-/// `-finstrument-functions` would drown all else.
+/// Classes that are enabled only by patterns that name them explicitly: a program compiled with
+/// `-finstrument-functions` would drown all other events.
 const BY_NAME: &[u8] = b"lttng_ust_cyg_profile:";
 
-/// The mapping in the process.
+/// The process's mapping of its control file.
 pub(crate) struct ControlMap(*mut u8);
 
-/// Makes the file.
+/// Creates the file.
 pub(crate) fn create(path: &Path, pid: u32, rules: &[u8]) -> Result<ControlMap, Errno> {
     let file = sys::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
     sys::allocate(&file, MAPPED)?;
@@ -54,7 +54,7 @@ pub(crate) fn create(path: &Path, pid: u32, rules: &[u8]) -> Result<ControlMap, 
     sys::map(&file, MAPPED).map(ControlMap)
 }
 
-/// Field 22 of `/proc/self/stat`.
+/// Start time of this process, from `/proc/self/stat`.
 fn start_of_process() -> u64 {
     let mut text = [0; 1024];
     let mut path = Path::new();
@@ -63,8 +63,8 @@ fn start_of_process() -> u64 {
     start_in_stat(text.get(..count.unwrap_or(0)).unwrap_or_default())
 }
 
-/// When a process began, in what the kernel tells of it in `stat`: the name in parentheses may hold
-/// anything.
+/// Start time of a process (field 22) in the contents of `stat`. The name in parentheses may
+/// contain any character.
 pub(crate) fn start_in_stat(stat: &[u8]) -> u64 {
     let behind = stat
         .iter()
@@ -84,24 +84,22 @@ pub(crate) fn start_in_stat(stat: &[u8]) -> u64 {
 }
 
 impl ControlMap {
-    /// Where it is.
     pub(crate) fn address(&self) -> *mut u8 {
         self.0
     }
 
-    /// That with this [address](ControlMap::address), or null.
+    /// The mapping at this [address](ControlMap::address); `None` if null.
     pub(crate) fn at(address: *mut u8) -> Option<ControlMap> {
         (!address.is_null()).then_some(ControlMap(address))
     }
 
-    /// Whether the recording is over.
     pub(crate) fn has_ended(&self) -> bool {
         // SAFETY: within the mapping.
         unsafe { AtomicU8::from_ptr(self.0.add(ENDED)) }.load(Ordering::Relaxed) != 0
     }
 
-    /// Writes the rules that `now` gives, if it gives some. No class is registered yet. Who
-    /// switches meanwhile waits, and has the last word.
+    /// Replaces the rules by those that `now` returns, if any. No class may be registered yet.
+    /// Concurrent writers wait for the lock, so that their rules are added last.
     pub(crate) fn renew(
         &self,
         path: &Path,
@@ -115,21 +113,21 @@ impl ControlMap {
         sys::write_at(&file, &[0], (RULES + bytes.len()) as u64)
     }
 
-    /// What its rules say of a class.
+    /// True if the rules enable a class.
     pub(crate) fn decide(&self, name: &[u8]) -> bool {
-        // SAFETY: within the mapping; another process may write meanwhile if the lock was not to be
-        // had, then a rule is read in part.
+        // SAFETY: within the mapping. If the lock was not available, another process may write
+        // meanwhile, and a rule may be read in part.
         let rules = unsafe { core::slice::from_raw_parts(self.0.add(RULES), STATES - RULES) };
         decide(sys::until_nul(rules), name)
     }
 
-    /// The byte of a class below [`MOST_CLASSES`].
+    /// The byte of a class; indices from [`MOST_CLASSES`] on share the last byte.
     pub(crate) fn byte(&self, class: usize) -> *mut u8 {
         // SAFETY: within the mapping.
         unsafe { self.0.add(STATES + class.min(MOST_CLASSES - 1)) }
     }
 
-    /// Tells of a class, and switches it as the rules say.
+    /// Registers a class in the file and enables it according to the rules.
     pub(crate) fn add(&self, path: &Path, class: usize, name: &[u8]) -> Result<(), Errno> {
         if name.len() >= NAME {
             return Err(libc::ENAMETOOLONG);
@@ -152,7 +150,7 @@ impl ControlMap {
     }
 }
 
-/// What rules say of a class.
+/// True if the rules enable a class.
 pub(crate) fn decide(rules: &[u8], name: &[u8]) -> bool {
     if name.starts_with(BY_NAME) {
         glob::decide_named(rules, name).unwrap_or(false)
@@ -161,7 +159,7 @@ pub(crate) fn decide(rules: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Waits for the lock, but not for one who stopped while holding it.
+/// Waits for the lock, but not forever: its holder may be stopped.
 fn lock(file: &Descriptor) {
     for _ in 0..20 {
         if sys::try_lock(file) {

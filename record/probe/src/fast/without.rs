@@ -1,18 +1,18 @@
-//! Processors for which there is no restartable sequence here.
+//! Fallback for processors without an implementation of the restartable sequence.
 
 use crate::class::Class;
 use crate::emit;
 
-/// Takes room for a record of a class with that many bytes of fields; null when there is none, or
-/// the class is off: then nothing is left to be done.
+/// Reserves a record of a class with `payload` bytes of fields. Null if there is no room or the
+/// class is disabled; the caller then has nothing more to do.
 #[inline(always)]
 pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
-    // SAFETY: none is needed.
+    // SAFETY: the function has no requirements.
     unsafe { tb_reserve(class, payload) }
 }
 
 /// # Safety
-/// None; the sequence's function has the same type.
+/// None; `unsafe` because the sequence's function has the same type.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn tb_reserve(class: &Class, payload: usize) -> *mut u8 {

@@ -1,4 +1,4 @@
-//! Processors for which there is no restartable sequence here.
+//! Fallback for processors without an implementation of the restartable sequence.
 
 pub(crate) fn begin() {}
 

@@ -1,4 +1,5 @@
-/* Clears its environment, as servers do that write titles in its place: before the first event, in the parent, or in the child. */
+/* Clears its environment, as servers do that overwrite it with their titles: before the first
+ * event, in the parent, or in the child. */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <tracebraid/probe.h>

@@ -1,10 +1,13 @@
-/* One buffer, handed from thread to thread, by words of letters: which threads there are, one after the other.
- *   o  leaves three records open, and ends         O  the same, of a thread that the kernel does not watch
- *   f  writes one record                           F  writes so many that a ring is overwritten many times
- *   s  writes the next record of all
- *   n  writes one record, not watched              N  many, not watched
- *   e  from the beginning again, until it is killed
- * Records that were left open are finished in the end. Prints how many. */
+/* One buffer, handed from thread to thread. Each letter of the argument is one thread, run in order:
+ *   o  leaves three records open, and ends
+ *   O  like o, by a thread that the kernel does not watch
+ *   f  writes one record
+ *   F  writes enough records to overwrite a ring many times
+ *   s  writes the record with the next number
+ *   n  writes one record, not watched
+ *   N  writes many records, not watched
+ *   e  starts again with the first letter, until the program is killed
+ * Open records are finished at the end. Prints the number of records. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +18,7 @@
 #include <tracebraid/probe.h>
 
 TB_EVENT(test, numbered, TB_UINT64(n), TB_UINT64(check));
-/* Of another size: in the place of another record it would be seen. */
+/* Of another size, so that overlapping another record would be detected. */
 TB_EVENT(test, open, TB_UINT64(n), TB_UINT64(check), TB_UINT64(again));
 
 #define MOST_OPEN 64
@@ -50,7 +53,8 @@ static void leave_open(void)
 	}
 }
 
-/* Takes the thread's restartable sequences back, which the C library has told the kernel of. */
+/* Unregisters the thread's restartable sequences, which the C library has registered with the
+ * kernel. */
 static int leave_unwatched(void)
 {
 	extern __attribute__((weak)) const ptrdiff_t __rseq_offset;
@@ -74,7 +78,7 @@ static void *run(void *letter)
 
 int main(int argc, char **argv)
 {
-	/* This thread writes nothing before: there is one buffer. */
+	/* This thread writes no record earlier, so that there is one buffer. */
 	for (char *letter = argv[argc - 1]; *letter; letter++) {
 		if (*letter == 'e')
 			letter = argv[argc - 1];

@@ -1,4 +1,5 @@
-/* The program that the tests trace. The first argument says what it does; it prints counts of events that it fired. */
+/* The program that the tests trace. The first argument selects an action; prints the numbers of
+ * events fired. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 
 TB_EVENT(test, numbered, TB_UINT64(n), TB_UINT64(check));
 TB_EVENT(test, inner, TB_UINT64(n), TB_STRING(text), TB_UINT64(check));
-/* `last`: when the event record before it had been written. */
+/* `last`: the time after the previous event record had been written. */
 TB_EVENT(test, clock, TB_UINT64(before), TB_UINT64(last));
 TB_EVENT(test, after, TB_UINT64(n));
 
@@ -50,7 +51,7 @@ static void handle(int signal, void (*handler)(int))
 	sigaction(signal, &action, NULL);
 }
 
-/* A signal each so many nanoseconds. */
+/* Starts a timer that sends a signal every `period` nanoseconds. */
 static void tick(int signal, long period)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = signal };
@@ -74,7 +75,8 @@ static int storm(uint64_t count)
 	return 0;
 }
 
-/* A record that is open while so many others are written, as when a handler has interrupted its probe. */
+/* A record that stays open while `count` other records are written, as when a handler has
+ * interrupted its probe. */
 static int held(uint64_t count)
 {
 	const struct tb_class *held_class = &tb_class_test_after;
@@ -87,7 +89,7 @@ static int held(uint64_t count)
 	return printf("%llu\n", (unsigned long long)count) < 0;
 }
 
-/* As `storm`, in a child that shares all memory, and that the kernel does not watch. */
+/* Like `storm`, in a child that shares all memory and that the kernel does not watch. */
 static int vforked(uint64_t count)
 {
 	static volatile uint64_t fired = 1;
@@ -165,7 +167,7 @@ static void fork_handler(int signal)
 				tb_trace(test, after, i);
 			_exit(0);
 		}
-		/* The others come back to the probe that was interrupted. */
+		/* The other children return to the interrupted probe. */
 	}
 }
 
@@ -192,7 +194,7 @@ static int forks(void)
 
 static int is_early;
 
-/* Called in a child before the library's own handler is. */
+/* Called in a child before the library's fork handler. */
 static void early_child(void)
 {
 	if (is_early)
@@ -246,7 +248,7 @@ static void *flood(void *count)
 	return NULL;
 }
 
-/* Event classes that are registered one after the other, each just before its first event. */
+/* Event classes that are registered one after another, each immediately before its first event. */
 static int late(uint64_t count)
 {
 	for (uint64_t n = 0; n < count; n++) {
@@ -319,7 +321,7 @@ static int loads(const char *library)
 	return 0;
 }
 
-/* Each line that it reads makes it trace `numbered` and `none` once; a line with the name of a library loads that. */
+/* For each line read, traces `numbered` and `none` once; if the line names a library, loads it. */
 static int commanded(void)
 {
 	char line[1024];
@@ -344,7 +346,7 @@ static int commanded(void)
 }
 
 #ifdef MANY_KEYS
-/* Before the constructors of probes. */
+/* Runs before the constructors of probes. */
 __attribute__((constructor(101))) static void take_keys(void)
 {
 	for (int i = 0; i < 64; i++) {

@@ -1,6 +1,6 @@
-/* Programs that root starts, and that give root up.
+/* Programs that root starts, and that give up root.
  *   worker N    a forked child becomes another user, then traces N times
- *   self N      traces N times, becomes another user, traces N times more; so does another thread meanwhile
+ *   self N      traces N times, becomes another user, traces N times more; so does a second thread
  *   again N     becomes that user, traces N times */
 #define _GNU_SOURCE
 #include <grp.h>

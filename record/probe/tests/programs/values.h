@@ -21,7 +21,7 @@ static int values(void)
 	tb_trace(test, shown, 0xab, 0xabc, 0xdeadbeef, UINT64_MAX, (void *)0x1234);
 	tb_trace(test, texts, 1.5f, -0.1, "plain", "\1\0\377", 3, "\303\244 \"quoted\" \\ \n");
 	tb_trace(test, texts, 0, 1e300, NULL, NULL, 7, "");
-	tb_trace(test, texts, 0, 0, longest, longest, sizeof(longest), "behind");
+	tb_trace(test, texts, 0, 0, longest, longest, sizeof(longest), "after");
 	tb_trace(test, ten, 1, 2, 3, 4, 5, 6, 7, 8, 9, "ten");
 	TB_PROF_IN();
 	tb_span_begin(7, "work");

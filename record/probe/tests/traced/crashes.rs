@@ -1,4 +1,4 @@
-//! SIGKILL at random moments, and disks without room.
+//! SIGKILL at random moments, and full disks.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,15 +9,15 @@ use tracebraid_testkit::skip::skipped;
 
 use crate::support::{Read, Session, babeltrace, numbers, progress_in, read, traced};
 
-/// When a program is killed.
+/// Moment at which a program is killed.
 enum When {
-    /// After some microseconds, in which it may not have come far.
+    /// After some microseconds, in which it may not have written any event.
     After(u64),
     /// After this number of written events.
     Written(u64),
 }
 
-/// Kills the program; returns the number of events that it knew to be written.
+/// Kills the program; returns the number of events that it had reported as written.
 fn kill(session: &Session, when: When) -> u64 {
     let progress = session.path().join("progress");
     let path = progress.to_str().unwrap();
@@ -81,7 +81,7 @@ fn killed_at_random_moments() {
     assert!(records > 50 * 1000, "{records}");
 }
 
-/// What was written and what was lost is what was fired.
+/// Written and lost events add up to the fired events.
 fn check_no_room(session: &Session, fired: u64) {
     let read = session.read();
     let written = read.numbers("test:numbered");
@@ -97,7 +97,7 @@ fn check_no_room(session: &Session, fired: u64) {
 
 #[test]
 fn a_limit_on_file_sizes_is_not_the_programs_end() {
-    // SIGXFSZ would kill it.
+    // SIGXFSZ would kill the program.
     let session = Session::new("packet_size = 16K\ncorrelation = off\n");
     let fired = session.run(&["limited", "300000", "1000000"]);
     check_no_room(&session, fired[0]);
@@ -159,7 +159,7 @@ fn a_full_disk_is_not_the_programs_end() {
     assert_eq!(written, Vec::from_iter(0..written.len() as u64));
     assert_eq!(written.len() as u64 + before.discarded, fired[0]);
     assert!(before.discarded > 0 && !written.is_empty());
-    // Not even room for a directory: the program runs untraced.
+    // No space even for a directory: the program runs untraced.
     let rest = session.path().join("rest");
     while std::fs::write(&rest, vec![0; 4 << 20]).is_ok() {}
     let again = session

@@ -1,4 +1,4 @@
-//! Forks, also in the middle of probes; threads by the thousand.
+//! Forks, also in the middle of probes, and thousands of threads.
 
 use std::collections::HashSet;
 
@@ -36,7 +36,7 @@ fn forked(session: &Session) {
 
 #[test]
 fn a_child_that_traces_before_the_library_knows_of_the_fork() {
-    // Enough for several files.
+    // Enough events for several files.
     let session = Session::new("packet_size = 4K\ncorrelation = off\n");
     session.run(&["early", "50000"]);
     let traces = session.traces();
@@ -68,7 +68,7 @@ fn ten_thousand_threads() {
     numbers.sort_unstable();
     assert_eq!(numbers, Vec::from_iter(0..100_000));
     assert!(read.streams <= 80, "{} streams", read.streams);
-    // A packet belongs to one thread: the ten records of each are in one.
+    // A packet belongs to one thread: the ten records of each thread are in one packet.
     let mut owners = HashSet::new();
     for group in read.records.chunks(10) {
         assert!(group.iter().all(|record| record.tid == group[0].tid));
@@ -85,7 +85,8 @@ fn ten_thousand_threads() {
 
 #[test]
 fn threads_whose_exits_are_not_told() {
-    // A program with many keys leaves none that could tell of exits without allocating.
+    // A program with many keys leaves no key below 32, whose values need no allocation, for the
+    // thread-exit handler.
     let session = Session::new("correlation = off\n");
     let program = compile(
         "cc",

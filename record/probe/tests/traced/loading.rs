@@ -57,7 +57,7 @@ fn libraries_come_and_go() {
     assert_eq!(
         metadata.matches("\"plugin:traced\"").count(),
         1,
-        "one event class for all times"
+        "one event class for all loads of the library"
     );
     babeltrace(&session.trace());
 }

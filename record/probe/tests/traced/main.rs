@@ -1,4 +1,4 @@
-//! Real programs, traced: what they fired is what readers find, whatever happened to them.
+//! Traces of real programs: readers find exactly the fired events, even after crashes.
 #![allow(unsafe_code, missing_docs, unreachable_pub)]
 
 mod crashes;

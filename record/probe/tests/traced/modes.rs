@@ -1,4 +1,4 @@
-//! Buffers that are full: what is lost is counted, or it is the oldest.
+//! Full buffers: lost events are counted, or the oldest events are lost.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,8 @@ fn overrun_is_counted_exactly() {
     babeltrace(&session.trace());
 }
 
-/// Only the newest records are there, without gaps, and a good part of the ring is full of them.
+/// Checks that only the newest records remain, without gaps, and that they fill a good part of the
+/// ring.
 fn check_ring(numbers: &[u64], newest: Option<u64>) {
     let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
     assert!(
@@ -54,7 +55,7 @@ fn a_ring_keeps_the_newest() {
     check_ring(&found.numbers("test:numbered"), Some(99_999));
     assert_eq!(found.discarded, 0);
     assert_eq!(babeltrace(&session.trace()).len(), found.records.len());
-    // Doing it again changes nothing.
+    // Repeating it changes nothing.
     session.finish();
     assert_eq!(read(&session.trace()).records, found.records);
 }
@@ -138,7 +139,7 @@ fn a_ring_never_writes_over_a_record_that_is_not_finished() {
         assert_eq!(read.count("tracebraid:unfinished"), 0);
         let numbers = read.numbers("test:numbered");
         assert_eq!(numbers.last(), Some(&99_999));
-        // Those behind it in its packet, and the newest ones in the other three.
+        // The later records of its packet, and the newest records in the other three slots.
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!(babeltrace(&session.trace()).len(), read.records.len());
     }
@@ -147,7 +148,8 @@ fn a_ring_never_writes_over_a_record_that_is_not_finished() {
 #[test]
 fn a_ring_that_goes_from_thread_to_thread_keeps_records_that_are_not_finished() {
     let program = compile("cc", "handed.c", "handed", &[]);
-    // Who left records open, who wrote meanwhile: threads that the kernel watches, and others.
+    // Combinations of threads that leave records open and threads that write meanwhile, watched or
+    // not.
     for threads in [
         "OF", "oNF", "oNfF", "ONF", "oF", "oN", "ON", "oFNF", "OfoNF",
     ] {
@@ -159,7 +161,7 @@ fn a_ring_that_goes_from_thread_to_thread_keeps_records_that_are_not_finished() 
         let read = read(&session.trace());
         assert_eq!(
             read.streams, 2,
-            "{threads}: that of losses, and one buffer for all"
+            "{threads}: the stream of losses, and one buffer for all"
         );
         let mut kept = read.numbers("test:open");
         kept.sort_unstable();
@@ -188,7 +190,11 @@ fn a_ring_keeps_what_many_threads_wrote_one_after_the_other() {
         let found = read(&session.trace());
         assert_eq!(found.numbers("test:numbered"), Vec::from_iter(0..3000));
         let threads: HashSet<u64> = found.of("test:numbered").map(|record| record.tid).collect();
-        assert_eq!((found.streams, threads.len()), (2, 3000), "each is told of");
+        assert_eq!(
+            (found.streams, threads.len()),
+            (2, 3000),
+            "each thread is recorded"
+        );
         assert_eq!(babeltrace(&session.trace()).len(), found.records.len());
     }
 }
@@ -282,8 +288,8 @@ fn a_ring_with_handlers_that_jump_away() {
     numbers(&output);
     session.finish();
     let found = read(&session.trace());
-    // The newest thousand are 20 KB; a packet whose last writer jumped away is kept beside the
-    // newest.
+    // The newest thousand records take 20 KB; a packet whose last writer jumped away is kept beside
+    // them.
     let after: Vec<u64> = found
         .of("test:after")
         .map(|record| record.value("n"))

@@ -10,7 +10,7 @@ fn squares(n: u32) -> u32 {
     n * n
 }
 
-/// Runs in another process, as the "program".
+/// Runs in another process as the traced program.
 #[test]
 fn program() {
     if std::env::var_os("TRACED_PROGRAM").is_none() {

@@ -1,10 +1,10 @@
-//! Signal handlers that trace in the middle of probes, and that do not come back.
+//! Signal handlers that trace in the middle of probes, and handlers that do not return.
 
 use crate::support::{Session, babeltrace};
 
 #[test]
 fn handlers_trace_in_the_middle_of_probes() {
-    // Small packets: many handlers come when a packet is being changed.
+    // Small packets: many handlers run while a packet is being changed.
     for (options, without) in [
         ("packet_size = 2K\n", false),
         ("packet_size = 2K\n", true),
@@ -61,7 +61,7 @@ fn jump_away(session: &Session) {
         "{} tried, {complete} complete, {abandoned} abandoned",
         fired[0]
     );
-    // What is missing was left between the count and the reservation.
+    // A difference remains for jumps between the count and the reservation.
     assert!(complete + abandoned <= fired[0]);
     assert!(complete + abandoned + 1000 >= fired[0]);
     assert!(abandoned > 0, "no jump hit a probe: the test shows nothing");

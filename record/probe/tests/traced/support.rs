@@ -12,7 +12,7 @@ use tracebraid_ctf::schema::{DisplayBase, Encoding, IntClass};
 use tracebraid_ctf::trace::Trace;
 use tracebraid_ctf::walk::Visitor;
 
-/// Where cargo put the shared library: it is made along with the one that this test is linked with.
+/// The directory of the shared library that cargo built along with this test.
 pub fn library_directory() -> PathBuf {
     let executable = std::env::current_exe().unwrap();
     let directories = executable.ancestors().skip(1).take(2);
@@ -28,7 +28,7 @@ pub fn source(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Compiles a program once for all tests; gives where it is.
+/// Compiles a program once for all tests; returns its path.
 pub fn compile(compiler: &str, name: &str, out: &str, options: &[&str]) -> PathBuf {
     static DONE: OnceLock<Mutex<HashMap<String, PathBuf>>> = OnceLock::new();
     let mut done = DONE
@@ -65,7 +65,7 @@ pub fn compile(compiler: &str, name: &str, out: &str, options: &[&str]) -> PathB
     path
 }
 
-/// The usual program.
+/// The program that most tests trace.
 pub fn traced() -> PathBuf {
     compile("cc", "traced.c", "traced", &["-std=c11"])
 }
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// Programs' C library does not tell the kernel of restartable sequences.
+    /// Disables restartable sequences in the C library of traced programs.
     pub fn without_sequences(mut self, without: bool) -> Session {
         self.without_sequences = without;
         self
@@ -110,7 +110,7 @@ impl Session {
             .args(arguments)
             .env("TRACEBRAID_SESSION", self.path());
         command.env_remove("TRACEBRAID_PROBE");
-        // Cargo's would lead to an older library, of a build that was no test.
+        // Cargo's value would lead to an older library from a build without tests.
         command.env_remove("LD_LIBRARY_PATH");
         if self.without_sequences {
             command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
@@ -118,12 +118,12 @@ impl Session {
         command
     }
 
-    /// Runs to a good end; gives the numbers that were printed.
+    /// Runs the program, which must succeed; returns the numbers that it printed.
     pub fn run(&self, arguments: &[&str]) -> Vec<u64> {
         numbers(&self.command(&traced(), arguments).output().unwrap())
     }
 
-    /// The traces that are there.
+    /// The traces in the session.
     pub fn traces(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.path().join("ust/pid")) else {
             return Vec::new();
@@ -147,7 +147,7 @@ impl Session {
         traces[0].clone()
     }
 
-    /// Reads the only trace before and after it is finished, which must give the same.
+    /// Reads the only trace before and after completion, which must not change its content.
     pub fn read(&self) -> Read {
         let before = read(&self.trace());
         self.finish();
@@ -185,10 +185,10 @@ pub fn numbers(output: &Output) -> Vec<u64> {
 pub struct Record {
     pub stream: u64,
     pub tid: u64,
-    /// Clock value: nanoseconds of CLOCK_MONOTONIC.
+    /// Nanoseconds of CLOCK_MONOTONIC.
     pub time: u64,
     pub name: String,
-    /// As babeltrace2 shows it.
+    /// Formatted as by babeltrace2.
     pub fields: String,
     pub values: HashMap<String, u64>,
 }
@@ -199,7 +199,7 @@ impl Record {
     }
 }
 
-/// What a trace holds.
+/// The content of a trace.
 #[derive(Debug, Default)]
 pub struct Read {
     /// Stream by stream.
@@ -220,7 +220,7 @@ impl Read {
         self.of(name).count()
     }
 
-    /// Records of the test's own with a number and its check: all sound; their numbers.
+    /// Numbers of the records with a number and a check value, all of which must be intact.
     pub fn numbers(&self, name: &str) -> Vec<u64> {
         let numbers = self.of(name).map(|record| {
             let n = record.value("n");
@@ -239,7 +239,7 @@ pub fn check_of(n: u64) -> u64 {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1)
 }
 
-/// Reads a trace, which must be without damage and in the order of time.
+/// Reads a trace, which must be undamaged and in the order of time.
 pub fn read(directory: &Path) -> Read {
     let trace = Trace::open(directory).unwrap_or_else(|error| panic!("{error}"));
     assert!(trace.damage.is_empty(), "{:?}", trace.damage);
@@ -268,7 +268,7 @@ pub fn read(directory: &Path) -> Read {
             assert!(record.time >= last, "time goes backwards at {record:?}");
             assert!(
                 Some(record.time) <= reader.packet().unwrap().end,
-                "behind the packet's end: {record:?}"
+                "after the packet's end: {record:?}"
             );
             last = record.time;
             read.records.push(record);
@@ -297,7 +297,7 @@ fn next_record(reader: &mut StreamReader<'_>, stream: u64) -> Record {
     }
 }
 
-/// Shows fields as babeltrace2 does.
+/// Formats fields as babeltrace2 does.
 #[derive(Default)]
 struct Shown {
     text: String,
@@ -383,8 +383,8 @@ fn general(value: f64) -> String {
     String::from_utf8_lossy(&text[..length as usize]).into_owned()
 }
 
-/// What babeltrace2 says of a trace: each event record as (clock value, name, fields). It must have
-/// nothing to complain about but lost events.
+/// Event records of a trace as babeltrace2 prints them: (clock value, name, fields). babeltrace2
+/// may complain about lost events only.
 pub fn babeltrace(directory: &Path) -> Vec<(u64, String, String)> {
     let output = Command::new("babeltrace2")
         .args([

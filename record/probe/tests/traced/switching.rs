@@ -1,4 +1,4 @@
-//! Event classes are switched on and off from outside, while the program runs.
+//! Enabling and disabling event classes from outside while the program runs.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use tracebraid_probe::control::{Control, end_session, switch_session, traces};
 
 use crate::support::{Read, Session, compile, traced};
 
-/// The program that traces when it is told to.
+/// A program that traces on command.
 struct Commanded {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
@@ -77,7 +77,7 @@ fn classes_are_switched_while_the_program_runs() {
     program.command("");
     assert_eq!(control.switch("test:none", true).unwrap(), 1);
     program.command("");
-    // Rules hold for classes that come later.
+    // Rules apply to classes that are registered later.
     let plugin = compile("cc", "plugin.c", "libplugin.so", &["-shared", "-fPIC"]);
     program.command(plugin.to_str().unwrap());
     control.switch("plugin:*", true).unwrap();
@@ -198,7 +198,7 @@ fn what_processes_would_not_take_is_refused() {
     assert_eq!(count(&session.read()), [1, 1, 0]);
 }
 
-/// All that a session's traces hold.
+/// The contents of all files in a session's traces.
 fn contents(session: &Session) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = session.traces().into_iter().flat_map(|trace| {
         let entries = std::fs::read_dir(trace).unwrap();
@@ -225,7 +225,7 @@ fn what_goes_on_when_a_session_has_ended_writes_nothing() {
         for _ in 0..100 {
             program.command("");
         }
-        // Nor does it when it would register another class, or switch one on; and others do not
+        // Registering another class or enabling one does not change that, and new processes do not
         // begin.
         let plugin = compile("cc", "plugin.c", "libplugin.so", &["-shared", "-fPIC"]);
         program.command(plugin.to_str().unwrap());

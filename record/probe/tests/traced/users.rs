@@ -1,5 +1,5 @@
-//! Programs that give up root: they are recorded as the user that they become, or it is said that
-//! they are not.
+//! Programs that give up root: they are recorded as the user that they become, or the loss is
+//! reported.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -21,13 +21,13 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A session that everybody may reach, or root alone; `None` without root.
+/// A session that all users, or only root, can access; `None` without root.
 fn session(options: &str, mode: u32) -> Option<Session> {
     let session = Session::new(options);
     set_mode(session.path(), mode);
     let is_root = fs::metadata(session.path()).unwrap().uid() == 0;
     if !is_root {
-        skipped("only root can become somebody else");
+        skipped("only root can become another user");
     }
     is_root.then_some(session)
 }
@@ -87,7 +87,7 @@ fn a_process_that_gives_up_root_begins_anew() {
     for session in options.iter().filter_map(|options| session(options, 0o755)) {
         assert_eq!(run(&session, "self"), "");
         for trace in session.traces() {
-            // Places of classes that are not registered again are none.
+            // Slots of classes that are not registered again do not count.
             let classes = control::Control::open(&trace).unwrap().classes().unwrap();
             assert!(classes.iter().all(|class| class.name.starts_with("test:")));
         }
@@ -130,7 +130,7 @@ fn a_worker_whose_class_is_off_has_lost_nothing() {
     assert_eq!(session.read().discarded, 0);
 }
 
-/// The program as another user from its beginning, which must be able to read it.
+/// Runs the program as another user from its beginning; that user must be able to read it.
 fn as_another(session: &Session, place: &Path) -> String {
     set_mode(place, 0o755);
     fs::copy(users(), place.join("users")).unwrap();
@@ -168,7 +168,7 @@ fn a_program_of_another_user_is_recorded_or_says_that_it_is_not() {
         "{said}"
     );
     assert_eq!(said.lines().count(), 1);
-    // Nor does it take the usual options for those that it may not read.
+    // Nor does it use default options in place of options that it cannot read.
     let unread = session("mode = ring\n", 0o755).unwrap();
     tracebraid_probe::parents::prepare(unread.path()).unwrap();
     set_mode(&unread.path().join("probe.conf"), 0o600);

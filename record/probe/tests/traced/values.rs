@@ -1,4 +1,4 @@
-//! Fields of all types, as two readers see them.
+//! Fields of all types, as read by two readers.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn check_values(program: &Path) {
         fields[6].contains(&format!("s = \"{x}\", _b_length = 4095")),
         "strings are cut to 4095 bytes"
     );
-    assert!(fields[6].ends_with("t = \"behind\" }"));
+    assert!(fields[6].ends_with("t = \"after\" }"));
     assert_eq!(
         fields[7],
         "{ a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8, i = 9, j = \"ten\" }"
@@ -96,8 +96,8 @@ fn standard_events_are_there() {
     assert_eq!(read.records[15].fields, "{ name = \"values\" }");
 }
 
-/// How far times of event records lie outside of what the clock was before and after they were
-/// written, over some stretches of its line: the most, in nanoseconds.
+/// Maximum distance in nanoseconds by which times of event records lie outside the clock values
+/// read before and after they were written, over several lines of the clock.
 fn check_clock(options: &str) -> u64 {
     let session = Session::new(options);
     session.run(&["clocks"]);
@@ -114,7 +114,7 @@ fn check_clock(options: &str) -> u64 {
 #[test]
 fn times_are_those_of_the_monotonic_clock() {
     for options in ["clock = auto\n", "clock = monotonic\n"] {
-        // However long the program was kept from running in between.
+        // Even if the program was not scheduled for some time in between.
         let outside = check_clock(options);
         println!("{options}: {outside} ns off at most");
         assert!(outside < 1000, "{options}: {outside} ns off");
@@ -129,8 +129,8 @@ fn clocks_are_compared_in_the_trace() {
     let mut records = read.records.iter();
     let record = records.find(|record| record.name == "tracebraid:clock_correlation");
     let record = record.expect("one at the beginning of a buffer");
-    // The clocks are read one after the other, and then the record gets its time: the program may
-    // be kept from running between any of them. What comes next is later than all.
+    // The clocks are read one after the other, and then the record gets its time; the program may
+    // be preempted in between. The next record is later than these times.
     let next = records.next().expect("events of the program").time;
     let (monotonic, uncertain) = (record.value("monotonic"), 1000);
     assert!(
@@ -146,7 +146,7 @@ fn clocks_are_compared_in_the_trace() {
         line.trim_end_matches(';').parse::<i128>().unwrap()
     };
     let offset = number("offset_s = ") * 1_000_000_000 + number("offset = ");
-    // A clock that is being set right moves by less than a millisecond meanwhile.
+    // A clock that is being adjusted moves by less than a millisecond meanwhile.
     let realtime = i128::from(record.value("realtime")) - offset;
     let possible = i128::from(monotonic) - 1_000_000..=i128::from(next) + 1_000_000;
     assert!(

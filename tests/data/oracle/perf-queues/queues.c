@@ -82,7 +82,7 @@ int main(void) {
 	pthread_create(&thread, 0, writer, 0);
 	for (int i = 0; i < 10; i++) { int64_t b = now(); if (read(slave, c, 8) < 0) perror("read"); printf("pty,%d,%lld,%lld\n", gettid(), (long long)b, (long long)now()); nap(2); }
 	pthread_join(thread, 0);
-	// A worker thread opens a pipe, which waits for whoever opens its other end.
+	// A worker thread opens a pipe, which blocks until the other end is opened.
 	pthread_create(&thread, 0, feeder, 0);
 	for (int i = 0; i < 10; i++) {
 		int64_t b = now();

@@ -18,7 +18,7 @@ def cost(read, written, pages, items):
         tracebraid.probe("shop:batch", items=item + 1)
     lib.tb_prof_out(b"cost")
 asked, done = queue.SimpleQueue(), queue.SimpleQueue()
-# On CPUs of their own, so that whoever asks waits instead of being preempted.
+# Threads on separate CPUs, so that the requesting thread waits instead of being preempted.
 def helper():
     os.sched_setaffinity(0, {1})
     while (work := asked.get()) is not None:
@@ -26,7 +26,7 @@ def helper():
         done.put(None)
 os.sched_setaffinity(0, {0})
 helping = threading.Thread(target=helper); helping.start()
-# The first of everything costs more.
+# The first call of each kind costs more.
 cost(1, 1, 1, 1); asked.put((1, 1, 1, 1)); done.get()
 for number in range(30):
     read, written, pages, items = 100 + number, 10 + number, 8 * (number % 3), number % 4

@@ -12,7 +12,7 @@ lttng start
 "$1" record --kernel sched,irq,timer --syscalls none --no-state-dump -o recorded -- ./faults >truth
 lttng destroy ust-counters
 mv recorded/kernel ust-counters/kernel
-# Without what it tells of the machine; both traces are of one host.
+# Removes the properties of the machine; both traces are from one host.
 "$here/../../../../docs/case-studies/common/anonymous" ust-counters kept/ust-counters faults
 sed -i 's/hostname = "study"/hostname = "vm"/' kept/ust-counters/kernel/metadata
 cp -r ust-counters/ust kept/ust-counters/ust

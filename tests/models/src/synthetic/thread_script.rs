@@ -41,7 +41,7 @@ impl Task {
         }
     }
 
-    /// As LTTng counts. Threads get others with their names.
+    /// In LTTng's numbering. Threads get other priorities together with their names.
     fn priority(&self) -> i64 {
         [20, 20, 0, -51][(self.tid as usize + self.name.len()) % 4]
     }
@@ -72,7 +72,7 @@ pub fn trace(seed: u64, shape: Shape) -> (PathBuf, TraceSet) {
     trace_with_cpus(seed, shape, CpuPlace::Packets)
 }
 
-/// As [`trace`], with the CPU in a given field.
+/// Like [`trace`], with the CPU in the given field.
 pub fn trace_with_cpus(seed: u64, shape: Shape, place: CpuPlace) -> (PathBuf, TraceSet) {
     let mut machine = ThreadScript::new(seed, shape);
     machine.tracer.place = place;
@@ -85,7 +85,7 @@ pub fn trace_with_cpus(seed: u64, shape: Shape, place: CpuPlace) -> (PathBuf, Tr
 /// CPUs, and the threads that they run.
 struct ThreadScript {
     random: Random,
-    /// Used only for events of the scheduler.
+    /// Separate generator for the decisions of the scheduler.
     scheduler: Random,
     tracer: Tracer,
     tasks: Vec<Task>,
@@ -119,7 +119,7 @@ impl ThreadScript {
 
     fn step(&mut self, step: u64) {
         let shape = self.tracer.shape;
-        // Equal times on different CPUs happen.
+        // Equal times on different CPUs occur.
         self.time += if self.random.chance(150) && shape.ties {
             0
         } else {
@@ -174,7 +174,7 @@ impl ThreadScript {
         let (prev, after) = (task(now), task(next));
         // Runnable, sleeping, in a disk sleep, preempted, a zombie.
         let state = [0, 0, 1, 1, 1, 2, 0x100, 0x20][self.scheduler.below(8) as usize];
-        // The idle thread always is.
+        // The idle thread is always runnable.
         let state = now.map_or(0, |_| state);
         let fields = vec![
             ("prev_comm", TEXT, Text(&prev.name)),
@@ -192,14 +192,14 @@ impl ThreadScript {
         self.running[cpu as usize] = next;
     }
 
-    /// Who runs there.
+    /// The thread that runs on a CPU.
     fn maker(&self, cpu: u64) -> Maker {
         let running = self.running[cpu as usize];
         running.map_or(Maker { tid: 0, pid: 0 }, |task| self.tasks[task].maker())
     }
 
-    /// What the scheduler and interrupts do besides switches: threads are woken on a CPU, to run on
-    /// another one, sometimes those that run already; they migrate; they are gone.
+    /// Events of the scheduler and of interrupts other than switches: threads are woken on one CPU
+    /// to run on another, sometimes although they run already; they migrate; they exit.
     fn schedule(&mut self) {
         let shape = self.tracer.shape;
         let cpu = self.scheduler.below(shape.cpus);
@@ -294,9 +294,9 @@ impl ThreadScript {
         self.tasks[task].call = Some((name, if failed { -11 } else { result }));
     }
 
-    /// A new thread, and of a call to `clone` its flags.
+    /// Creates a thread; `flags` are those of a call to `clone`.
     fn fork(&mut self, parent: usize, cpu: u64, flags: Option<i64>) {
-        // Ids are used again, with a new process behind them.
+        // Ids are reused, by a new process.
         let may_reuse = !self.tracer.shape.told_threads;
         let reuse = (self.random.chance(300) && may_reuse).then(|| {
             self.tasks
@@ -317,7 +317,7 @@ impl ThreadScript {
         };
         let pid = if is_thread { parent.pid } else { tid };
         let mut child = Task::new(tid, pid, format!("child{tid}"));
-        // The new thread comes out of the call, too.
+        // The new thread returns from the call, too.
         child.call = flags.map(|_| ("clone", 0));
         let fields = vec![
             ("parent_comm", TEXT, Text(&parent.name)),
@@ -335,8 +335,8 @@ impl ThreadScript {
     }
 
     fn exec(&mut self, task: usize, cpu: u64) {
-        // A thread that is not its process's first takes over the id of that one: only when it is
-        // not in the way of the simulation, with an id of its own.
+        // `execve` in a thread that does not lead its process changes the thread's id to the
+        // leader's. The simulation assigns an unused id instead, so that ids stay distinct.
         let old = self.tasks[task].tid;
         if self.random.chance(300) && !self.tracer.shape.told_threads {
             self.tasks[task].tid += 100_000;
@@ -362,7 +362,7 @@ impl ThreadScript {
 
     fn state_dump(&mut self, cpu: u64) {
         let task = self.tasks[self.random.below(self.tasks.len() as u64) as usize].clone();
-        // Some processes share what they have.
+        // Some processes share a descriptor table.
         let address = i64::from(task.pid & !1) << 8;
         let fields = vec![
             ("tid", 32, Int(task.tid.into())),
@@ -386,7 +386,7 @@ impl ThreadScript {
 const CLONE_FILES: i64 = 0x400;
 const CLONE_THREAD: i64 = 0x1_0000;
 
-/// Arguments of a call, and what it gives if it does not fail.
+/// Arguments of a call, and its result if it succeeds.
 fn arguments(random: &mut Random, name: &str) -> (Vec<Field<'static>>, i64) {
     let fd = |random: &mut Random| Int(random.below(8) as i64);
     let one_of = |random: &mut Random, list: [i64; 4]| list[random.below(4) as usize];
@@ -402,7 +402,7 @@ fn arguments(random: &mut Random, name: &str) -> (Vec<Field<'static>>, i64) {
         ),
         "openat" => {
             let flags = one_of(random, [0x80000, 0x80000, 0, 0]);
-            // Relative to nothing that is known, or to what a descriptor may be.
+            // Relative to an unknown directory, or to a descriptor that may be known.
             let dfd = if flags == 0 { made ^ 1 } else { -100 };
             let path = ["/a/b", "c", "d/e", "/f/", "g"][made as usize - 3];
             let fields = vec![

@@ -1,4 +1,4 @@
-//! A simulated tracer: encodes events as records, packets and streams, and loses some of them.
+//! A simulated tracer: encodes events as records, packets and streams, and loses some events.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,13 +27,13 @@ pub enum CpuPlace {
     Payload(&'static str),
 }
 
-/// Writes events like a tracer, and loses some of them.
+/// Writes events like a tracer, and loses some events.
 pub(super) struct Tracer {
     classes: Vec<Class>,
     pub(super) shape: Shape,
     pub(super) place: CpuPlace,
     streams: Vec<Stream>,
-    /// Used only for losses.
+    /// Separate generator for losses.
     random: Random,
 }
 
@@ -88,7 +88,7 @@ impl Tracer {
         }
     }
 
-    /// The fields are those of LTTng.
+    /// `fields` are LTTng's.
     pub(super) fn write(
         &mut self,
         cpu: u64,
@@ -117,7 +117,7 @@ impl Tracer {
         }
         if self.shape.pid_context {
             record.extend(maker.pid.to_le_bytes());
-            // All are the first of their namespace.
+            // `vpid` and `vtid`: each thread is the first of its namespace.
             record.extend([1i32.to_le_bytes(), 1i32.to_le_bytes()].concat());
         }
         for (_, bits, value) in &fields {
@@ -171,7 +171,7 @@ impl Tracer {
              uint32_t CPU; };\n\
              event.header := struct { uint16_t id; clock_t timestamp; };\n",
         );
-        // Without a meaning where events tell it.
+        // Without a role where events record the CPU.
         text = match self.place {
             CpuPlace::Packets => text.replace("CPU", "cpu_id"),
             _ => text.replace("CPU", "number"),
@@ -235,7 +235,7 @@ impl Tracer {
     fn save(mut self, directory: &Path) {
         let lost = (self.shape.lost_packets, self.shape.counted_losses);
         let packet = self.shape.packet;
-        // Whatever became of the others: the classes are there.
+        // The classes exist even if all events are lost.
         std::fs::create_dir_all(directory).expect("a directory");
         std::fs::write(directory.join("metadata"), self.metadata())
             .expect("the metadata can be written");
@@ -261,7 +261,8 @@ impl Stream {
             return;
         }
         if random.chance(counted) {
-            // What the counter tells got lost before this packet: its first events.
+            // The counted events were lost before this packet: they would have been its first
+            // events.
             self.discarded += 1 + random.below(5);
         }
         self.bytes.extend(0xC1FC_1FC1u32.to_le_bytes());
@@ -282,10 +283,10 @@ impl Stream {
     }
 }
 
-/// CPU, time, thread, name and fields (as in LTTng) of an event.
+/// CPU, time, thread, name and fields (LTTng's) of an event.
 pub type Scripted<'a> = (u64, u64, Maker, &'a str, Vec<Field<'a>>);
 
-/// Writes a trace of those events and opens it.
+/// Writes a trace with these events and opens it.
 pub fn scripted(shape: Shape, events: Vec<Scripted<'_>>) -> (PathBuf, TraceSet) {
     let mut tracer = Tracer::new(shape, 0);
     for (cpu, time, maker, name, fields) in events {

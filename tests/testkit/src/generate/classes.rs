@@ -10,35 +10,35 @@ use tracebraid_ctf::schema::{
     Roles, Scope, StreamClass, TraceClass, Uuid,
 };
 
-/// How the headers of a stream class's event records tell the time.
+/// How the headers of a stream class's event records encode the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeaderStyle {
-    /// Any structure with or without id and timestamp; of how many bits the timestamp is.
+    /// Any structure with or without id and timestamp, and the number of bits of the timestamp.
     Plain { timestamp_bits: Option<u32> },
-    /// LTTng's: an id and a short timestamp, or, after an escape id, a long id and timestamp.
+    /// LTTng's header: an id and a short timestamp or, after an escape id, a long id and timestamp.
     Escaped { escape_id: u64, timestamp_bits: u32 },
 }
 
-/// What the metadata does not say of a stream class, but its packets must keep to.
+/// Constraints on the packets of a stream class that its metadata does not express.
 #[derive(Clone, Debug)]
 pub(super) struct StreamPlan {
     pub(super) header: HeaderStyle,
-    /// Packets end where their content does, at a byte: there is no length of the content, or no
+    /// Packets end where their content does, at a byte boundary: there is no content length, or no
     /// total length.
     pub(super) no_padding: bool,
-    /// All of a stream is one packet: there are no lengths at all, or times would be ambiguous.
+    /// The stream has a single packet: there are no lengths, or times would be ambiguous.
     pub(super) one_packet: bool,
-    /// Packets tell when they begin.
+    /// Packets record their beginning.
     pub(super) has_begin: bool,
 }
 
-/// A trace class with everything that its data must keep to.
+/// A trace class with all constraints on its data.
 #[derive(Clone, Debug)]
 pub(super) struct Classes {
     pub(super) class: TraceClass,
     pub(super) plans: Vec<StreamPlan>,
     pub(super) needs: Needs,
-    /// Streams have ids in their packet headers.
+    /// Packet headers contain stream ids.
     pub(super) has_stream_ids: bool,
 }
 
@@ -53,11 +53,11 @@ const FREQUENCIES: [u64; 8] = [
     32_768,
 ];
 
-/// What all classes of a trace have in common.
+/// State shared by all classes of a trace.
 pub(super) struct Maker<'a> {
     options: &'a Options,
     pub(super) byte_order: ByteOrder,
-    /// Packet headers may end within a byte; all streams then have all lengths.
+    /// Packet headers may end within a byte; all streams then have both lengths.
     pub(super) loose_header: bool,
 }
 
@@ -160,7 +160,7 @@ impl Maker<'_> {
             1..8 => 1,
             _ => 2,
         };
-        // Readers that put all events in one order can do so only with comparable clocks.
+        // Readers that merge all events need comparable clocks.
         let all_absolute = self.options.babeltrace && count > 1;
         (0..count)
             .map(|index| self.clock(rng, index, all_absolute))
@@ -227,7 +227,7 @@ impl Maker<'_> {
     ) -> (StreamClass, StreamPlan) {
         fields.stream = Some(index);
         fields.event = None;
-        // With one clock, all streams have it, or none: see `clocks`.
+        // If there is one clock, either all streams use it or none does: see `clocks`.
         let clock = match class.clocks.len() {
             0 => None,
             count => Some(fields.rng.below(count as u64) as usize),
@@ -322,7 +322,7 @@ impl Maker<'_> {
         let specific_context = self.context(fields, Scope::SpecificContext, 30);
         let mut slots = vec![Slot::Random; fields.rng.pick(&[0, 1, 2, 3, 4, 5, 6])];
         if needs_size {
-            // Event records without a header must have something in them to be told apart.
+            // Event records without a header need a payload to be distinguishable.
             let class = self.int(fields, &[8], Roles::NONE);
             slots.push(Slot::Given(Member {
                 name: "something".into(),

@@ -13,20 +13,20 @@ use tracebraid_ctf::schema::{
 /// Deepest nesting of random classes.
 const MAX_DEPTH: usize = 4;
 
-/// A place in a structure: a given member, or a random one.
+/// A slot for a structure member: a given member, or a random one.
 #[derive(Clone, Debug)]
 pub(super) enum Slot {
     Given(Member),
     Random,
 }
 
-/// Makes field classes for one scope after the other, and remembers what depends on what.
+/// Generates field classes, one scope after another, and tracks dependencies between fields.
 pub(super) struct FieldMaker<'a> {
     pub(super) rng: &'a mut Rng,
     pub(super) options: &'a Options,
     /// Byte order of fields that are not whole bytes at byte boundaries.
     pub(super) native: ByteOrder,
-    /// Only whole bytes: the stream's packets do not say where their content ends.
+    /// Only whole bytes, since the stream's packets do not record the end of their content.
     pub(super) only_bytes: bool,
     pub(super) needs: Needs,
     pub(super) candidates: Vec<Candidate>,
@@ -101,7 +101,7 @@ impl<'a> FieldMaker<'a> {
         Member { name, class }
     }
 
-    /// Any class; `may_be_array` is false for the elements of CTF 1.8 arrays.
+    /// Any class; `may_be_array` is false for elements of CTF 1.8 arrays.
     fn field(&mut self, may_be_array: bool) -> FieldClass {
         let is_deep = self.path.len() >= MAX_DEPTH;
         match self.rng.below(if self.is_ctf2() { 130 } else { 100 }) {
@@ -152,7 +152,7 @@ impl<'a> FieldMaker<'a> {
         ])
     }
 
-    /// Length, alignment and byte order: whole bytes in any order, or any bits in the native one.
+    /// Length, alignment and byte order: whole bytes in any order, or any bits in the native order.
     fn layout(&mut self, lengths: &[u32]) -> (u32, u32, ByteOrder) {
         let length = self.rng.pick(lengths);
         if self.only_bytes || self.rng.chance(40) {
@@ -191,7 +191,7 @@ impl<'a> FieldMaker<'a> {
         }
     }
 
-    /// More than 64 bits: only CTF 1.8 has them.
+    /// More than 64 bits: CTF 1.8 only.
     fn wide_int(&mut self) -> IntClass {
         let class = self.random_int();
         let length = self.rng.between(65, 200) as u32;
@@ -269,9 +269,9 @@ impl<'a> FieldMaker<'a> {
         FieldClass::Int(Arc::new(class))
     }
 
-    /// An enumeration, and its labels with their ranges, which do not overlap.
+    /// An enumeration, and its labels with non-overlapping ranges.
     ///
-    /// `plain_labels`: only identifiers, as options of variants need them.
+    /// `plain_labels`: only identifiers, as required for options of variants.
     fn mapped_int(&mut self, plain_labels: bool) -> (IntClass, Vec<Mapping>) {
         let signed = self.rng.chance(40);
         let class = self.int_class(signed);
@@ -282,7 +282,7 @@ impl<'a> FieldMaker<'a> {
             (0, 2 * half - 1)
         };
         let mut mappings: Vec<Mapping> = Vec::new();
-        // Start low, or near zero, or close to the end.
+        // Starts low, near zero, or close to the end.
         let mut next = low.max(self.rng.pick(&[low, -2, 0, high - 7]));
         for number in 0..self.rng.between(1, 5) {
             if next > high {
@@ -307,7 +307,7 @@ impl<'a> FieldMaker<'a> {
                 }
             }
         }
-        // The other order of the labels must not matter.
+        // The order of the labels must not matter.
         if self.rng.chance(20) {
             mappings.reverse();
         }
@@ -356,7 +356,7 @@ impl<'a> FieldMaker<'a> {
             self.field(false)
         };
         self.path.pop();
-        // What is inside of an element cannot be seen from outside.
+        // Fields inside an element are not visible outside.
         self.candidates.truncate(known);
         element
     }
@@ -443,7 +443,8 @@ impl<'a> FieldMaker<'a> {
     }
 
     /// True if babeltrace2 2.0.4 can use the candidate here: it does not parse dots in the tag of a
-    /// variant, and crashes on what depends on anything in headers and in events' own contexts.
+    /// variant, and crashes on fields that depend on other fields in headers and in events'
+    /// specific contexts.
     fn babeltrace_finds(&self, candidate: &Candidate) -> bool {
         let crashes = |scope| {
             matches!(
@@ -563,8 +564,7 @@ impl<'a> FieldMaker<'a> {
         }))
     }
 
-    /// An option that is a structure with a length of the given name somewhere in it; also the
-    /// length's path.
+    /// An option that is a structure with a length of the given name in it; also the length's path.
     fn option_with_length(&mut self, name: &str) -> (FieldClass, Vec<u32>) {
         let class = self.int_class(false);
         let class = FieldClass::Int(Arc::new(IntClass {

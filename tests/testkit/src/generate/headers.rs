@@ -9,7 +9,7 @@ use tracebraid_ctf::schema::{
 };
 
 impl Maker<'_> {
-    /// An unsigned integer with a role, in whole bytes if the maker says so.
+    /// An unsigned integer with a role, in whole bytes if the maker requires them.
     pub(super) fn int(
         &self,
         fields: &mut FieldMaker<'_>,
@@ -48,7 +48,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A member with a role; in CTF 2 its name means nothing, and it may be of variable length.
+    /// A member with a role; in CTF 2 its name has no meaning, and it may have variable length.
     pub(super) fn role(
         &self,
         fields: &mut FieldMaker<'_>,
@@ -76,7 +76,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The packet header, and whether it tells the streams of a class apart.
+    /// The packet header, and whether it distinguishes the streams of a class.
     pub(super) fn packet_header(
         &self,
         fields: &mut FieldMaker<'_>,

@@ -1,8 +1,8 @@
-//! The generator: random traces of either format, and what is in them.
+//! The generator of random traces in either format, with their content.
 //!
-//! In: a seed. Out: the files of a trace, and a model of it: the schema, and of every packet and
-//! event record the place, the time and all values, as they were before they were written.
-//! Equal options give equal traces on every machine.
+//! In: a seed. Out: the files of a trace, and a model of it: the schema, and for every packet and
+//! event record the position, the time and all values, as they were before encoding. Equal options
+//! give equal traces on every machine.
 
 mod classes;
 mod fields;
@@ -22,20 +22,20 @@ use std::fs;
 use std::path::Path;
 use tracebraid_ctf::schema::{CtfVersion, TraceClass};
 
-/// What to generate.
+/// Parameters of a generated trace.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Every seed gives another trace.
+    /// Each seed gives a different trace.
     pub seed: u64,
-    /// Format.
+    /// Format version.
     pub version: CtfVersion,
-    /// Number of event records in all streams together, roughly.
+    /// Approximate number of event records in all streams together.
     pub events: u64,
     /// Number of stream classes; `None`: random.
     pub stream_classes: Option<u64>,
     /// Number of data streams of each class; `None`: random.
     pub streams: Option<u64>,
-    /// Only what babeltrace2 2.0.4 reads, and prints without fault (CTF 1.8).
+    /// Generates only traces that babeltrace2 2.0.4 reads and prints correctly (CTF 1.8).
     pub babeltrace: bool,
 }
 
@@ -56,7 +56,7 @@ impl Default for Options {
 /// A generated trace.
 #[derive(Clone, Debug)]
 pub struct Generated {
-    /// What the metadata says.
+    /// The schema of the metadata.
     pub class: TraceClass,
     /// The metadata's text.
     pub metadata_text: String,
@@ -113,9 +113,9 @@ pub struct GeneratedPacket {
 pub struct GeneratedEvent {
     /// Index of its class in the stream class.
     pub class: usize,
-    /// Where it starts, before any alignment, in bits from the packet's start.
+    /// Position before any alignment, in bits from the packet's start.
     pub start: u64,
-    /// Where it ends.
+    /// Position of the end, in bits from the packet's start.
     pub end: u64,
     /// Value of the stream's clock, in cycles; `None` without a clock.
     pub time: Option<u64>,
@@ -132,10 +132,10 @@ impl Generated {
         packets.map(|packet| packet.events.len()).sum()
     }
 
-    /// Writes the trace's files to a directory, which is made.
+    /// Writes the trace's files to a directory, which is created.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn save(&self, directory: &Path) -> Result<()> {
         let make = |path: &Path| {
             fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
@@ -158,9 +158,9 @@ impl Generated {
 /// Generates a trace.
 ///
 /// # Errors
-/// When a value does not fit the field that was made for it: a fault of the generator.
+/// If a value does not fit its generated field, which is a bug of the generator.
 pub fn generate(options: &Options) -> Result<Generated> {
-    // Formats and modes differ in more than what they need to.
+    // The seed is scrambled, so that formats and modes differ in all choices.
     let mode = u64::from(options.babeltrace) << 1 | u64::from(options.version == CtfVersion::V2_0);
     let mut rng = Rng::new(options.seed.wrapping_mul(4).wrapping_add(mode));
     let classes = classes::make(&mut rng, options);
@@ -198,7 +198,7 @@ pub fn generate(options: &Options) -> Result<Generated> {
     })
 }
 
-/// The metadata file: text as it is, or (CTF 1.8) in packets.
+/// The metadata file: plain text, or (CTF 1.8) packets.
 fn container(rng: &mut Rng, class: &TraceClass, text: &str) -> Vec<u8> {
     if class.version == CtfVersion::V2_0 || rng.chance(40) {
         return text.as_bytes().to_vec();
@@ -207,7 +207,7 @@ fn container(rng: &mut Rng, class: &TraceClass, text: &str) -> Vec<u8> {
     metadata::packetize(text.as_bytes(), class.uuid, class.byte_order, size)
 }
 
-/// An index like LTTng's for streams that say all that is in it.
+/// An index like LTTng's, for streams that contain all data for its entries.
 fn index_of(rng: &mut Rng, class: &TraceClass, stream: &GeneratedStream) -> Option<Vec<u8>> {
     let is_complete = stream
         .packets

@@ -1,4 +1,4 @@
-//! Names: distinct in their scope, some of them awkward.
+//! Names: unique in their scope, sometimes awkward.
 
 use crate::rng::Rng;
 use std::collections::HashSet;
@@ -18,12 +18,12 @@ const WORDS: [&str; 12] = [
     "count",
 ];
 const ASCII_FOR_UNICODE: &str = "unicode";
-/// Words of TSDL, which have to be escaped there, and names that start with an underscore.
+/// Keywords of TSDL, which must be escaped there, and names that start with an underscore.
 const AWKWARD: [&str; 9] = [
     "event", "stream", "int", "align", "struct", "_hidden", "__two", "env", "string",
 ];
 
-/// The names that are taken in one scope.
+/// The used names of a scope.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     used: HashSet<String>,
@@ -31,7 +31,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// `only_ascii`: identifiers of TSDL.
+    /// `only_ascii`: restricts names to TSDL identifiers.
     pub(super) fn new(only_ascii: bool) -> Self {
         Names {
             used: HashSet::new(),
@@ -39,7 +39,7 @@ impl Names {
         }
     }
 
-    /// Takes a name that is used for something else.
+    /// Marks a name as used.
     pub(super) fn reserve(&mut self, name: &str) {
         self.used.insert(name.to_string());
     }

@@ -1,12 +1,12 @@
-//! What the fields that others depend on may hold, so that what is written can be read.
+//! Constraints on the values of fields that other fields depend on, so that the trace is readable.
 
 use std::collections::HashMap;
 use tracebraid_ctf::schema::{FieldLocation, IntRange, Scope};
 
-/// Where a field is: its scope's root class, and the path from it.
+/// Location of a field: the root class of its scope, and the path from it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FieldPath {
-    /// Index of the stream class; not in packet headers.
+    /// Index of the stream class; `None` in packet headers.
     pub(super) stream: Option<usize>,
     /// Index of the event class; only in specific contexts and payloads.
     pub(super) event: Option<usize>,
@@ -14,7 +14,7 @@ pub(super) struct FieldPath {
     pub(super) path: Vec<u32>,
 }
 
-/// What a field may hold.
+/// Constraint on the value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Need {
     /// A multiple of `unit`, at most `limit` times it.
@@ -23,7 +23,7 @@ pub(super) enum Need {
     Select(Vec<IntRange>),
 }
 
-/// A field that later ones may depend on.
+/// A field that later fields may depend on.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) location: FieldLocation,
@@ -32,19 +32,19 @@ pub(super) struct Candidate {
     pub(super) kind: CandidateKind,
 }
 
-/// What a candidate can be used for.
+/// Possible uses of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CandidateKind {
-    /// Lengths.
+    /// A length.
     Length,
-    /// Options: each has a label (if the candidate is an enumeration) and its ranges.
+    /// A selector of options: each has a label (if the candidate is an enumeration) and its ranges.
     Selector(Vec<(Option<String>, Vec<IntRange>)>),
-    /// Optional fields only.
+    /// A selector of optional fields only.
     Boolean,
 }
 
 impl Candidate {
-    /// The places that the candidate's value may come from.
+    /// All possible sources of the candidate's value.
     pub(super) fn places(&self) -> impl Iterator<Item = FieldPath> + '_ {
         self.location.paths.iter().map(|path| FieldPath {
             stream: self.stream,
@@ -55,7 +55,7 @@ impl Candidate {
     }
 }
 
-/// All needs of a trace class.
+/// All constraints of a trace class.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Needs {
     by_place: HashMap<FieldPath, Need>,

@@ -1,4 +1,4 @@
-//! The packets of a random stream: when things happen, and how headers tell it.
+//! The packets of a random stream: times of its events, and their encoding in headers.
 
 use super::classes::{Classes, HeaderStyle, StreamPlan};
 use super::values::{ValueMaker, set_facts, set_uuid};
@@ -13,8 +13,8 @@ use tracebraid_ctf::schema::{FieldClass, Roles, Scope, StreamClass};
 /// The magic number of a packet.
 const MAGIC: u64 = 0xc1fc_1fc1;
 
-/// When the streams of a class begin, in cycles: their clock's nanoseconds stay far below the
-/// largest `i64`.
+/// Start time of the streams of a class in cycles; in nanoseconds it is far below the maximum
+/// `i64`.
 pub(super) fn base_time(rng: &mut Rng, classes: &Classes, class: usize) -> u64 {
     let clock = classes.class.streams[class].default_clock;
     let frequency = clock.map_or(1, |clock| classes.class.clocks[clock].frequency);
@@ -72,7 +72,7 @@ pub(super) fn make(
     Ok(stream)
 }
 
-/// What goes on from packet to packet.
+/// State carried over from packet to packet.
 struct State {
     /// Latest time in cycles.
     time: u64,
@@ -100,7 +100,7 @@ impl PacketMaker<'_> {
             self.stream_class.packet_context.as_ref(),
         );
         let begin = self.begin(state);
-        // The end, the counts and the lengths are set when the events are known: first the times.
+        // End, counts and lengths are set once the events are known. The times come first.
         let times = self.times(begin, count);
         let last = times.last().copied().unwrap_or(begin);
         let end = last
@@ -193,8 +193,8 @@ impl PacketMaker<'_> {
         Ok(())
     }
 
-    /// When the packet begins. Without a field that tells it, the stream's only packet begins at
-    /// zero as far as its short timestamps are concerned.
+    /// Time of the packet's beginning. Without a field that records it, the stream's only packet
+    /// begins at zero for the purpose of short timestamps.
     fn begin(&mut self, state: &State) -> u64 {
         match self.short_bits() {
             Some(bits) if !self.plan.has_begin => state.time & ((1 << bits) - 1),
@@ -209,7 +209,7 @@ impl PacketMaker<'_> {
         }
     }
 
-    /// Bits of timestamps that are too short for any time, where there is no longer form.
+    /// Number of bits of truncated timestamps without a longer alternative.
     fn short_bits(&self) -> Option<u32> {
         match self.plan.header {
             HeaderStyle::Plain {
@@ -236,7 +236,7 @@ impl PacketMaker<'_> {
             .short_bits()
             .map_or(u64::MAX, |bits| (1u64 << bits) - 1)
             .min(frequency << 12);
-        // Without a beginning, the first step from zero is to `begin` itself.
+        // If the beginning is not recorded, the first step from zero reaches `begin` itself.
         let first_is_free = self.plan.has_begin || self.short_bits().is_none();
         let mut time = begin;
         let mut times = Vec::new();
@@ -253,7 +253,7 @@ impl PacketMaker<'_> {
         times
     }
 
-    /// Bytes after the content.
+    /// Padding bytes after the content.
     fn padding(&mut self) -> Vec<u8> {
         if self.plan.no_padding || self.values.rng.chance(50) {
             return Vec::new();
@@ -349,7 +349,7 @@ fn header_class(classes: &Classes) -> Option<&FieldClass> {
     classes.class.packet_header.as_ref()
 }
 
-/// The header of an event record in LTTng's way.
+/// The header of an event record in LTTng's format.
 fn escaped_header(id: u64, time: u64, escape_id: u64, timestamp_bits: u32, is_long: bool) -> Value {
     let (first, option, members) = if is_long {
         (escape_id, 1, vec![Value::UInt(id), Value::UInt(time)])

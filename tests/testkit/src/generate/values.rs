@@ -1,4 +1,4 @@
-//! Random values that fit their classes, each other, and the facts of the packet or event.
+//! Random values that fit their classes, each other, and the properties of the packet or event.
 
 use super::Options;
 use super::needs::{FieldPath, Need, Needs};
@@ -16,7 +16,7 @@ struct Given {
     value: i128,
 }
 
-/// Makes the values of one stream's packets and events.
+/// Generates the values of one stream's packets and events.
 pub(super) struct ValueMaker<'a> {
     pub(super) rng: &'a mut Rng,
     options: &'a Options,
@@ -48,7 +48,7 @@ impl<'a> ValueMaker<'a> {
         }
     }
 
-    /// Starts a packet: nothing before it counts.
+    /// Starts a packet, which does not depend on earlier packets.
     pub(super) fn start_packet(&mut self) {
         self.given.clear();
         self.event = None;
@@ -268,7 +268,7 @@ impl<'a> ValueMaker<'a> {
         Value::Float { length, bits }
     }
 
-    /// Text of so many characters.
+    /// Text of `length` characters.
     fn text(&mut self, length: usize, encoding: Encoding) -> String {
         let is_ascii = encoding == Encoding::Utf8 && self.rng.chance(80);
         let printable = |rng: &mut Rng| char::from(rng.between(0x20, 0x7e) as u8);
@@ -286,7 +286,7 @@ impl<'a> ValueMaker<'a> {
             .collect()
     }
 
-    /// Text of exactly so many code units.
+    /// Text of exactly `units` code units.
     fn text_of_units(&mut self, units: usize, encoding: Encoding) -> String {
         let units_of = |c: char| match encoding {
             Encoding::Utf8 => c.len_utf8(),
@@ -319,7 +319,7 @@ impl<'a> ValueMaker<'a> {
         }
     }
 
-    /// An array of characters: text, then possibly null characters.
+    /// An array of characters: text, possibly followed by null characters.
     fn text_array(&mut self, length: u64, signed: bool) -> Value {
         let least = u64::from(self.options.babeltrace);
         let used = if self.rng.chance(50) {
@@ -343,8 +343,8 @@ impl<'a> ValueMaker<'a> {
     }
 }
 
-/// Sets all fields with roles, in any structure and selected option, to what `fact` says of their
-/// role. Returns false if a fact does not fit its field.
+/// Sets all fields with roles, in any structure and selected option, to the value that `fact` gives
+/// for the role. Returns false if a value does not fit its field.
 pub(super) fn set_facts(
     class: &FieldClass,
     value: &mut Value,
@@ -378,7 +378,7 @@ fn set_fact(
         return true;
     };
     let mask = bits::mask(length) as u64;
-    // Only the clock's value may be cut.
+    // Only the clock's value may be truncated.
     let fits = number & mask == number || role == Roles::CLOCK_TIMESTAMP;
     *value = Value::UInt(number & mask);
     fits

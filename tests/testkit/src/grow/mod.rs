@@ -1,10 +1,10 @@
-//! Makes a real trace longer: its packets are repeated at later times.
+//! Lengthens a recorded trace by repeating its packets at later times.
 //!
 //! Repetition *i* shifts every packet by *i* times the same number of cycles, a multiple of 2^32
-//! that is at least the trace's span. The truncated timestamps of LTTng's event headers (27 and
-//! 32 bits) are then right as they are; only the fields that hold more bits are changed: the
-//! packets' times and the timestamps of extended event headers. Sequence numbers and counts of
-//! discarded events go on from one repetition to the next. Payloads stay as they are.
+//! that is at least the trace's span. The truncated timestamps of LTTng's event headers (27 and 32
+//! bits) thus stay correct; only fields with more bits are changed: the packets' times and the
+//! timestamps of extended event headers. Sequence numbers and counts of discarded events continue
+//! from one repetition to the next. Payloads are unchanged.
 
 mod survey;
 mod write;
@@ -14,23 +14,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use survey::TraceSurvey;
 
-/// The shift is a multiple of this: the period of every truncated timestamp that is left as it is.
+/// The shift is a multiple of this number, and so of the period of every unchanged truncated
+/// timestamp.
 const SHIFT_UNIT: u64 = 1 << 32;
 
-/// How long the new trace is to be.
+/// Length of the new trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// This many times the source, at least once.
+    /// This many repetitions of the source, at least one.
     Times(u64),
     /// At least this many event records: the last repetition ends, in all streams at the same time,
     /// with the packet that completes them.
     Events(u64),
 }
 
-/// What was written.
+/// Counts of the new trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GrowReport {
-    /// Repetitions of the source, the last of them possibly not to its end.
+    /// Repetitions of the source, the last of which may be partial.
     pub times: u64,
     /// Event records in the source.
     pub source_events: u64,
@@ -44,12 +45,12 @@ pub struct GrowReport {
     pub shift: u64,
 }
 
-/// Writes to `destination` a longer version of the trace, or of all traces, in `source`.
+/// Writes a longer version of the trace, or of all traces, in `source` to `destination`.
 ///
 /// # Errors
-/// When the source cannot be read in full, has clocks of different frequencies, has timestamps
-/// that cannot be shifted in place, or would reach beyond the clock's range; when `destination`
-/// exists and is not an empty directory.
+/// If the source cannot be read completely, has clocks of different frequencies, has timestamps
+/// that cannot be shifted in place, or would exceed the clock's range; if `destination` exists and
+/// is not an empty directory.
 pub fn grow(source: &Path, destination: &Path, target: Target) -> Result<GrowReport> {
     let mut surveys = Vec::new();
     for directory in crate::directory::find_traces(source)? {
@@ -75,17 +76,17 @@ pub fn grow(source: &Path, destination: &Path, target: Target) -> Result<GrowRep
     Ok(report)
 }
 
-/// The same for all traces of the source.
+/// Parameters common to all traces of the source.
 struct Plan {
     times: u64,
-    /// Packets of the last repetition that begin later, in cycles after the source's first time,
-    /// are left out.
+    /// In the last repetition, packets that begin later than this, in cycles after the source's
+    /// first time, are left out.
     last_until: u64,
     shift: u64,
     source_events: u64,
 }
 
-/// Repetitions for at least `wanted` event records, and up to where the last of them goes.
+/// Number of repetitions for at least `wanted` event records, and the end of the last repetition.
 fn repetitions(surveys: &[(PathBuf, TraceSurvey)], source_events: u64, wanted: u64) -> (u64, u64) {
     let (whole, rest) = (wanted / source_events, wanted % source_events);
     if rest == 0 && whole > 0 {
@@ -127,7 +128,7 @@ fn plan(surveys: &[(PathBuf, TraceSurvey)], target: Target) -> Result<Plan> {
     if frequencies.len() > 1 {
         bail!("the clocks' frequencies differ ({frequencies:?} Hz): grow each trace alone");
     }
-    // Traces of different hosts have unrelated clocks: the span is that of the longest one.
+    // Traces of different hosts have unrelated clocks: the span is that of the longest trace.
     let span = surveys
         .iter()
         .map(|(_, survey)| survey.span())
@@ -140,7 +141,7 @@ fn plan(surveys: &[(PathBuf, TraceSurvey)], target: Target) -> Result<Plan> {
         let end = (times - 1)
             .checked_mul(shift)
             .and_then(|all| survey.last.checked_add(all));
-        // Cycles that do not fit in an i64 are refused by readers that turn them to nanoseconds.
+        // Readers that convert to nanoseconds reject cycles that do not fit in an i64.
         if end.and_then(|end| survey.latest_time(end)).is_none() {
             bail!(
                 "{}: {times} repetitions reach beyond the range of the clock",
@@ -156,7 +157,7 @@ fn plan(surveys: &[(PathBuf, TraceSurvey)], target: Target) -> Result<Plan> {
     })
 }
 
-/// Makes the destination, which must not hold anything yet.
+/// Creates the destination, which must not exist or must be empty.
 fn prepare(destination: &Path) -> Result<()> {
     fs::create_dir_all(destination)
         .with_context(|| format!("cannot make {}", destination.display()))?;

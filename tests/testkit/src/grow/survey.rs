@@ -1,4 +1,4 @@
-//! Walks a trace once: where its packets are, and which of their fields a shift changes.
+//! Reads a trace once to find its packets and the fields that a shift changes.
 
 use crate::directory;
 use crate::reference::{self, Mark, PacketHead, Reader};
@@ -11,7 +11,7 @@ use tracebraid_ctf::schema::{ByteOrder, ClockClass, Roles, TraceClass};
 /// Timestamps of at most this many bits are not changed by a shift.
 const UNCHANGED_BITS: u32 = 32;
 
-/// What a changed field counts.
+/// The quantity that a changed field counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counter {
     /// Clock cycles.
@@ -22,7 +22,7 @@ pub(super) enum Counter {
     Discarded,
 }
 
-/// A field to which each repetition adds something.
+/// A field to which each repetition adds an amount.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patch {
     /// Bits from the packet's start.
@@ -38,7 +38,7 @@ pub(super) struct Patch {
 pub(super) struct PacketSurvey {
     /// Offset in its file, in bytes.
     pub(super) offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: u64,
     pub(super) head: PacketHead,
     pub(super) events: u64,
@@ -53,7 +53,7 @@ pub(super) struct FileSurvey {
     pub(super) packets: Vec<PacketSurvey>,
 }
 
-/// A stream: one file, or several in their order in time where the tracer rotated them.
+/// A stream: one file, or several in the order of time if the tracer rotated them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamSurvey {
     pub(super) files: Vec<FileSurvey>,
@@ -64,7 +64,7 @@ impl StreamSurvey {
         self.files.iter().flat_map(|file| &file.packets)
     }
 
-    /// Packets from one repetition to the next.
+    /// Number of packets from one repetition to the next.
     pub(super) fn sequence_step(&self) -> u64 {
         let numbers = || {
             self.packets()
@@ -76,7 +76,7 @@ impl StreamSurvey {
         }
     }
 
-    /// Discarded event records from one repetition to the next.
+    /// Number of discarded event records from one repetition to the next.
     pub(super) fn discarded_step(&self) -> u64 {
         self.packets()
             .filter_map(|packet| packet.head.discarded_events)
@@ -85,7 +85,7 @@ impl StreamSurvey {
     }
 }
 
-/// All of a trace that growing it needs.
+/// The properties of a trace that growing it needs.
 #[derive(Clone, Debug)]
 pub(super) struct TraceSurvey {
     pub(super) class: TraceClass,
@@ -93,7 +93,7 @@ pub(super) struct TraceSurvey {
     pub(super) events: u64,
     /// Frequencies of the streams' clocks.
     pub(super) frequencies: Vec<u64>,
-    /// Smallest and largest time, in cycles; the smallest is above the largest without any.
+    /// Smallest and largest time, in cycles; without any time the smallest exceeds the largest.
     pub(super) first: u64,
     pub(super) last: u64,
 }
@@ -121,7 +121,7 @@ impl TraceSurvey {
     }
 }
 
-/// Walks the trace in `directory`.
+/// Surveys the trace in `directory`.
 pub(super) fn survey(directory: &Path) -> Result<TraceSurvey> {
     let class = directory::trace_class(directory)?;
     let clocks = class
@@ -182,7 +182,9 @@ fn survey_file(reader: &Reader<'_>, path: &Path, survey: &mut TraceSurvey) -> Re
             if let Some(time) = event.time {
                 survey.note_time(time);
                 if !has_full_begin && !event.marks.iter().any(is_full_clock) {
-                    bail!("packet at byte {offset}: no timestamp of 64 bits tells when it begins");
+                    bail!(
+                        "packet at byte {offset}: its beginning is not recorded by a timestamp of 64 bits"
+                    );
                 }
             }
             patches.extend(patches_of(&event.marks)?);
@@ -195,7 +197,7 @@ fn survey_file(reader: &Reader<'_>, path: &Path, survey: &mut TraceSurvey) -> Re
                 || mark.roles.contains(Roles::PACKET_CONTENT_LENGTH)
         };
         if !head.marks.iter().any(has_length) {
-            bail!("packets that do not say how long they are cannot be repeated");
+            bail!("packets without a recorded length cannot be repeated");
         }
         file.packets.push(PacketSurvey {
             offset: offset as u64,

@@ -10,10 +10,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-/// Bytes gathered before they are written.
+/// Number of bytes that are buffered before writing.
 const BUFFER_BYTES: usize = 4 << 20;
 
-/// What was written of one trace.
+/// Counts of one written trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Written {
     pub(super) events: u64,
@@ -21,7 +21,7 @@ pub(super) struct Written {
     pub(super) bytes: u64,
 }
 
-/// What repetition *i* adds to each counter of a stream.
+/// Amounts that repetition *i* adds to the counters of a stream.
 #[derive(Clone, Copy, Debug)]
 struct Added {
     clock: u64,
@@ -46,7 +46,7 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// The first repetition keeps a rotated stream's files; all others go to the last file.
+/// Keeps a rotated stream's files in the first repetition, and appends all others to the last file.
 fn write_stream(
     destination: &Path,
     survey: &TraceSurvey,
@@ -194,7 +194,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Adds to one field; `None` when it is not in the packet.
+/// Adds to one field; `None` if it is not in the packet.
 fn apply(patch: &Patch, packet: &mut [u8], added: Added) -> Option<()> {
     let Patch {
         position,

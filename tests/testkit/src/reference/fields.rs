@@ -1,4 +1,4 @@
-//! Fields: one recursive descent over a field class.
+//! Decoding of fields: one recursive descent over a field class.
 
 use super::text;
 use super::{DecodeError, DecodeErrorKind, Mark};
@@ -11,19 +11,19 @@ use tracebraid_ctf::schema::{
     TraceClass, VariantClass,
 };
 
-/// Deepest nesting of classes that is followed.
+/// Maximum supported nesting of classes.
 const MAX_DEPTH: usize = 1200;
-/// Most elements of an array whose elements take no space.
+/// Maximum number of elements of an array whose elements take no space.
 const MAX_EMPTY_ELEMENTS: u64 = 1 << 20;
 
-/// The places of all fields that give a length or select an option, in any class of the trace.
+/// The locations of all fields that give a length or select an option, in any class of the trace.
 #[derive(Debug, Default)]
 pub struct Targets {
     paths: [HashSet<Vec<u32>>; 6],
 }
 
 impl Targets {
-    /// Those of a trace.
+    /// The locations in a trace class.
     pub fn of(class: &TraceClass) -> Self {
         let mut targets = Targets::default();
         let mut roots: Vec<&FieldClass> = class.packet_header.iter().collect();
@@ -46,7 +46,7 @@ impl Targets {
         self.paths[location.scope as usize].extend(location.paths.iter().cloned());
     }
 
-    /// Adds what `class` itself refers to; pushes the classes in it to `inner`.
+    /// Adds the locations that `class` itself refers to; pushes nested classes to `inner`.
     fn add_needs_of<'c>(&mut self, class: &'c FieldClass, inner: &mut Vec<&'c FieldClass>) {
         match class {
             FieldClass::DynStr { length, .. } | FieldClass::DynBlob { length, .. } => {
@@ -87,7 +87,7 @@ impl Targets {
     }
 }
 
-/// A decoded field that others depend on.
+/// A decoded field that other fields depend on.
 #[derive(Debug)]
 struct Dependency {
     scope: Scope,
@@ -96,7 +96,7 @@ struct Dependency {
     place: Mark,
 }
 
-/// Decodes fields one after the other.
+/// Decodes fields in sequence.
 #[derive(Debug)]
 pub(super) struct Cursor<'r> {
     data: &'r [u8],
@@ -111,7 +111,7 @@ pub(super) struct Cursor<'r> {
     pub(super) marks: Vec<Mark>,
     /// Integers of this event record that gave a length.
     pub(super) lengths: Vec<Mark>,
-    /// Bytes of the last field with the role of a UUID.
+    /// Bytes of the last field with the UUID role.
     pub(super) uuid: Option<Vec<u8>>,
 }
 
@@ -139,7 +139,7 @@ impl<'r> Cursor<'r> {
         self.limit
     }
 
-    /// Lowers the end of the content; it never goes beyond the data.
+    /// Lowers the end of the content, which never exceeds the data.
     pub(super) fn set_limit(&mut self, limit: u64) {
         self.limit = limit.min((self.data.len() as u64).saturating_mul(8));
     }
@@ -151,7 +151,7 @@ impl<'r> Cursor<'r> {
         }
     }
 
-    /// Forgets the fields of the previous event record: only the packet's remain to depend on.
+    /// Discards the fields of the previous event record; those of the packet remain.
     pub(super) fn start_event(&mut self) {
         self.dependencies
             .retain(|dependency| dependency.scope <= Scope::PacketContext);
@@ -176,7 +176,7 @@ impl<'r> Cursor<'r> {
         }
     }
 
-    /// Moves over `length` bits and returns where they began.
+    /// Advances by `length` bits and returns the old position.
     fn advance(&mut self, length: u64) -> Result<u64, DecodeError> {
         match self.position.checked_add(length) {
             Some(end) if end <= self.limit => Ok(std::mem::replace(&mut self.position, end)),
@@ -331,7 +331,7 @@ impl<'r> Cursor<'r> {
         Ok(value)
     }
 
-    /// Keeps an integer that has a role, or that others depend on.
+    /// Stores an integer that has a role, or that other fields depend on.
     fn keep(
         &mut self,
         class: &Arc<IntClass>,
@@ -461,7 +461,7 @@ impl<'r> Cursor<'r> {
         Ok(result)
     }
 
-    /// `length` bytes; the position is byte-aligned already.
+    /// Reads `length` bytes; the position must be byte-aligned.
     fn bytes(&mut self, length: i128) -> Result<&'r [u8], DecodeError> {
         let Some(size) = u64::try_from(length)
             .ok()

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use tracebraid_ctf::schema::{ClockClass, IntClass, Roles, TraceClass};
 
-/// Why a packet cannot be decoded (further).
+/// Why the rest of a packet cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeErrorKind {
     /// A field ends after the packet's content.
@@ -30,13 +30,13 @@ pub enum DecodeErrorKind {
     NoSuchOption(i128),
     /// A length or selector field was not decoded before it is needed.
     MissingDependency,
-    /// A length is negative, or no packet could hold so much.
+    /// A length is negative, or larger than any packet.
     BadLength(i128),
     /// A variable-length integer has more than 64 bits.
     IntegerTooLarge,
-    /// The packet's magic number is another one.
+    /// The packet's magic number is wrong.
     BadMagic(u64),
-    /// The packet's UUID is not the trace's.
+    /// The packet's UUID differs from the trace's.
     WrongUuid,
     /// The packet's total length (in bits) is zero, not a number of bytes, or less than its
     /// content.
@@ -48,20 +48,20 @@ pub enum DecodeErrorKind {
     },
     /// The content ends (in bits) before the packet's header and context do.
     ContentTooShort(u64),
-    /// The file ends before the packet does; the packet's total length in bits.
+    /// The file ends before the packet; holds the packet's total length in bits.
     Truncated(u64),
     /// Classes are nested too deeply.
     TooDeep,
-    /// An event record has no size: there would be no end to them.
+    /// An event record has no size, so that their number would be infinite.
     EmptyEvent,
 }
 
-/// An error with its place.
+/// An error with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     /// Bits from the packet's start.
     pub position: u64,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: DecodeErrorKind,
 }
 
@@ -78,7 +78,7 @@ impl std::error::Error for DecodeError {}
 pub struct Mark {
     /// Its roles.
     pub roles: Roles,
-    /// Where it is, in bits from the packet's start.
+    /// Position in bits from the packet's start.
     pub position: u64,
     /// Its value.
     pub value: u64,
@@ -99,7 +99,7 @@ pub struct Packet {
     pub head: PacketHead,
     /// Its event records.
     pub events: Vec<Event>,
-    /// What ended the packet before its content's end.
+    /// The error that ended the packet before its content's end.
     pub error: Option<DecodeError>,
 }
 
@@ -108,8 +108,8 @@ pub struct Packet {
 pub struct Stream {
     /// Its packets.
     pub packets: Vec<Packet>,
-    /// What ended the stream before its end: byte offset of the packet that could not be
-    /// started, and why.
+    /// The error that ended the stream early: byte offset of the packet that could not be started,
+    /// and its error.
     pub error: Option<(u64, DecodeError)>,
 }
 
@@ -142,20 +142,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Starts to decode the packet at the start of `data`, which may hold more than the packet.
+    /// Starts to decode the packet at the start of `data`, which may extend beyond the packet.
     ///
-    /// The stream's clock starts at 0 in each packet: truncated timestamps only have the packet's
-    /// own beginning to refer to.
+    /// The stream's clock starts at 0 in each packet: truncated timestamps can only refer to the
+    /// packet's own beginning.
     ///
     /// # Errors
-    /// When header or context cannot be decoded, or when the lengths that they give make no sense.
+    /// If header or context cannot be decoded, or their lengths are inconsistent.
     pub fn packet<'r>(&'r self, data: &'r [u8]) -> Result<PacketReader<'r>, DecodeError> {
         PacketReader::start(self.class, &self.targets, data)
     }
 
     /// Decodes a whole stream.
     ///
-    /// An error within a packet whose length is known ends that packet only.
+    /// An error within a packet of known length ends only that packet.
     pub fn stream(&self, data: &[u8]) -> Stream {
         let mut stream = Stream::default();
         let mut offset = 0usize;
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Time of `cycles` of a clock from the clock's origin, in nanoseconds rounded down.
+/// Time in nanoseconds from the clock's origin, rounded down.
 pub fn nanoseconds_from_origin(clock: &ClockClass, cycles: u64) -> i128 {
     let frequency = i128::from(clock.frequency.max(1));
     let all_cycles = i128::from(clock.offset_cycles) + i128::from(cycles);

@@ -8,7 +8,7 @@ use tracebraid_ctf::schema::{FieldClass, Roles, Scope, StreamClass, TraceClass};
 /// The magic number of a packet.
 const MAGIC: u64 = 0xc1fc_1fc1;
 
-/// What is known of a packet before its events are decoded.
+/// The decoded header and context of a packet, before its events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacketHead {
     /// Index of its stream class in the trace class.
@@ -19,9 +19,9 @@ pub struct PacketHead {
     pub header: Option<Value>,
     /// Context.
     pub context: Option<Value>,
-    /// Total length in bits: as given, or else up to the end of the stream.
+    /// Total length in bits: as recorded, or else up to the end of the stream.
     pub total_length: u64,
-    /// Length of the content in bits: as given, or else the total length.
+    /// Length of the content in bits: as recorded, or else the total length.
     pub content_length: u64,
     /// Time of its beginning, in cycles.
     pub begin: Option<u64>,
@@ -29,7 +29,7 @@ pub struct PacketHead {
     pub end: Option<u64>,
     /// Sequence number.
     pub sequence_number: Option<u64>,
-    /// Running count of discarded event records.
+    /// Cumulative count of discarded event records.
     pub discarded_events: Option<u64>,
     /// The fields of header and context that have roles.
     pub marks: Vec<Mark>,
@@ -40,9 +40,9 @@ pub struct PacketHead {
 pub struct Event {
     /// Index of its class in the stream class.
     pub class: usize,
-    /// Where it starts, before any alignment, in bits from the packet's start.
+    /// Position before any alignment, in bits from the packet's start.
     pub start: u64,
-    /// Where it ends.
+    /// Position of the end, in bits from the packet's start.
     pub end: u64,
     /// Value of the stream's clock after its header, in cycles; `None` without a clock.
     pub time: Option<u64>,
@@ -130,12 +130,12 @@ impl<'r> PacketReader<'r> {
         &self.head
     }
 
-    /// Header and context, when the events are done with.
+    /// Header and context, once the events are no longer needed.
     pub fn into_head(self) -> PacketHead {
         self.head
     }
 
-    /// The next event record; `None` at the content's end. After an error there are no more.
+    /// The next event record; `None` at the content's end and after an error.
     pub fn next_event(&mut self) -> Option<Result<Event, DecodeError>> {
         if self.is_done {
             return None;
@@ -264,7 +264,7 @@ fn lengths(cursor: &Cursor<'_>) -> Result<(u64, u64), DecodeError> {
     Ok((total, content))
 }
 
-/// Updates a clock's value from the fields that have the role; true if there are any.
+/// Updates a clock's value from the fields with its role; true if there are any.
 fn update_clock(clock: &mut u64, marks: &[Mark]) -> bool {
     let mut is_updated = false;
     for mark in marks
@@ -277,7 +277,7 @@ fn update_clock(clock: &mut u64, marks: &[Mark]) -> bool {
     is_updated
 }
 
-/// The clock's value after a field that holds its low bits, which may have wrapped once.
+/// The clock's value after a field with its low bits, which may have wrapped once.
 fn updated(clock: u64, mark: &Mark) -> u64 {
     if mark.length >= 64 {
         return mark.value;

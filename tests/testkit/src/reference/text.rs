@@ -1,9 +1,9 @@
-//! Bytes of a string in one of CTF's encodings to text.
+//! Decoding of strings in the encodings of CTF.
 
 use tracebraid_ctf::schema::Encoding;
 
-/// Length in bytes of the text at the start of `bytes`, that is, up to the first null code unit;
-/// `None` when there is none.
+/// Length in bytes of the text at the start of `bytes`, up to the first null code unit; `None`
+/// without a null code unit.
 pub(super) fn terminated_length(bytes: &[u8], encoding: Encoding) -> Option<usize> {
     let unit = encoding.unit_bytes();
     bytes
@@ -12,7 +12,7 @@ pub(super) fn terminated_length(bytes: &[u8], encoding: Encoding) -> Option<usiz
         .map(|units| units * unit)
 }
 
-/// The text; what is no text in the encoding becomes U+FFFD.
+/// Decodes the text; invalid sequences become U+FFFD.
 pub(super) fn decode(bytes: &[u8], encoding: Encoding) -> String {
     match encoding {
         Encoding::Utf8 => String::from_utf8_lossy(bytes).into_owned(),

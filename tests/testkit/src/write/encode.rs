@@ -1,11 +1,11 @@
-//! Fields to bits: the inverse of the reference reader's descent over a field class.
+//! Encoding of fields: the inverse of the reference reader's descent over a field class.
 
 use crate::bits;
 use crate::value::Value;
 use std::sync::Arc;
 use tracebraid_ctf::schema::{ByteOrder, Encoding, FieldClass, IntClass, Roles};
 
-/// Bytes of a variable-length integer that is changed after it was written.
+/// Size in bytes of a variable-length integer whose value is patched after it was written.
 pub(super) const PATCHED_VAR_INT_BYTES: u32 = 9;
 
 /// A value that does not fit its class.
@@ -13,7 +13,7 @@ pub(super) const PATCHED_VAR_INT_BYTES: u32 = 9;
 #[error("a value does not fit its field class: {0}")]
 pub struct EncodeError(pub(super) String);
 
-/// An integer that was written and has roles.
+/// A written integer with roles.
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     pub(super) class: Arc<IntClass>,
@@ -22,7 +22,7 @@ pub(super) struct Written {
     pub(super) is_fixed: bool,
 }
 
-/// Bits that are being written.
+/// A buffer of bits.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     pub(super) data: Vec<u8>,
@@ -104,7 +104,7 @@ impl Encoder {
         }
     }
 
-    /// Moves to a multiple of `align`; what is skipped is zero.
+    /// Advances to a multiple of `align`, filling with zeros.
     pub(super) fn align(&mut self, align: u32) {
         self.position = self.position.next_multiple_of(u64::from(align.max(1)));
         self.grow();
@@ -151,7 +151,7 @@ impl Encoder {
         } else {
             raw as i128
         };
-        // Every true boolean is written as 1; more bits would read as true, too.
+        // Any true boolean is written as 1; other bit patterns would read as true, too.
         if class.length > 64 || value.as_integer().map(|value| value & 1) != Some(read_back & 1) {
             return Err(EncodeError(format!("{value:?} in {} bits", class.length)));
         }
@@ -196,7 +196,7 @@ impl Encoder {
     fn variable_int(&mut self, class: &Arc<IntClass>, value: &Value) -> Result<(), EncodeError> {
         self.note(class, false);
         let value = value.as_integer().unwrap_or(0);
-        // Lengths are changed when they are known: they get their longest form.
+        // Lengths are patched once they are known, so they get their longest form.
         let is_length = class.roles.contains(Roles::PACKET_TOTAL_LENGTH)
             || class.roles.contains(Roles::PACKET_CONTENT_LENGTH);
         let least = if is_length { PATCHED_VAR_INT_BYTES } else { 1 };

@@ -1,6 +1,6 @@
 //! The CTF writer: values to packets, and schemas to metadata of either format.
 //!
-//! It takes any schema; it is not fast.
+//! It supports any schema; it is not fast.
 
 mod encode;
 mod packet;
@@ -13,11 +13,11 @@ pub use packet::{EventValues, PacketWriter};
 use tracebraid_ctf::schema::{CtfVersion, FieldClass, Scope, TraceClass};
 use tracebraid_ctf::write::WriteError;
 
-/// The metadata text that describes `class`: TSDL with as many of its equivalent forms as there
-/// are, or the JSON text sequence of `tracebraid_ctf`'s own writer.
+/// The metadata text that describes `class`: TSDL that covers as many equivalent forms as possible,
+/// or the JSON text sequence of `tracebraid_ctf`'s own writer.
 ///
 /// # Errors
-/// When CTF 2 cannot express the class.
+/// If CTF 2 cannot express the class.
 pub fn metadata(class: &TraceClass) -> Result<String, WriteError> {
     match class.version {
         CtfVersion::V1_8 => Ok(tsdl::emit(class)),
@@ -44,7 +44,7 @@ fn scope_root(
     }
 }
 
-/// Names of the structure members on a path: other steps have none in a field location.
+/// Names of the structure members on a path; other steps have no name in a field location.
 fn member_names<'c>(root: &'c FieldClass, path: &[u32]) -> Vec<&'c str> {
     let mut names = Vec::new();
     let mut class = root;

@@ -1,11 +1,11 @@
-//! Packets: header, context and event records, and then the lengths that are known last.
+//! Packets: header, context and event records, and finally the lengths.
 
 use super::encode::{EncodeError, Encoder, PATCHED_VAR_INT_BYTES, Written, leb128};
 use crate::bits;
 use crate::value::Value;
 use tracebraid_ctf::schema::{FieldClass, Roles, StreamClass, TraceClass};
 
-/// The values of an event record; `None` where its class has no such scope.
+/// The values of an event record; `None` if its class has no such scope.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventValues {
     /// Header.
@@ -30,7 +30,7 @@ impl<'a> PacketWriter<'a> {
     /// Starts a packet. The lengths in `context` are ignored: [`PacketWriter::finish`] sets them.
     ///
     /// # Errors
-    /// When a value does not fit its class.
+    /// If a value does not fit its class.
     pub fn new(
         class: &TraceClass,
         stream: &'a StreamClass,
@@ -57,7 +57,7 @@ impl<'a> PacketWriter<'a> {
     /// start, before alignment, and its end, in bits from the packet's start.
     ///
     /// # Errors
-    /// When there is no such class, or a value does not fit its class.
+    /// If the class does not exist, or a value does not fit its class.
     pub fn event(&mut self, class: usize, values: &EventValues) -> Result<(u64, u64), EncodeError> {
         let Some(event) = self.stream.events.get(class) else {
             return Err(EncodeError(format!(
@@ -85,12 +85,11 @@ impl<'a> PacketWriter<'a> {
         Ok((start, encoder.position))
     }
 
-    /// Ends the packet: appends `padding` after the byte that holds the content's last bit, and
-    /// sets the lengths in the context. Returns the packet's bytes and its content's length in
-    /// bits.
+    /// Ends the packet: appends `padding` after the byte with the content's last bit, and sets the
+    /// lengths in the context. Returns the packet's bytes and the length of its content in bits.
     ///
     /// # Errors
-    /// When a length does not fit its field.
+    /// If a length does not fit its field.
     pub fn finish(mut self, padding: &[u8]) -> Result<(Vec<u8>, u64), EncodeError> {
         let content = self.encoder.position;
         let mut data = std::mem::take(&mut self.encoder.data);
@@ -123,7 +122,7 @@ fn encode(
     }
 }
 
-/// Changes an unsigned integer that was written before.
+/// Changes an unsigned integer that has been written.
 fn patch(data: &mut [u8], field: &Written, value: u64) -> Result<(), EncodeError> {
     let class = &field.class;
     let does_not_fit = || EncodeError(format!("{value} in a field with roles {:?}", class.roles));

@@ -1,4 +1,4 @@
-//! The metadata of CTF 1.8: a schema to TSDL.
+//! The metadata of CTF 1.8: a schema as TSDL.
 
 use super::tsdl_fields::{Fields, quoted};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ pub(super) fn emit(class: &TraceClass) -> String {
     for item in &class.clocks {
         clock(&mut text, item);
     }
-    // Aliases must be there before their use, and after the clocks that they are mapped to.
+    // Aliases must precede their use, and follow the clocks that they are mapped to.
     let mut rest = String::new();
     for index in 0..class.streams.len() {
         stream(&mut rest, &mut fields, class, index);
@@ -101,7 +101,7 @@ fn clock(text: &mut String, clock: &ClockClass) {
 
 fn stream(text: &mut String, fields: &mut Fields<'_>, class: &TraceClass, index: usize) {
     let stream = &class.streams[index];
-    // Ids may be left out where nothing in the streams refers to them.
+    // Ids may be omitted if no field in the streams refers to them.
     let has_id = stream.id != 0 || has_role(class.packet_header.as_ref(), Roles::STREAM_CLASS_ID);
     text.push_str("stream {\n");
     if has_id {

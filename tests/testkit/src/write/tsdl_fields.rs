@@ -7,7 +7,7 @@ use tracebraid_ctf::schema::{
     VariantClass,
 };
 
-/// Words that are no identifiers.
+/// Keywords, which cannot be identifiers.
 const KEYWORDS: [&str; 29] = [
     "align",
     "callsite",
@@ -40,7 +40,7 @@ const KEYWORDS: [&str; 29] = [
     "enumeration",
 ];
 
-/// Members whose names mean something to readers: they are never escaped.
+/// Members whose names have a meaning to readers: they are never escaped.
 const MEANINGFUL: [&str; 17] = [
     "magic",
     "uuid",
@@ -79,7 +79,7 @@ pub(super) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A small hash: chooses between equivalent forms, so that both occur.
+/// A small hash that chooses between equivalent forms, so that both occur.
 fn parity(text: &str) -> bool {
     text.bytes().fold(7u32, |hash, byte| {
         hash.wrapping_mul(31).wrapping_add(u32::from(byte))
@@ -97,7 +97,7 @@ pub(super) fn identifier(name: &str) -> String {
     }
 }
 
-/// Writes field classes; gathers the aliases that they use.
+/// Writes field classes; collects the aliases that they use.
 pub(super) struct Fields<'a> {
     class: &'a TraceClass,
     stream: Option<usize>,
@@ -121,7 +121,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Says which stream and event class the next roots belong to.
+    /// Sets the stream and event class of the next roots.
     pub(super) fn set_place(&mut self, stream: Option<usize>, event: Option<usize>) {
         self.stream = stream;
         self.event = event;
@@ -169,7 +169,7 @@ impl<'a> Fields<'a> {
             FieldClass::Int(int) if int.is_enum => self.enumeration(int, depth),
             FieldClass::Int(int) => {
                 let text = self.integer(int);
-                // Not in a packet header: its aliases would stand before the clocks.
+                // Not in a packet header, where aliases would precede the clocks.
                 if parity(&text) && self.scope != Scope::PacketHeader {
                     self.alias(text)
                 } else {
@@ -191,7 +191,7 @@ impl<'a> Fields<'a> {
             FieldClass::Str { .. } => "string { encoding = UTF8; }".into(),
             FieldClass::Struct(class) => self.structure(class, depth),
             FieldClass::Variant(class) => self.variant(class, depth),
-            // There is no other class in CTF 1.8; arrays of arrays are not written.
+            // CTF 1.8 has no other classes; arrays of arrays are not written.
             _ => "/* not a class of CTF 1.8 */".into(),
         }
     }
@@ -282,7 +282,7 @@ impl<'a> Fields<'a> {
         let mut text = format!("variant <{}> {{\n", self.location(&class.selector));
         for (index, option) in class.options.iter().enumerate() {
             self.path.push(index as u32);
-            // The label of the enumeration, letter by letter: readers compare before they unescape.
+            // The label of the enumeration, verbatim: readers compare before they unescape.
             let name = option.name.as_deref().unwrap_or("unnamed");
             let option = self.declaration(name, &option.class, depth + 1);
             self.path.pop();
@@ -292,7 +292,7 @@ impl<'a> Fields<'a> {
         text
     }
 
-    /// The location relative to the current field where they share a scope, else absolute.
+    /// The location relative to the current field if they share a scope, else absolute.
     fn location(&self, location: &FieldLocation) -> String {
         let path = location.paths.first().map(Vec::as_slice).unwrap_or(&[]);
         let Some(root) = super::scope_root(self.class, location.scope, self.stream, self.event)
@@ -324,7 +324,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// An enumeration's label: an identifier where it can be one.
+/// An enumeration's label: an identifier if possible.
 fn label(label: &str) -> String {
     let is_identifier = label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && label.starts_with(|c: char| c.is_ascii_alphabetic())

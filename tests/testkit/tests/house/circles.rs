@@ -1,15 +1,16 @@
-//! Circles of files that import each other.
+//! Circular imports between the files of a crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::manifests::root;
 use crate::modules::{Module, imports};
 
-/// Crates and how many files of each may import each other in a circle. A language's grammar is
-/// recursive: so are what parses a type and what parses its parts.
+/// Crates, and the maximum number of files of each that may import each other in a circle. A
+/// language's grammar is recursive, so the parser of a type and the parsers of its parts refer to
+/// each other.
 const LARGEST: &[(&str, usize)] = &[("analyze/kernel/model", 1), ("record/probe", 1), ("ctf", 2)];
 
-/// What can be reached from a module.
+/// The modules that can be reached from a module.
 fn reached(graph: &BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeSet<Module> {
     let mut found = BTreeSet::new();
     let mut left = vec![from.clone()];
@@ -23,7 +24,7 @@ fn reached(graph: &BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeSe
     found
 }
 
-/// Sets of modules each of which can be reached from each.
+/// Sets of modules that can all reach each other.
 fn circles(graph: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
     let reach: BTreeMap<_, _> = graph
         .keys()

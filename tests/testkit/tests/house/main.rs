@@ -1,5 +1,5 @@
 //! Rules of the workspace: which crate may import which, that the files of a crate do not import
-//! each other in large cycles, and that libraries do not print.
+//! each other in large circles, and that libraries do not print.
 //!
 //! ARCHITECTURE.md describes these rules.
 

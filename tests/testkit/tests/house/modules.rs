@@ -1,4 +1,4 @@
-//! The modules of a crate, by its files, and which of them name which.
+//! The modules of a crate, from its files, and the references between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,16 +9,16 @@ use syn::visit::{self, Visit};
 /// The path of a module in its crate; empty for the crate itself.
 pub(crate) type Module = Vec<String>;
 
-/// What one file names of its crate.
+/// References of a file to its crate.
 #[derive(Default)]
 struct Names {
     /// Absolute paths in the crate.
     paths: BTreeSet<Vec<String>>,
-    /// What the module hands on: a name of it, and the absolute path that this stands for.
+    /// Re-exports of the module: a name in it, and the absolute path of its definition.
     hands_on: BTreeMap<String, Vec<String>>,
 }
 
-/// For each module which others it takes something from.
+/// For each module, the modules from which it imports.
 pub(crate) fn imports(sources: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut names = BTreeMap::new();
     read(sources, &Vec::new(), &mut names);
@@ -30,7 +30,7 @@ pub(crate) fn imports(sources: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     names.iter().map(found).collect()
 }
 
-/// The module that defines what the path names: re-exports are followed, so many times at most.
+/// The module that defines a path's item: follows at most `hops` re-exports.
 fn resolve(names: &BTreeMap<Module, Names>, path: &[String], hops: u32) -> Option<Module> {
     let length = (0..=path.len())
         .rev()
@@ -85,14 +85,14 @@ fn read(folder: &Path, module: &Module, into: &mut BTreeMap<Module, Names>) {
 }
 
 struct Collector<'a> {
-    /// Where the visitor is; modules within a file lie `depth` below its own.
+    /// The module being visited; modules within a file are `depth` below the file's module.
     module: Module,
     depth: usize,
     names: &'a mut Names,
 }
 
 impl Collector<'_> {
-    /// The absolute path in the crate; `None` for paths into others.
+    /// The absolute path in the crate; `None` for paths into other crates.
     fn absolute(&self, segments: &[String]) -> Option<Vec<String>> {
         let mut base = self.module.clone();
         let mut rest = segments;
@@ -113,10 +113,10 @@ impl Collector<'_> {
         Some(base)
     }
 
-    /// A leaf of a use declaration: its path, and the name that it gets.
+    /// A leaf of a use declaration: its path, and the name that it introduces.
     fn used(&mut self, path: &[String], name: Option<&str>, hands_on: bool) {
         let absolute = self.absolute(path).or_else(|| {
-            // `pub use child::Name` in the module whose child it is.
+            // `pub use child::Name` in the parent module.
             let mut base = self.module.clone();
             base.extend_from_slice(path);
             hands_on.then_some(base)

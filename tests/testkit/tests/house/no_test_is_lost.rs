@@ -1,5 +1,5 @@
 //! Manifests name few test programs (`autotests = false`), and leave some targets untested (`test =
-//! false`): a file of tests that nothing includes, or a test in such a target, would never run and
+//! false`): a test file that no module includes, or a test in such a target, would never run and
 //! never fail.
 
 use std::fs;

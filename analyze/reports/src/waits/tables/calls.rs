@@ -1,4 +1,4 @@
-//! Where the time of calls went: by call, thread and process.
+//! Time of calls by wait reason: by call, thread and process.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -19,8 +19,8 @@ const CALLS: Column = Column::new("calls", "Calls", Unit::Count);
 const TOTAL: Column = Column::new("total_ns", "Total", Unit::Duration);
 const SHARE: Column = Column::new("share", "Of calls", Unit::Share);
 
-/// Reasons of which the report tells calls' times, in the order of [`WaitReason::ALL`], and their
-/// columns; what is seldom is left out first.
+/// Wait reasons in the order of [`WaitReason::ALL`], and their columns; rare reasons are hidden
+/// first.
 const PARTS: [(WaitReason, Column); 15] = [
     (WaitReason::Running, part("running_ns", "Running", 0)),
     (WaitReason::Preempted, part("preempted_ns", "Preempted", 12)),
@@ -54,12 +54,12 @@ const fn part(key: &'static str, title: &'static str, order: u8) -> Column {
     Column::new(key, title, Unit::Duration).left_out(order)
 }
 
-/// Nanoseconds; more than 584 years together are not told apart.
+/// Nanoseconds; sums above 584 years saturate.
 fn time(sum: u128) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// Behind what a row is about: calls, time, and its parts.
+/// The column `about`, then calls, time, and time by wait reason.
 fn parts(about: Column) -> Vec<Column> {
     let columns = PARTS.iter().map(|part| part.1);
     [about, CALLS, TOTAL].into_iter().chain(columns).collect()
@@ -75,13 +75,13 @@ fn parts_row(about: Value, totals: &CallTotals) -> Vec<Value> {
         .collect()
 }
 
-/// Behind what a row is about: why, the share, and how parts are distributed over calls.
+/// The columns `about`, then wait reason, share, and the distribution over calls.
 fn reason_columns(about: &[Column]) -> Vec<Column> {
     let about = about.iter().copied().chain([WHY, SHARE]);
     about.chain(distribution_columns()).collect()
 }
 
-/// A row for each why that there was, the greatest first.
+/// A row for each wait reason that occurred, greatest first.
 fn reason_rows(about: &[Value], sums: &CallSums) -> Vec<Vec<Value>> {
     let whole = time(sums.totals().time);
     let mut parts = sums.parts();
@@ -103,7 +103,7 @@ fn reason_rows(about: &[Value], sums: &CallSums) -> Vec<Vec<Value>> {
     parts.into_iter().map(row).collect()
 }
 
-/// All calls by why.
+/// All calls by wait reason.
 pub(crate) fn reasons(all: &CallSums) -> Section {
     let rows = reason_rows(&[], all);
     Section::new("reasons", "Where the time went", reason_columns(&[]), rows).short()
@@ -132,7 +132,7 @@ pub(crate) fn of_calls_and_reasons(by_call: &BTreeMap<Syscall, CallSums>) -> Sec
     Section::new("syscall_reasons", title, columns, rows.collect())
 }
 
-/// The calls of threads, those first that took longest.
+/// The calls of threads, greatest total time first.
 pub(crate) fn by_thread(rows: &[Row]) -> Vec<ThreadCalls<'_>> {
     let mut sorted: Vec<ThreadCalls<'_>> = parallel::map(rows.iter().collect(), |row| {
         let mut totals = CallTotals::default();
@@ -158,7 +158,7 @@ pub(crate) struct ThreadCalls<'r> {
 }
 
 impl ThreadCalls<'_> {
-    /// All together.
+    /// Sums over all system calls.
     fn sums(&self) -> CallSums {
         let mut sums = CallSums::default();
         self.row

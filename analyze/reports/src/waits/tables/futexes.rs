@@ -1,4 +1,4 @@
-//! Futexes: by address, and by what was done to them.
+//! Futexes by address and by operation.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,13 +19,13 @@ const INTERRUPTED: Column = Column::new("interrupted", "Interrupted", Unit::Coun
 struct Futex {
     /// Calls that wait.
     waits: FutexSums,
-    /// The threads that make them.
+    /// The threads of these calls.
     threads: BTreeSet<ThreadKey>,
     /// Calls that wake.
     wakes: FutexSums,
 }
 
-/// What threads did, as it is added up by process: thread, address, operation, sums.
+/// A thread's use of a futex: thread, address, operation, sums.
 type Part<'a> = (ThreadKey, i64, Operation, &'a FutexSums);
 
 pub(crate) fn of_futexes(who: &Who<'_>, futexes: &Futexes) -> [Section; 2] {

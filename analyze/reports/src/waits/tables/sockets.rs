@@ -64,7 +64,7 @@ pub(crate) fn of_sockets(who: &Who<'_>, sockets: &SocketSums) -> Section {
     )
 }
 
-/// A peer for people; those that connected to this machine have no port.
+/// Formats a peer. The peer of a server has no port.
 fn text(peer: Peer) -> String {
     match (peer.address, peer.port) {
         (Some(IpAddr::V6(address)), 0) => format!("[{address}]"),

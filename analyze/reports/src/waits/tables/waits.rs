@@ -1,4 +1,4 @@
-//! Single waits.
+//! Tables of single waits.
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_threads::WakeSource;
@@ -45,7 +45,7 @@ pub(crate) fn list(
     }
 }
 
-/// In which context it was woken, if anything is known of that.
+/// The context of the waker, if known.
 fn context(waker: Waker) -> Option<String> {
     match waker.source {
         WakeSource::Thread if waker.thread.is_none() => None,

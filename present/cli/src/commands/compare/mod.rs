@@ -18,7 +18,7 @@ use crate::commands::executions::{Format, open, rows, table};
 use crate::failure::{Failure, REGRESSION, USAGE};
 use crate::output::{Output, say};
 
-/// Compare two groups of executions: contexts, metrics and texts that differ
+/// Compare two groups of executions: contexts and metrics that differ
 ///
 /// Without groups, the slowest 1 % (B) is compared with the middle half (A). A difference is
 /// significant if p, the probability that random groups of the same sizes differ as much, is below

@@ -47,7 +47,7 @@ pub(super) struct BuildArgs {
     /// Database to write
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
-    /// Add to the database instead of replacing it
+    /// Add to the database instead of replacing it; writes a new one where none exists
     #[arg(long)]
     append: bool,
     /// Label of these traces, such as the version of a program; default: the name of their
@@ -87,15 +87,13 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     spare::check(&args.output, &set, &read)?;
     let mut warnings = Warnings::default();
     // What cannot be added to is told before anything is read.
+    let appends = args.appends();
     let before = before(args)?;
     renames::check(&renames, before.as_ref())?;
     let otherwise = before.map_or_else(Vec::new, |before| {
         other_definitions(&before, &definitions, &mut warnings)
     });
     warnings.opening(&set);
-    if let Some(message) = options::several_clocks(&set) {
-        warnings.note(&message);
-    }
     let mut about = About {
         renames: renames.into_iter().map(|of| (of.old, of.new)).collect(),
         sync: args.input.sync.as_deref().map(sync),
@@ -106,7 +104,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     }
     let zone = args.zone.zone();
     let range = args.time.range(&set, &zone, 0)?;
-    let (mut counting, union) = open(args, &about)?;
+    let (mut counting, union) = open(args, &about, appends)?;
     let built = make(
         args,
         &set,
@@ -135,7 +133,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let contexts = built.union.contexts.count() as u64 - 1;
     let size = timings::serially("database", || writer.finish_timed(&built))
         .map_err(|error| Failure::output(error.to_string()))?;
-    let text = summary(args, executions, contexts, (size, packets));
+    let text = summary(args, appends, executions, contexts, (size, packets));
     Output::open(None)?.write(text.as_bytes())?;
     Ok(warnings.finish(args.input.strict))
 }
@@ -143,12 +141,13 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
 /// The summary line. `size`: bytes of the database; `packets`: bytes of all packets of the traces.
 fn summary(
     args: &BuildArgs,
+    appends: bool,
     executions: u64,
     contexts: u64,
     (size, packets): (u64, u64),
 ) -> String {
-    let added = if args.append { " added" } else { "" };
-    let of_packets = match args.append || packets == 0 {
+    let added = if appends { " added" } else { "" };
+    let of_packets = match appends || packets == 0 {
         // What was there before is of other packets.
         true => String::new(),
         false => {
@@ -161,7 +160,7 @@ fn summary(
         args.output.display(),
         number_of(executions, "execution", "executions"),
         number_of(contexts, "calling context", "calling contexts"),
-        if args.append { " in all" } else { "" },
+        if appends { " in all" } else { "" },
         bytes(size),
         grouped(size),
     )
@@ -193,24 +192,27 @@ fn other_definitions(
     otherwise
 }
 
-/// What is to be added to.
+/// The database to which executions are added; `None` to write a new one, which `--append` does too
+/// where none exists: a script needs no special case for its first run.
 fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
     let file = args.output.display();
-    if args.append && !args.output.exists() {
-        return Err(Failure::nothing_readable(format!(
-            "{file}: there is no database to add to: leave out --append"
-        )));
-    }
-    if !args.append && is_something_else(&args.output) {
+    if !args.appends() && is_something_else(&args.output) {
         return Err(Failure::usage(format!(
-            "{file}: is no database of executions, and is not written over: give the output another name"
+            "{file}: not a database of executions, and not overwritten: choose another name"
         )));
     }
-    match args.append {
+    match args.appends() {
         true => Ok(Some(
             Database::open(&args.output).map_err(|error| super::unreadable(&error))?,
         )),
         false => Ok(None),
+    }
+}
+
+impl BuildArgs {
+    /// Whether the executions are added to an existing database.
+    fn appends(&self) -> bool {
+        self.append && self.output.exists()
     }
 }
 
@@ -230,8 +232,8 @@ fn is_something_else(path: &Path) -> bool {
             || !head.ends_with(&APPLICATION.to_be_bytes()))
 }
 
-fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
-    let opened = match args.append {
+fn open(args: &BuildArgs, about: &About, appends: bool) -> Result<(Counting, Union), Failure> {
+    let opened = match appends {
         true => Writer::append(&args.output, about),
         false => Writer::create(&args.output, about).map(|writer| (writer, Union::default())),
     };
@@ -379,7 +381,7 @@ fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
             "no span is called so: `tracebraid print --filter 'tracebraid:span_begin'` shows what spans are called"
         }
         Delimiter::Span(_) => {
-            "there are none in the traces: programs tell of them by tb_span_begin and tb_span_end (docs/probe.md)"
+            "there are none in the traces: programs tell of them by tb_span_begin and tb_span_end (docs/reference/probe.md)"
         }
         Delimiter::Process(_) => {
             "none ends in the traces that is known to be called so: `tracebraid processes` shows which there are, which takes \

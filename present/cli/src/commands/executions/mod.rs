@@ -18,7 +18,7 @@ use crate::failure::Failure;
 
 pub(super) use list::{amount, title};
 
-/// Build and query databases of executions (requests, frames, jobs)
+/// Build and query databases of executions (requests, jobs)
 ///
 /// An execution begins and ends at event records that conditions choose, as periods do; or it is a
 /// system call, a function, a span, or the life of a process. `build` follows its critical path

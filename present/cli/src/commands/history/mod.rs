@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-/// Build and query the state of every CPU, thread and disk at any time
+/// Build and query the state of CPUs, threads and disks over time
 ///
 /// `build` reads a kernel trace once and writes a history, a few percent of the size of the trace;
 /// `query` answers from it at once, however long the trace is; `append` updates it with a trace

@@ -11,7 +11,8 @@ use crate::output::say;
 /// The processes of `--pid`. Fails if the arguments name nothing to record.
 pub(super) fn targets(args: &RecordArgs) -> Result<Vec<Target>, Failure> {
     if args.command.is_empty() && args.pid.is_empty() && !args.system {
-        let message = "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
+        let message = "choose what to record: a command (-- COMMAND), processes (--pid PID), or the whole machine \
+                       (--system)";
         return Err(Failure::usage(message));
     }
     if args.descendants && args.pid.is_empty() {
@@ -52,7 +53,7 @@ pub(super) fn recorders(args: &RecordArgs, options: &SessionOptions) -> Result<(
     }
     if options.kernel.is_none() && options.probes.is_none() && options.modules.is_none() {
         return Err(Failure::usage(
-            "nothing is to be recorded: --kernel none, --syscalls none, no probes, no stacks",
+            "nothing to record: --kernel none, --syscalls none, no probes, no stacks",
         ));
     }
     let follows = |kernel: &Options| kernel.unprivileged.is_none();
