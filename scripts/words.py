@@ -36,7 +36,7 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-CODE = re.compile(r"``.*?``|`[^`]*`|\]\([^)]*\)|https?://\S+|<[^<>\s]*>|\{[^{}\s]*\}", re.DOTALL)
+CODE = re.compile(r"``.*?``|`[^`]*`|\]\([^)]*\)|https?://\S+|<[^<>\s]*>|\$?\{[^{}\s]*\}", re.DOTALL)
 
 
 class Text:

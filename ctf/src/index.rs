@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(parse(&good[..80], 200), Err(IndexError::Truncated));
         assert_eq!(parse(&good[..10], 200), Err(IndexError::Truncated));
         assert_eq!(
-            parse(b"what is this, an index", 200),
+            parse(b"this is not any index.", 200),
             Err(IndexError::Magic)
         );
         let gap = file(&[[8, 800, 640, 1, 2, 0, 0, 3, 0]]);

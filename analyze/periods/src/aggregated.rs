@@ -41,7 +41,7 @@ pub(super) fn section(wanted: &Wanted, periods: &Periods, log: &[Done]) -> Secti
     });
     Section {
         key: "aggregated",
-        title: "Each period with what was within it".to_owned(),
+        title: "Periods within each period".to_owned(),
         view: View::Log,
         columns: columns(),
         rows: rows.collect(),

@@ -118,7 +118,10 @@ fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
         .filter(|(field, _)| asked.contains(&field) && !is_told(field));
     untold
         .map(|(_, name)| {
-            format!("no event class has a context for '{name}', so periods cannot use it")
+            format!(
+                "no event class has the context '{name}', which periods need: use tid, or record \
+                 with --context {name} (LTTng: add-context --kernel --type={name})"
+            )
         })
         .collect()
 }

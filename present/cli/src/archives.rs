@@ -1,8 +1,8 @@
-//! Archives of traces (`.tar`, `.tar.gz`, `.tar.xz`, `.tar.zst`, `.zip`) and compressed files, which
-//! are unpacked into a directory.
+//! Unpacks archives of traces (`.tar`, `.tar.gz`, `.tar.xz`, `.tar.zst`, `.zip`) and compressed
+//! files into a directory.
 //!
-//! What a file is, its first bytes decide, not its name. Links and special files in an archive are
-//! skipped, and so are members whose path leaves the directory.
+//! The format is recognized by the first bytes of the file, not by its name. Links and special
+//! files in an archive are skipped, as are members whose path leads outside the directory.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -12,10 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::progress::Progress;
 
-/// Bytes in which the kinds of files differ: a tar archive names itself at offset 257.
+/// Number of bytes that identify the format; the magic of a tar archive is at offset 257.
 const HEAD: usize = 512;
 
-/// How a file is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Tar,
@@ -42,30 +41,33 @@ fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }
 
-/// What was unpacked.
 #[derive(Debug, Default)]
 pub(crate) struct Unpacked {
     /// Number of files.
     pub(crate) files: u64,
-    /// Their size.
+    /// Total size of the files.
     pub(crate) bytes: u64,
     /// Members that were skipped: links, special files, paths that leave the directory.
     pub(crate) skipped: u64,
-    /// The only file, where a file was compressed and no archive.
+    /// The only file, if the input was a compressed file and no archive.
     pub(crate) single: Option<PathBuf>,
 }
 
 /// Whether a path is an archive or a compressed file.
 pub(crate) fn is_packed(path: &Path) -> bool {
+    // Opening a pipe would wait for a writer.
+    if !path.is_file() {
+        return false;
+    }
     let head = File::open(path).and_then(|mut file| head_of(&mut file));
-    path.is_file() && head.is_ok_and(|head| Packing::of(&head).is_some())
+    head.is_ok_and(|head| Packing::of(&head).is_some())
 }
 
-/// Unpacks a file into a directory, which exists.
+/// Unpacks a file into an existing directory.
 ///
 /// # Errors
-/// When the file is damaged or cannot be read, when a file cannot be written, and when `stop`
-/// becomes true.
+/// When the file is damaged or unreadable, when a file cannot be written, or when `stop` becomes
+/// true.
 pub(crate) fn unpack(path: &Path, to: &Path, stop: &Arc<AtomicBool>) -> io::Result<Unpacked> {
     let mut file = File::open(path)?;
     let packing = Packing::of(&head_of(&mut file)?);
@@ -86,14 +88,14 @@ pub(crate) fn unpack(path: &Path, to: &Path, stop: &Arc<AtomicBool>) -> io::Resu
     }
 }
 
-/// The first bytes of a file, fewer where it is shorter.
+/// The first `HEAD` bytes of a file, or fewer if the file is shorter.
 fn head_of(file: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD);
     file.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Unpacks the contents of a compressed file: a tar archive, or else one file.
+/// Unpacks the contents of a compressed file: a tar archive, or else a single file.
 fn unpack_stream(mut contents: impl Read, path: &Path, to: &Path) -> io::Result<Unpacked> {
     let head = head_of(&mut contents)?;
     let is_archive = is_tar(&head);
@@ -117,7 +119,8 @@ fn unpack_tar(archive: impl Read, to: &Path) -> io::Result<Unpacked> {
     for entry in archive.entries()? {
         let mut entry = entry?;
         let kind = entry.header().entry_type();
-        // Directories are made with their files, so that their modes do not hide these.
+        // Directories are created with their files: a directory's own mode might make them
+        // inaccessible.
         if kind.is_dir() || kind.is_pax_global_extensions() {
             continue;
         }
@@ -160,14 +163,14 @@ impl Unpacked {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
-        // Of several members of one path the last counts, as for tar.
+        // If several members have the same path, the last one wins, as in tar.
         self.bytes += io::copy(contents, &mut File::create(path)?)?;
         self.files += 1;
         Ok(())
     }
 }
 
-/// A member's path without `.`; `None` if it is absolute, leaves the directory, or is empty.
+/// A member's path without `.`; `None` if it is absolute, leads outside the directory, or is empty.
 fn inside(path: &Path) -> Option<PathBuf> {
     use std::path::Component;
     let mut inside = PathBuf::new();
@@ -181,7 +184,7 @@ fn inside(path: &Path) -> Option<PathBuf> {
     (!inside.as_os_str().is_empty()).then_some(inside)
 }
 
-/// A packed file that is read: shows the progress, and fails after an interrupt.
+/// Reader of a packed file that shows progress and fails after an interrupt.
 struct Watched {
     file: File,
     position: u64,
@@ -202,7 +205,7 @@ impl Read for Watched {
     }
 }
 
-/// Fails after an interrupt.
+/// Reader that fails after an interrupt.
 struct Stoppable<'s, R> {
     read: R,
     stop: &'s AtomicBool,

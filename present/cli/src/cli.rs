@@ -24,8 +24,8 @@ use crate::settings::Settings;
 
 `tracebraid help COMMAND` describes a command, with examples.
 
-Exit codes: 0 done (warnings are on standard error); 1 --strict was given and
-something was damaged, or the output could not be written; 2 wrong usage; 3 no
+Exit codes: 0 done (warnings are on standard error); 1 --strict was given and an
+input was damaged, or the output could not be written; 2 wrong usage; 3 no
 input could be read; 4 a gate of `compare --fail-if` failed; 130 interrupted by
 Ctrl-C.")]
 pub(crate) struct Cli {
@@ -84,7 +84,7 @@ const GROUPS: [(&str, &str, &str); 4] = [
 ];
 
 impl Cli {
-    /// The command line with its commands in groups.
+    /// The command-line parser, with its commands in groups.
     pub(crate) fn grouped() -> clap::Command {
         let command = Cli::command();
         let list = list(&command);
@@ -93,14 +93,14 @@ impl Cli {
         ))
     }
 
-    /// Parses the arguments of the process; ends it where they are wrong, or ask for help.
+    /// Parses the arguments of the process. Exits on wrong usage and after `--help`.
     pub(crate) fn of_process() -> Cli {
         let matches = Cli::grouped().get_matches();
         Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
 
-/// The commands in groups, one on a line.
+/// The commands in groups, one per line.
 fn list(command: &clap::Command) -> String {
     let mut text = String::new();
     for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {

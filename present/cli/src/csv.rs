@@ -1,13 +1,13 @@
 //! Comma-separated values (RFC 4180).
 
-/// Rows of a table.
+/// CSV text that grows row by row.
 #[derive(Debug)]
 pub(crate) struct Rows {
     text: String,
 }
 
 impl Rows {
-    /// A table with these columns.
+    /// Starts with a row of column names.
     pub(crate) fn new(columns: &[&str]) -> Self {
         let mut rows = Rows {
             text: String::new(),
@@ -16,18 +16,16 @@ impl Rows {
         rows
     }
 
-    /// Adds a row.
     pub(crate) fn add<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) {
         put(&mut self.text, cells);
     }
 
-    /// All of it.
     pub(crate) fn finish(self) -> String {
         self.text
     }
 }
 
-/// Puts a row behind a text.
+/// Appends a row to `text`.
 pub(crate) fn put<T: AsRef<str>>(text: &mut String, cells: impl IntoIterator<Item = T>) {
     for (index, cell) in cells.into_iter().enumerate() {
         if index > 0 {

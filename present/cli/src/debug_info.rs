@@ -1,25 +1,25 @@
-//! Names of functions, kept from one run of the program to the next.
+//! Function names, cached from one run of the program to the next.
 
 use std::env;
 use std::path::PathBuf;
 
 use tracebraid_symbols::Symbols;
 
-/// The environment variable that says where names are kept; nowhere, if it is empty.
+/// Environment variable with the directory of the cache; an empty value disables the cache.
 const CACHE: &str = "TRACEBRAID_CACHE";
 
-/// Looks for debug information in these directories, and then in the usual one.
+/// Searches these directories for debug information, then the standard one.
 pub(crate) fn open(debug_directories: &[PathBuf]) -> Symbols {
     Symbols::new(debug_directories.to_vec())
         .keep_in(directory(|name| env::var_os(name).map(PathBuf::from)))
 }
 
-/// Where names are kept, as the XDG Base Directory Specification has it.
+/// Directory of the cache, according to the XDG Base Directory Specification.
 fn directory(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     if let Some(given) = variable(CACHE) {
         return Some(given).filter(|given| !given.as_os_str().is_empty());
     }
-    // A relative path there is to be passed over.
+    // The specification requires that relative paths are ignored.
     let absolute = |name| variable(name).filter(|path| path.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(caches.join("tracebraid"))

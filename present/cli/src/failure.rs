@@ -1,4 +1,4 @@
-//! Why a command ends without doing what it was asked for.
+//! Failures of commands: a message and an exit code.
 
 use std::process::ExitCode;
 
@@ -6,22 +6,22 @@ use tracebraid_engine::FoldError;
 
 use crate::output::say;
 
-/// The exit code for damage under `--strict`, and for output that cannot be written.
+/// Exit code for damage under `--strict`, and for output that cannot be written.
 pub(crate) const DAMAGED: u8 = 1;
-/// The exit code for wrong usage.
+/// Exit code for wrong usage.
 pub(crate) const USAGE: u8 = 2;
-/// The exit code when nothing could be read.
+/// Exit code if no input could be read.
 pub(crate) const NOTHING_READABLE: u8 = 3;
-/// The exit code when a comparison found what it was to find: `compare --fail-if`.
+/// Exit code if a condition of `compare --fail-if` holds.
 pub(crate) const REGRESSION: u8 = 4;
-/// The exit code after Ctrl-C, as shells give it.
+/// Exit code after Ctrl-C, as in shells.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Exit codes of shells: of a command that is not there, and of one that cannot be run.
+/// Exit codes of shells for a command that does not exist and for one that cannot be executed.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
-/// A reason, and the exit code that goes with it.
+/// An error message with its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -48,12 +48,12 @@ impl Failure {
         }
     }
 
-    /// The command line asks for what cannot be.
+    /// The command line is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Failure::new(USAGE, message)
     }
 
-    /// There is no trace.
+    /// No trace could be read.
     pub(crate) fn nothing_readable(message: impl Into<String>) -> Self {
         Failure::new(NOTHING_READABLE, message)
     }
@@ -63,7 +63,7 @@ impl Failure {
         Failure::new(DAMAGED, message)
     }
 
-    /// A command that was to be run cannot be: 127 if it is not there, 126 else, as shells have it.
+    /// A command could not be started: exit code 127 if it does not exist, else 126, as in shells.
     pub(crate) fn command(error: &std::io::Error, message: impl Into<String>) -> Self {
         let code = match error.kind() {
             std::io::ErrorKind::NotFound => NOT_FOUND,
@@ -72,22 +72,22 @@ impl Failure {
         Failure::new(code, message)
     }
 
-    /// What another process said, with the exit code that it had.
+    /// The message and the exit code of another process.
     pub(crate) fn said(code: u8, message: impl Into<String>) -> Self {
         Failure::new(code, message)
     }
 
-    /// The user stopped it.
+    /// The user interrupted the command.
     pub(crate) fn interrupted() -> Self {
         Failure::new(INTERRUPTED, "interrupted")
     }
 
-    /// True if the command may succeed when it restarts without the wrong indexes of stream files.
+    /// Whether the command may succeed if it restarts without the wrong indexes of stream files.
     pub(crate) fn restarts(&self) -> bool {
         self.restarts
     }
 
-    /// The same failure, which wrong indexes of stream files may have caused.
+    /// Marks the failure as possibly caused by wrong indexes of stream files.
     pub(crate) fn restarting(self) -> Self {
         Failure {
             restarts: true,
@@ -95,12 +95,11 @@ impl Failure {
         }
     }
 
-    /// Why.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// Says why, and gives the exit code.
+    /// Prints the message and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         say!("error: {}", crate::imported::named(&self.message));
         ExitCode::from(self.code)

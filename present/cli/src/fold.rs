@@ -1,4 +1,4 @@
-//! Running an analysis for a command: options, progress bar, Ctrl-C.
+//! Runs an analysis for a command: options, progress bar, Ctrl-C.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::timings;
 use crate::warnings::Warnings;
 
-/// How to fold.
+/// Options of the parallel engine.
 #[derive(Args, Debug, Default)]
 pub(crate) struct FoldArgs {
     /// Number of threads; default: one for each CPU
@@ -32,7 +32,7 @@ pub(crate) struct FoldArgs {
     pub(crate) timings: Option<PathBuf>,
 }
 
-/// Bytes, with an optional unit of 1024, 1024² or 1024³.
+/// A number of bytes, with an optional unit of 1024, 1024² or 1024³.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
@@ -45,13 +45,13 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok()
         .and_then(|number| number.checked_mul(unit))
         .filter(|&bytes| bytes > 0);
-    bytes.ok_or_else(|| format!("{text}: a number of bytes is expected, as 65536, 64K or 4M"))
+    bytes.ok_or_else(|| format!("{text}: expected a number of bytes, such as 65536, 64K or 4M"))
 }
 
-/// Folds, showing progress on a terminal; `until` is the time at and behind which nothing matters.
+/// Folds with a progress bar on a terminal; event records from `until` on are not needed.
 ///
 /// # Errors
-/// When the user interrupted it, or an index is wrong.
+/// When the user interrupts the fold, or an index is wrong.
 pub(crate) fn run<A: Analysis>(
     set: &TraceSet,
     analysis: &A,
@@ -64,10 +64,10 @@ pub(crate) fn run<A: Analysis>(
     Ok(outcome.report)
 }
 
-/// As [`run`], but leaves it to the caller to report damage.
+/// As [`run`], but leaves reporting damage to the caller.
 ///
 /// # Errors
-/// When the user interrupted it, or an index is wrong.
+/// When the user interrupts the fold, or an index is wrong.
 pub(crate) fn run_without_warnings<A: Analysis>(
     set: &TraceSet,
     analysis: &A,
@@ -81,7 +81,7 @@ pub(crate) fn run_without_warnings<A: Analysis>(
 }
 
 impl FoldArgs {
-    /// What they ask for; `until` is the time at and behind which nothing matters.
+    /// The engine's options; event records from `until` on are not needed.
     pub(crate) fn options(&self, until: Option<Timestamp>) -> Options {
         Options {
             threads: self.threads.map_or(0, |threads| threads as usize),
@@ -91,7 +91,7 @@ impl FoldArgs {
         }
     }
 
-    /// Has the times of what happens under this control written, if they are asked for.
+    /// Collects the times of all work under this control, if `--timings` is given.
     pub(crate) fn time(&self, control: &Control) {
         if let Some(path) = &self.timings {
             timings::collect(path, control);
@@ -99,15 +99,15 @@ impl FoldArgs {
     }
 }
 
-/// Does something that tells how far it is, showing that on a terminal; Ctrl-C cancels it.
+/// Runs `work` with a progress bar on a terminal; Ctrl-C cancels it.
 pub(crate) fn watched<T>(args: &FoldArgs, work: impl FnOnce(&Control) -> T) -> T {
     let control = Control::default();
     args.time(&control);
     watched_by(&control, &|| control.cancel(), || work(&control))
 }
 
-/// The same of something that Ctrl-C stops in a way of its own, which is done again and again until
-/// it has ended.
+/// As [`watched`], for work that Ctrl-C must stop by calling `stop`, which is called repeatedly
+/// until the work has ended.
 pub(crate) fn watched_by<T>(
     control: &Control,
     stop: &(dyn Fn() + Sync),
@@ -117,13 +117,13 @@ pub(crate) fn watched_by<T>(
     let finished = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| watch(control, stop, &interrupted, &finished));
-        // Also if it panics: else the watcher would be waited for.
+        // Ends the watcher even if `work` panics; otherwise the scope would wait for it forever.
         let _end = End(&finished, watcher.thread());
         work()
     })
 }
 
-/// Ends the watcher.
+/// Ends the watcher when dropped.
 struct End<'a>(&'a AtomicBool, &'a Thread);
 
 impl Drop for End<'_> {
@@ -133,7 +133,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Shows how far the fold is and passes interruptions on.
+/// Shows the progress of the fold and passes interrupts on.
 fn watch(control: &Control, stop: &dyn Fn(), interrupted: &Arc<AtomicBool>, finished: &AtomicBool) {
     let mut progress: Option<Progress> = None;
     while !finished.load(Ordering::Relaxed) {
@@ -147,7 +147,7 @@ fn watch(control: &Control, stop: &dyn Fn(), interrupted: &Arc<AtomicBool>, fini
                 .get_or_insert_with(|| Progress::new(total, false))
                 .at(|| control.done());
         } else {
-            // What comes now does not tell how far it is.
+            // The work that follows reports no progress.
             progress.take().iter_mut().for_each(Progress::finish);
         }
     }

@@ -1,23 +1,22 @@
-//! Characters that tables, trees and bars are drawn with: those of Unicode, or of ASCII in a locale
-//! without UTF-8 (`LC_ALL=C`).
+//! Characters for tables, trees and bars: Unicode, or ASCII in a locale without UTF-8 (`LC_ALL=C`).
 
 use std::sync::LazyLock;
 
-/// Characters that tables, trees and bars are drawn with. Each stands for one column.
+/// Characters for tables, trees and bars. Each is one column wide.
 #[derive(Debug)]
 pub(crate) struct Glyphs {
-    /// Whether text may contain other characters than those of ASCII.
+    /// Whether text may contain characters outside ASCII.
     pub(crate) is_unicode: bool,
     /// Line below the headings of a table.
     pub(crate) rule: char,
-    /// Stands for the omitted part of a text.
+    /// Replaces the omitted part of a text.
     pub(crate) ellipsis: char,
-    /// Part of a horizontal bar.
+    /// Unit of a horizontal bar.
     pub(crate) bar: char,
-    /// Vertical bars of eight heights, the lowest first.
+    /// Vertical bars of eight heights, in ascending order.
     pub(crate) heights: [char; 8],
-    /// Before the last child of a parent in a tree, before another child, and beside the
-    /// descendants of another child.
+    /// Prefixes in a tree: of a parent's last child, of its other children, and of the descendants
+    /// of the other children.
     pub(crate) tree: [&'static str; 3],
     pub(crate) plus_minus: &'static str,
 }
@@ -42,7 +41,7 @@ const ASCII: Glyphs = Glyphs {
     plus_minus: "+-",
 };
 
-/// The characters of the locale.
+/// The characters for the locale.
 pub(crate) fn glyphs() -> &'static Glyphs {
     static LOCALE: LazyLock<&Glyphs> = LazyLock::new(|| {
         let names = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
@@ -51,8 +50,8 @@ pub(crate) fn glyphs() -> &'static Glyphs {
     *LOCALE
 }
 
-/// The first name that is not empty counts. Without any, as in many containers, the output is
-/// Unicode: most of it goes to files and to terminals that show it.
+/// The first non-empty name decides. Without any, as in many containers, the output is Unicode:
+/// most output goes to files and to terminals that can show it.
 fn of_locale<'n>(names: impl IntoIterator<Item = &'n str>) -> &'static Glyphs {
     let name = names.into_iter().find(|name| !name.is_empty());
     let is_unicode = name.is_none_or(|name| {

@@ -1,4 +1,4 @@
-//! Why nothing was selected: what the traces have instead of what was asked for.
+//! Explains empty results: compares the selection with the content of the traces.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::options::{self, SelectArgs, TimeRange};
 use crate::threads::Known;
 use crate::warnings::Warnings;
 
-/// Says that streams without a clock are left out of a time range, if there are any: their event
-/// records have no time.
+/// Notes how many streams a time range leaves out because they have no clock, and thus their event
+/// records no time.
 pub(crate) fn left_out_of(range: TimeRange, set: &TraceSet, warnings: &mut Warnings) {
     let without = set
         .streams()
@@ -30,8 +30,8 @@ pub(crate) fn left_out_of(range: TimeRange, set: &TraceSet, warnings: &mut Warni
     }
 }
 
-/// Says why there is nothing, as far as the options are the reason; times are `offset` later than
-/// the clocks say. False if they are not.
+/// Explains an empty result if the options are its cause; otherwise returns false. `offset` is
+/// added to the times of the traces.
 pub(crate) fn nothing_selected(
     set: &TraceSet,
     select: &SelectArgs,
@@ -56,7 +56,7 @@ pub(crate) fn nothing_selected(
     !reasons.is_empty()
 }
 
-/// Warns that no event record lies in the range, though the range is within the trace.
+/// Notes that no event record lies in the range, although the range is within the trace.
 pub(crate) fn none_in_range(
     set: &TraceSet,
     range: TimeRange,
@@ -65,14 +65,11 @@ pub(crate) fn none_in_range(
     warnings: &mut Warnings,
 ) {
     if let Some(extent) = extent(set, offset, zone).filter(|_| range != TimeRange::ALL) {
-        warnings.note(&format!(
-            "no event record is selected: none lies in the time range; {extent}"
-        ));
+        warnings.note(&format!("no event record lies in the time range; {extent}"));
     }
 }
 
-/// Says which options chose nothing, where there is something to show for all of them: the tables
-/// of all CPUs, say.
+/// Notes options that match nothing where the report is not empty: it may have tables of all CPUs.
 pub(crate) fn some_not_selected(
     set: &TraceSet,
     select: &SelectArgs,
@@ -83,7 +80,7 @@ pub(crate) fn some_not_selected(
     if told_outside(set, (range, zone), warnings) {
         return;
     }
-    // Reports count streams as CPUs where there are no numbers.
+    // Reports number the streams as CPUs if the trace has no CPU numbers.
     if let Some((cpus, there)) = other_cpus(set, select).filter(|(_, there)| !there.is_empty()) {
         warnings.note(&format!(
             "--cpu {cpus} matches nothing: {}",
@@ -98,7 +95,7 @@ pub(crate) fn some_not_selected(
     }
 }
 
-/// Warns of selected CPUs that the traces lack.
+/// Warns about selected CPUs that the traces do not contain.
 pub(crate) fn unknown_cpus(set: &TraceSet, select: &SelectArgs, warnings: &mut Warnings) {
     if let Some((cpus, there)) = other_cpus(set, select) {
         warnings.note(&format!(
@@ -108,7 +105,7 @@ pub(crate) fn unknown_cpus(set: &TraceSet, select: &SelectArgs, warnings: &mut W
     }
 }
 
-/// Says that the range is before or behind all event records, if it is.
+/// Notes that the range lies outside all event records, and returns whether it does.
 pub(crate) fn told_outside(
     set: &TraceSet,
     (range, zone): (TimeRange, &TimeZone),
@@ -121,8 +118,8 @@ pub(crate) fn told_outside(
     reason.is_some()
 }
 
-/// The range is before or behind all event records. (Packets may begin long before their first
-/// one.)
+/// The reason, if the range lies before or after all event records. The bounds of packets are
+/// unsuitable: a packet may begin long before its first event record.
 fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Option<String> {
     if range == TimeRange::ALL {
         return None;
@@ -136,14 +133,14 @@ fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Op
     })
 }
 
-/// Time span of all event records.
+/// Time span of all event records, as a clause of a message.
 fn extent(set: &TraceSet, offset: i64, zone: &TimeZone) -> Option<String> {
     let Extent { first, last } = Extent::of(set, |_| true)?;
     let [first, last] = [first, last].map(|time| time.0.saturating_add(offset));
     Some(format!("the trace {}", options::lasts(first, last, zone)))
 }
 
-/// The CPUs of a trace, or that it has no CPU numbers.
+/// The CPUs of a trace, or advice if it has no CPU numbers.
 fn described(cpus: BTreeSet<u64>) -> String {
     match cpus.is_empty() {
         true => {
@@ -153,10 +150,10 @@ fn described(cpus: BTreeSet<u64>) -> String {
     }
 }
 
-/// Selected CPUs that the traces lack, and the CPUs in packet heads and event records; `None` if no
-/// CPU is missing.
+/// Selected CPUs that the traces do not contain, and the CPUs in packets and event records; `None`
+/// if no CPU is missing.
 fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, BTreeSet<u64>)> {
-    // Finding the CPUs of shared streams requires reading all of these.
+    // The CPUs of shared streams are known only after these streams have been read.
     if select.cpu.is_empty() {
         return None;
     }
@@ -174,8 +171,8 @@ fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, BTreeSet<u
     (!missing.is_empty()).then(|| (missing.join(","), cpus))
 }
 
-/// Messages on selected threads that the traces lack; or, if all exist, that none has an event
-/// record in the selection.
+/// Messages on selected threads that the traces do not contain; or, if all exist, that they have no
+/// event record in the selection.
 fn threads(set: &TraceSet, select: &SelectArgs) -> Vec<String> {
     let given: Vec<_> = [
         ("--tid", !select.tid.is_empty()),

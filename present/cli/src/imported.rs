@@ -1,5 +1,5 @@
-//! Archives, and files of other tools, in place of a trace: they become traces in a temporary
-//! directory, which is removed when the program ends, also if it is interrupted.
+//! Archives and files of other tools as input. Each becomes a trace in a temporary directory, which
+//! is removed when the program ends, even after an interrupt.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -15,13 +15,13 @@ use crate::failure::Failure;
 use crate::output::{self, say};
 use crate::units::{bytes, grouped, number_of};
 
-/// Temporary directories that are there.
+/// Temporary directories that must be removed.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Traces that were imported, each with its file.
+/// Directory of each imported trace, with the original file.
 static ORIGINS: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
 
-/// Damage that was found while files were imported.
+/// Damage found by imports.
 static DAMAGE: Mutex<Damages> = Mutex::new(Damages {
     found: Vec::new(),
     told: 0,
@@ -33,13 +33,13 @@ struct Damages {
     told: usize,
 }
 
-/// More phrases than this would hide what comes then.
+/// Maximum number of phrases on missing data for each file; more would hide the output after them.
 const MOST_LACKS: usize = 8;
 
-/// The paths, with the trace in place of each file that was imported.
+/// The paths, with a trace in place of each imported file.
 ///
 /// # Errors
-/// When such a file cannot be imported, or the user stopped it.
+/// When a file cannot be imported, or the user interrupts the import.
 pub(crate) fn resolve(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     paths.iter().map(|path| resolve_one(path)).collect()
 }
@@ -55,10 +55,11 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
         return Ok(path.to_owned());
     }
     output::end_cleanly();
-    // Messages name the trace by the file's name.
+    // Messages name the trace after the file.
     let name = path.file_name().unwrap_or(path.as_os_str());
-    let to =
-        temporary().map_err(|error| Failure::output(format!("no temporary directory: {error}")))?;
+    let to = temporary().map_err(|error| {
+        Failure::output(format!("cannot create a temporary directory: {error}"))
+    })?;
     let to = to.join(name);
     let summary = import_file(path, &to)?;
     if let Ok(mut origins) = ORIGINS.lock() {
@@ -75,8 +76,9 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
 
 /// Unpacks an archive of traces, or a compressed file of another tool, which is then imported.
 fn unpack(path: &Path) -> Result<PathBuf, Failure> {
-    let to =
-        temporary().map_err(|error| Failure::output(format!("no temporary directory: {error}")))?;
+    let to = temporary().map_err(|error| {
+        Failure::output(format!("cannot create a temporary directory: {error}"))
+    })?;
     say!("{}: unpacking into {}", path.display(), to.display());
     let stop = output::interruption();
     let unpacked = archives::unpack(path, &to, &stop);
@@ -94,7 +96,7 @@ fn unpack(path: &Path) -> Result<PathBuf, Failure> {
     })?;
     if unpacked.skipped > 0 {
         say!(
-            "warning: {}: {} skipped: links, special files or paths outside of the archive",
+            "warning: {}: {} skipped: links, special files or paths outside the archive",
             path.display(),
             number_of(unpacked.skipped, "member was", "members were")
         );
@@ -111,14 +113,14 @@ fn unpack(path: &Path) -> Result<PathBuf, Failure> {
     match &unpacked.single {
         Some(single) if is_importable(single) => resolve_one(single),
         Some(_) => Err(Failure::nothing_readable(format!(
-            "{}: contains one file, which is neither an archive nor of perf or trace-cmd",
+            "{}: contains a single file, which is neither an archive nor a file of perf or trace-cmd",
             path.display()
         ))),
         None => Ok(to),
     }
 }
 
-/// The trace that a file was imported into.
+/// The trace into which a file has already been imported.
 fn imported_before(path: &Path) -> Option<PathBuf> {
     let origins = ORIGINS.lock().ok()?;
     let mut origins = origins.iter();
@@ -126,15 +128,15 @@ fn imported_before(path: &Path) -> Option<PathBuf> {
     Some(trace.clone())
 }
 
-/// Imports a file into that directory, which is not there yet.
+/// Imports a file into the directory `to`, which must not exist.
 ///
 /// # Errors
-/// When it cannot be imported, or the user stopped it.
+/// When the file cannot be imported, or the user interrupts the import.
 pub(crate) fn import_file(path: &Path, to: &Path) -> Result<Summary, Failure> {
     let stop = output::interruption();
     let imported = import(path, to, &stop);
     output::end_at_once();
-    // Nobody would look at an interruption that came when it was nearly done.
+    // An import that was interrupted shortly before its end may still have succeeded.
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::interrupted());
     }
@@ -145,7 +147,7 @@ pub(crate) fn import_file(path: &Path, to: &Path) -> Result<Summary, Failure> {
     })
 }
 
-/// What was imported, on a line.
+/// Summary of an import in one line.
 pub(crate) fn said(path: &Path, summary: &Summary) -> String {
     let mut line = format!(
         "{}: {}, {} event records imported",
@@ -166,7 +168,7 @@ pub(crate) fn said(path: &Path, summary: &Summary) -> String {
     line
 }
 
-/// How messages name what is there: below the user's file, if it was imported.
+/// A path as messages show it: below the user's file, if that was imported.
 pub(crate) fn shown(path: &Path) -> String {
     let origin = ORIGINS.lock().ok().and_then(|origins| {
         let below = |(to, file): &(PathBuf, PathBuf)| Some(file.join(path.strip_prefix(to).ok()?));
@@ -175,7 +177,7 @@ pub(crate) fn shown(path: &Path) -> String {
     origin.as_deref().unwrap_or(path).display().to_string()
 }
 
-/// A message with the user's files in place of the temporary directories of their imports.
+/// A message with the user's files in place of the temporary directories of imports.
 pub(crate) fn named(message: &str) -> String {
     let mut message = message.to_owned();
     if let Ok(origins) = ORIGINS.lock() {
@@ -186,7 +188,7 @@ pub(crate) fn named(message: &str) -> String {
     message
 }
 
-/// The damage that has not been reported yet.
+/// Damage that has not been reported yet.
 pub(crate) fn take_damage() -> Vec<String> {
     let Ok(mut damage) = DAMAGE.lock() else {
         return Vec::new();
@@ -196,14 +198,14 @@ pub(crate) fn take_damage() -> Vec<String> {
     untold
 }
 
-/// Restarts: all damage is reported again. Files are not imported again.
+/// Prepares a restart: all damage is reported again, but files are not imported again.
 pub(crate) fn restart() {
     if let Ok(mut damage) = DAMAGE.lock() {
         damage.told = 0;
     }
 }
 
-/// Makes a temporary directory that nobody else can look into.
+/// Creates a temporary directory that only the user can access.
 fn temporary() -> std::io::Result<PathBuf> {
     let mut made = TEMPORARY
         .lock()

@@ -19,12 +19,11 @@ use crate::{imported, output, timings};
 
 static HAS_RESTARTED: AtomicBool = AtomicBool::new(false);
 
-/// True if the command has restarted.
 pub(crate) fn has_restarted() -> bool {
     HAS_RESTARTED.load(Ordering::Relaxed)
 }
 
-/// The check of indexes when traces are opened.
+/// Which index entries are compared when traces are opened.
 pub(crate) fn check() -> IndexCheck {
     match has_restarted() {
         true => IndexCheck::Every,
@@ -32,7 +31,7 @@ pub(crate) fn check() -> IndexCheck {
     }
 }
 
-/// Runs `work`, which opens traces, and once more if an index turns out to be wrong.
+/// Runs `work`, which opens traces, and runs it again if an index turns out to be wrong.
 ///
 /// # Errors
 /// Those of `work`.
@@ -46,7 +45,7 @@ pub(crate) fn with_restart<T>(work: impl Fn() -> Result<T, Failure>) -> Result<T
     }
 }
 
-/// From now on, traces are opened with every index entry compared.
+/// From now on, every index entry is compared when a trace is opened.
 pub(crate) fn restart() {
     if !HAS_RESTARTED.swap(true, Ordering::Relaxed) {
         output::restart();

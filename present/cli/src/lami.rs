@@ -1,10 +1,10 @@
-//! LAMI 1.0, the machine interface of lttng-analyses: by it Trace Compass runs an analysis, shows
-//! its tables and draws charts of them. `docs/how-to/lami.md` says how to register tracebraid
-//! there.
+//! LAMI 1.0, the machine interface of lttng-analyses. Trace Compass uses it to run an analysis, to
+//! show its tables and to draw charts of them. `docs/how-to/lami.md` explains how to register
+//! tracebraid there.
 //!
 //! A program answers in four phases: `--mi-version`, `--metadata`, `--test-compatibility TRACE`,
-//! and the results. Trace Compass gives the first one to the program alone, without a command, and
-//! the second one without a trace; so the command line is looked at before it is parsed.
+//! and the results. Trace Compass asks for the version without a command and for the metadata
+//! without a trace, so the arguments are inspected before clap parses them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,22 +18,23 @@ use tracebraid_tables::{Column, Forms, Report, Section, Unit, Value, View};
 use crate::commands::Show;
 use crate::output::Output;
 
-/// The version of the interface.
+/// Version of the interface.
 const VERSION: &str = "1.0";
 
-/// What is asked for besides results.
+/// Requests other than the one for results.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The version of the interface.
     Version,
-    /// What the tables of a command are like.
+    /// Titles and columns of a command's tables.
     Metadata(String),
-    /// Whether a command can tell anything about a trace.
+    /// Whether a command can analyse a trace.
     Compatibility(String, PathBuf),
 }
 
 impl Phase {
-    /// Of the arguments behind the program's name; `None` for all that is not one of these.
+    /// Recognizes a request in the arguments after the program's name; `None` for other command
+    /// lines.
     pub(crate) fn of(arguments: &[String]) -> Option<Phase> {
         let has = |option: &str| arguments.iter().any(|argument| argument == option);
         let command = || {
@@ -54,11 +55,10 @@ impl Phase {
         }
     }
 
-    /// Answers; `of` knows the commands that have this interface.
+    /// Answers the request; `of` finds a command that supports LAMI.
     pub(crate) fn answer(self, of: impl Fn(&str) -> Option<Analysis>) -> ExitCode {
-        let command = |name: &str| {
-            of(name).ok_or_else(|| format!("tracebraid {name} has no machine interface"))
-        };
+        let command =
+            |name: &str| of(name).ok_or_else(|| format!("tracebraid {name} does not support LAMI"));
         let answer = match self {
             Phase::Version => Ok(Some(VERSION.to_owned())),
             Phase::Metadata(name) => {
@@ -83,18 +83,18 @@ impl Phase {
     }
 }
 
-/// A command that has the interface.
+/// A command that supports LAMI.
 pub(crate) struct Analysis {
-    /// What it shows.
+    /// One-line description of the report.
     pub(crate) title: &'static str,
-    /// Its report on nothing: all tables, without rows.
+    /// Makes an empty report: all tables, without rows.
     pub(crate) empty: fn() -> Report,
-    /// Why it can tell nothing of those traces.
+    /// Explains why traces cannot be analysed; `None` if they can.
     pub(crate) lacks: fn(&TraceSet) -> Option<&'static str>,
 }
 
 impl Analysis {
-    /// That of an analysis.
+    /// LAMI description of a kernel analysis.
     pub(crate) fn of<A: KernelAnalysis<Report: Default + Show, Options: From<Views>>>(
         title: &'static str,
     ) -> Analysis {
@@ -126,7 +126,7 @@ impl Analysis {
     }
 }
 
-/// The report on no trace at all, with every view.
+/// The report on an empty set of traces, with every view.
 pub(crate) fn empty<A: KernelAnalysis<Report: Default + Show, Options: From<Views>>>() -> Report {
     let set = TraceSet::default();
     let views = Views {
@@ -163,7 +163,7 @@ fn column(column: &Column) -> Json {
     description
 }
 
-/// The class of a column's values.
+/// The LAMI class of a column's values.
 fn class_of(unit: Unit) -> &'static str {
     match unit {
         Unit::Count | Unit::Id | Unit::Number | Unit::Priority | Unit::Table => "number",
@@ -182,7 +182,7 @@ fn class_of(unit: Unit) -> &'static str {
     }
 }
 
-/// The tables that it shows.
+/// The tables that LAMI shows.
 fn shown(report: &Report) -> impl Iterator<Item = &Section> {
     let sections = report.sections.iter();
     sections.filter(|section| section.forms.contain(Forms::LAMI))
@@ -248,7 +248,7 @@ fn cell(unit: Unit, value: &Value) -> Json {
     json!({ "class": class, key: plain })
 }
 
-/// A cell that is a thread or a process.
+/// A cell for a thread or a process.
 fn process(class: &str, thread: &Thread) -> Json {
     let mut cell = json!({ "class": class });
     let fields: [(&str, Json); 3] = [
@@ -262,7 +262,7 @@ fn process(class: &str, thread: &Thread) -> Json {
     cell
 }
 
-/// Several numbers as text.
+/// A list of numbers or texts, separated by spaces.
 fn plain_list(values: &[Value]) -> String {
     let texts = values.iter().filter_map(|value| match value {
         Value::Unsigned(number) => Some(number.to_string()),

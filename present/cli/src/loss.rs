@@ -1,4 +1,4 @@
-//! What the tracer lost, as the packets' counters tell it.
+//! Losses that the tracer counted in its packets.
 
 use tracebraid_ctf::losses::{LossKind, UnknownCount};
 use tracebraid_ctf::stream::Stream;
@@ -6,23 +6,23 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::units::grouped;
 
-/// Losses of one stream.
+/// Losses of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loss {
-    /// Event records that were discarded.
+    /// Discarded event records.
     pub(crate) events: u64,
-    /// Packets that are missing.
+    /// Missing packets.
     pub(crate) packets: u64,
-    /// Nanoseconds from the origin between which all of this was lost.
+    /// Interval that contains all losses, in nanoseconds since the origin.
     pub(crate) range: Option<(i64, i64)>,
-    /// How often a counter ran backwards.
+    /// Number of times that a counter ran backwards.
     pub(crate) backwards: u64,
-    /// Event records were lost before the first packet at hand, nobody knows how many of them then.
+    /// An unknown number of event records was lost before the first packet.
     pub(crate) before: bool,
 }
 
 impl Loss {
-    /// Adds up what was lost in a stream.
+    /// Sums up the losses of a stream.
     pub(crate) fn of(trace: &Trace, stream: &Stream) -> Loss {
         let mut sum = Loss::default();
         let clock = trace.clock(stream);
@@ -47,16 +47,16 @@ impl Loss {
     }
 }
 
-/// What a stream lost.
+/// A sentence on the losses of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Sentence {
-    /// Its first file.
+    /// First file of the stream.
     file: String,
     what: String,
 }
 
 impl Sentence {
-    /// With the file behind it, where lines may be cut.
+    /// The sentence with the file at its end, for output that cuts long lines.
     pub(crate) fn of_file(&self) -> String {
         format!("{} ({})", self.what, self.file)
     }
@@ -68,7 +68,7 @@ impl std::fmt::Display for Sentence {
     }
 }
 
-/// One sentence or more for each stream that lost something.
+/// One or more sentences for each stream with losses.
 pub(crate) fn summary(set: &TraceSet) -> Vec<Sentence> {
     let mut lines = Vec::new();
     for trace in &set.traces {
@@ -94,11 +94,13 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<Sentence> {
                 say(format!("the tracer lost {}", parts.join(" and ")));
             }
             if loss.before {
-                say("the tracer had lost event records before the first packet at hand".to_owned());
+                say(
+                    "the tracer lost event records before the first packet of the trace".to_owned(),
+                );
             }
             if loss.backwards > 0 {
                 say(format!(
-                    "a loss counter runs backwards {}: what was lost there may not be counted",
+                    "a loss counter runs backwards {}: losses there may not be counted",
                     times(loss.backwards)
                 ));
             }
@@ -107,7 +109,7 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<Sentence> {
     lines
 }
 
-/// How often.
+/// `once` or `N times`.
 pub(crate) fn times(number: u64) -> String {
     match number {
         1 => "once".to_owned(),

@@ -1,13 +1,13 @@
-//! `tracebraid`: reads any CTF trace and reports what ran, and what it read and wrote.
+//! `tracebraid`: reads any CTF trace and reports where the time went.
 //!
 //! In: a command line. Out: text, JSON, CSV, LAMI or files of other tools; warnings on standard
-//! error. The exit code is 0 (also with warnings), 1 when `--strict` was given and something was
-//! damaged or a write failed, 2 for wrong usage, 3 when nothing could be read, 4 when a condition
-//! of `compare --fail-if` holds, 130 after Ctrl-C.
+//! error. The exit code is 0 (also with warnings), 1 if a write failed or if, with `--strict`, an
+//! input was damaged, 2 for wrong usage, 3 if no input could be read, 4 if a condition of `compare
+//! --fail-if` holds, 130 after Ctrl-C.
 //!
 //! Each command is a module of `commands`, with its arguments and its help. `commands/report.rs`
-//! and `commands/views.rs` run any report on kernel events, and `commands/sections.rs` shows it; a
-//! report's own command adds its options. Promise: nothing is analyzed here.
+//! and `commands/views.rs` run every report on kernel events, and `commands/sections.rs` shows it;
+//! a report's own command adds its options. Promise: no analysis happens in this crate.
 #![forbid(unsafe_code)]
 
 mod archives;
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     if let Some(code) = commands::become_command() {
         return code;
     }
-    // Where it is refused, files are read by copying.
+    // If mapping is refused, files are read by copying.
     let _ = tracebraid_ctf::mapping::allow();
     let arguments: Vec<String> = std::env::args_os()
         .skip(1)

@@ -1,10 +1,10 @@
-//! Lines on frames of call stacks that have no names, with a remedy for each reason.
+//! Messages on frames of call stacks without names, with a remedy for each reason.
 
 use tracebraid_profile::{MissingFiles, NamelessFile, NamelessFrames};
 
 use crate::units::{first_of, grouped, number_of};
 
-/// A line for each reason.
+/// One line for each reason.
 pub(crate) fn lines(nameless: &NamelessFrames) -> Vec<String> {
     let mut lines = Vec::new();
     if !nameless.changed_files.is_empty() {
@@ -26,8 +26,8 @@ pub(crate) fn lines(nameless: &NamelessFrames) -> Vec<String> {
     }
     if let Some(stripped) = nameless.stripped() {
         lines.push(format!(
-            "{} ({} in all): no symbols there: install debug information (packages -dbgsym, -debuginfo), or give its \
-             directory by --debug-dir",
+            "{} ({} in all): the files have no symbols: install debug information (packages -dbgsym, -debuginfo), or give its \
+             directory with --debug-dir",
             subject(stripped),
             grouped(nameless.program_frames)
         ));
@@ -61,7 +61,7 @@ fn restorable(files: &[NamelessFile]) -> String {
 
 fn deleted_before(files: &[NamelessFile]) -> String {
     let remedy =
-        by_build_id(files).unwrap_or_else(|| "keep files while they are recorded".to_owned());
+        by_build_id(files).unwrap_or_else(|| "do not delete files during a recording".to_owned());
     let why = match files.len() {
         1 => "the file had been deleted when it was recorded",
         _ => "the files had been deleted when they were recorded",
@@ -71,7 +71,7 @@ fn deleted_before(files: &[NamelessFile]) -> String {
 
 fn never_on_disk(files: &[NamelessFile]) -> String {
     let remedy = by_build_id(files).unwrap_or_else(|| {
-        "link such programs with --build-id; compilers at run time must write perf-PID.map"
+        "link such programs with --build-id; just-in-time compilers must write perf-PID.map"
             .to_owned()
     });
     let what = match files.len() {
@@ -81,7 +81,7 @@ fn never_on_disk(files: &[NamelessFile]) -> String {
     format!("{}: {what}: {remedy}", subject(files))
 }
 
-/// How names are found by the build id of a file, shown for the one with the most frames.
+/// How to find names by the build id of a file, shown for the file with the most frames.
 fn by_build_id(files: &[NamelessFile]) -> Option<String> {
     let file = files.iter().find(|file| file.build_id.is_some())?;
     let id = file.build_id.as_ref()?.to_string();
@@ -105,7 +105,7 @@ fn frames(files: &[NamelessFile]) -> u64 {
     files.iter().map(|file| file.frames).sum()
 }
 
-/// The number of frames, the files and the verb.
+/// Beginning of a line: the number of frames, the files and the verb.
 fn subject(files: &[NamelessFile]) -> String {
     let frames = frames(files);
     let names = files.iter().map(|file| file.path.display().to_string());
@@ -155,9 +155,9 @@ mod tests {
                  or copy /cont to DIR/.build-id/ab/0102.debug and give --debug-dir DIR (build ids of the others: \
                  --format json)",
                 "4 frames in /memfd:code have no names: a file in memory (memfd): link such programs with --build-id; \
-                 compilers at run time must write perf-PID.map",
-                "25 frames in /bin/stripped have no names (100 in all): no symbols there: install debug information (packages \
-                 -dbgsym, -debuginfo), or give its directory by --debug-dir",
+                 just-in-time compilers must write perf-PID.map",
+                "25 frames in /bin/stripped have no names (100 in all): the files have no symbols: install debug information (packages \
+                 -dbgsym, -debuginfo), or give its directory with --debug-dir",
             ]
         );
     }
@@ -191,7 +191,7 @@ mod tests {
         );
         assert_eq!(
             line(None),
-            format!("{start}keep files while they are recorded")
+            format!("{start}do not delete files during a recording")
         );
     }
 

@@ -1,41 +1,42 @@
-//! Numbers in options: alone, or from one to another.
+//! Numbers in options: a single number or a range.
 
 use std::collections::BTreeSet;
 
-/// Numbers from one to another; both belong to it. Always has at least one.
+/// An inclusive range; never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers<T> {
     first: T,
     last: T,
 }
 
-/// No machine has more CPUs.
+/// Maximum number of CPUs in a range. No machine has more.
 const CPUS: u64 = 1 << 14;
-/// Priorities as the kernel counts them: -1 for deadlines, those of real time, and all others.
+/// Priorities as the kernel counts them: -1 for deadline threads, 0 to 99 for real-time threads,
+/// and 100 to 139 for all others.
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1..=139;
 
 /// CPUs: `3` or `0-3`.
 ///
 /// # Errors
-/// When it is neither, or a range of more CPUs than machines have.
+/// When the text is neither, or a range of more CPUs than machines have.
 pub(crate) fn cpus(text: &str) -> Result<Numbers<u64>, String> {
     let numbers: Numbers<u64> =
-        parse(text).ok_or("the number of a CPU is expected, or a range as 0-3")?;
+        parse(text).ok_or("expected a CPU number or a range such as 0-3")?;
     match numbers.last - numbers.first < CPUS {
         true => Ok(numbers),
-        false => Err(format!("these are more than {CPUS} CPUs")),
+        false => Err(format!("the range has more than {CPUS} CPUs")),
     }
 }
 
 /// Priorities: `120` or `0-99`.
 ///
 /// # Errors
-/// When it is neither, or the kernel has no such priorities.
+/// When the text is neither, or the kernel has no such priorities.
 pub(crate) fn priorities(text: &str) -> Result<Numbers<i32>, String> {
     let known = |priority: &i32| PRIORITIES.contains(priority);
     let numbers =
         parse(text).filter(|numbers: &Numbers<i32>| known(&numbers.first) && known(&numbers.last));
-    numbers.ok_or_else(|| "a priority from -1 to 139 is expected, or a range as 0-99".to_owned())
+    numbers.ok_or_else(|| "expected a priority from -1 to 139 or a range such as 0-99".to_owned())
 }
 
 impl Numbers<u64> {
@@ -54,7 +55,7 @@ impl<T: std::fmt::Display + PartialEq> std::fmt::Display for Numbers<T> {
     }
 }
 
-/// All numbers of some ranges, each once.
+/// All numbers of the ranges, without duplicates.
 pub(crate) fn all<T: Ord + Copy>(ranges: &[Numbers<T>]) -> BTreeSet<T>
 where
     std::ops::RangeInclusive<T>: Iterator<Item = T>,
@@ -65,7 +66,7 @@ where
 
 fn parse<T: std::str::FromStr + Ord + Copy>(text: &str) -> Option<Numbers<T>> {
     let text = text.trim();
-    // A minus at the beginning belongs to the number.
+    // A leading minus sign belongs to the number.
     let dash = text
         .char_indices()
         .skip(1)

@@ -1,4 +1,4 @@
-//! Options that several commands have, and what opens their traces.
+//! Options that several commands share, and the functions that open their traces.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,14 +17,14 @@ use crate::indexes;
 use crate::numbers::{self, Numbers};
 use crate::time::{self, TimeSpec};
 
-/// The traces.
+/// Paths of the traces, and options for reading them.
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
     /// Trace directories, or directories that contain traces at any depth; archives of these (.tar,
     /// .tar.gz, .tar.xz, .tar.zst, .zip); perf.data and trace.dat files
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Exit with code 1 if anything was damaged
+    /// Exit with code 1 if an input is damaged
     #[arg(long)]
     pub(crate) strict: bool,
     /// Align the clocks of several hosts: a file written by `tracebraid sync -o`, or `auto` to
@@ -34,13 +34,13 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// What is read: traces, files of other tools, and the file of `--sync`.
+    /// All files that the command reads: traces, files of other tools, and the file of `--sync`.
     pub(crate) fn read(&self) -> Vec<PathBuf> {
         self.paths.iter().chain(&self.sync).cloned().collect()
     }
 }
 
-/// The time range.
+/// Options for the time range.
 #[derive(Args, Debug)]
 pub(crate) struct TimeArgs {
     /// Start of the time range: seconds since the clock's origin (12.5, 17...ns), an offset from
@@ -68,7 +68,7 @@ pub(crate) struct TimeArgs {
     pub(crate) timerange: Option<String>,
 }
 
-/// A time range in nanoseconds from the origin; both ends belong to it.
+/// A time range in nanoseconds since the origin; both bounds are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeRange {
     pub(crate) from: i64,
@@ -76,7 +76,6 @@ pub(crate) struct TimeRange {
 }
 
 impl TimeRange {
-    /// All times.
     pub(crate) const ALL: TimeRange = TimeRange {
         from: i64::MIN,
         to: i64::MAX,
@@ -85,7 +84,7 @@ impl TimeRange {
     /// Refuses a range that ends before it begins.
     ///
     /// # Errors
-    /// With the time range of the trace.
+    /// When it does; the message contains the time range of the trace.
     pub(crate) fn check(self, trace: Option<(i64, i64)>, zone: &TimeZone) -> Result<(), Failure> {
         if self.from <= self.to {
             return Ok(());
@@ -99,7 +98,6 @@ impl TimeRange {
         )))
     }
 
-    /// True if a time is in it.
     #[inline(always)]
     pub(crate) fn contains(self, time: i64) -> bool {
         self.from <= time && time <= self.to
@@ -107,10 +105,10 @@ impl TimeRange {
 }
 
 impl TimeArgs {
-    /// The range for these traces; times of the traces are `offset` later than their clocks say.
+    /// Resolves the range for these traces; `offset` is added to the times of the traces.
     ///
     /// # Errors
-    /// When a time cannot be understood, or the range is empty.
+    /// When a time cannot be resolved, or the range is empty.
     pub(crate) fn range(
         &self,
         set: &TraceSet,
@@ -123,7 +121,7 @@ impl TimeArgs {
                 let inner = range.trim().trim_start_matches('[').trim_end_matches(']');
                 let (from, to) = inner.split_once(',').ok_or_else(|| {
                     Failure::usage(format!(
-                        "--timerange {range}: two times with a comma are expected"
+                        "--timerange {range}: expected two times separated by a comma"
                     ))
                 })?;
                 let parse = |text: &str| text.parse().map(Some).map_err(Failure::usage);
@@ -156,7 +154,7 @@ pub(crate) fn lasts(first: i64, last: i64, zone: &TimeZone) -> String {
     )
 }
 
-/// Which event records.
+/// Options that select event records.
 #[derive(Args, Debug)]
 pub(crate) struct SelectArgs {
     /// Select CPUs: numbers and ranges, such as 0-3,7
@@ -176,10 +174,10 @@ pub(crate) struct SelectArgs {
     pub(crate) no_recorder: bool,
 }
 
-/// What a trace's environment calls the process that recorded it.
+/// Key in a trace's environment for the id of the process that recorded it.
 pub(crate) const RECORDER: &str = "tracebraid_pid";
 
-/// Processes that recorded the traces, each with the index of its trace.
+/// Ids of the processes that recorded the traces, each with the index of its trace.
 pub(crate) fn recorders(set: &TraceSet) -> Vec<(u32, i64)> {
     let of = |(trace, index): (&Trace, u32)| match trace.layout.class.env(RECORDER) {
         Some(&EnvValue::Int(pid)) => Some((index, i64::try_from(pid).ok()?)),
@@ -189,36 +187,35 @@ pub(crate) fn recorders(set: &TraceSet) -> Vec<(u32, i64)> {
 }
 
 fn thread_id(text: &str) -> Result<i64, String> {
-    let message = "a thread id is expected (names go with --procname)";
+    let message = "expected a thread id (select names with --procname)";
     text.parse().map_err(|_| message.to_owned())
 }
 
 fn process_id(text: &str) -> Result<i64, String> {
-    let message = "a process id is expected (names go with --procname)";
+    let message = "expected a process id (select names with --procname)";
     text.parse().map_err(|_| message.to_owned())
 }
 
-/// The form of reports.
+/// Format of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// Tables for people.
+    /// Tables
     #[default]
     Table,
-    /// JSON.
+    /// JSON
     Json,
-    /// Comma-separated values.
+    /// Comma-separated values
     Csv,
 }
 
-/// Patterns of names.
 pub(crate) fn globs(patterns: &[String]) -> Vec<Glob> {
     patterns.iter().map(|pattern| Glob::new(pattern)).collect()
 }
 
-/// Opens all traces, with one time if that is asked for.
+/// Opens all traces, and aligns their clocks if `--sync` is given.
 ///
 /// # Errors
-/// When there is not one, or they cannot have one time as it was asked for.
+/// When there is no trace, or the clocks cannot be aligned.
 pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
     let mut set = open_paths(&args.paths)?;
     if let Some(from) = &args.sync {
@@ -227,38 +224,38 @@ pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
     Ok(set)
 }
 
-/// Opens all traces at the paths, also those of other tools' files, with the times that their
-/// clocks tell.
+/// Opens all traces at the paths, including files of other tools, with the times of their own
+/// clocks.
 ///
 /// # Errors
-/// When there is not one, or a file cannot be imported.
+/// When there is no trace, or a file cannot be imported.
 pub(crate) fn open_paths(paths: &[PathBuf]) -> Result<TraceSet, Failure> {
     let paths = crate::imported::resolve(paths)?;
     TraceSet::open_checking(&paths, indexes::check())
         .map_err(|error| Failure::nothing_readable(error.to_string()))
 }
 
-/// Bytes of all streams.
+/// Total size of all streams in bytes.
 pub(crate) fn total_bytes(set: &TraceSet) -> u64 {
     let streams = set.traces.iter().flat_map(|trace| &trace.streams);
     streams.map(tracebraid_ctf::stream::Stream::bytes).sum()
 }
 
-/// From the first event record to the end of the last packet, in nanoseconds from the origin; times
-/// of the traces are `offset` later than their clocks say.
+/// From the first event record to the end of the last packet, in nanoseconds since the origin;
+/// `offset` is added to both.
 pub(crate) fn extent_of(set: &TraceSet, offset: i64) -> Option<(i64, i64)> {
     let start = start_of(set)?;
     let end = Extent::of_packets(set).map_or(start, |covered| covered.last.0.max(start));
     Some((start.saturating_add(offset), end.saturating_add(offset)))
 }
 
-/// Time of the first event record, in nanoseconds from the origin.
+/// Time of the first event record, in nanoseconds since the origin.
 fn start_of(set: &TraceSet) -> Option<i64> {
     Extent::start(set).map(|start| start.0)
 }
 
-/// Names of traces as babeltrace2 makes them: the host, and where the trace is below the path that
-/// was asked for; by the traces' directories.
+/// Names of traces as in babeltrace2: the host, and the trace's path relative to the given path; by
+/// the traces' directories.
 pub(crate) fn trace_names(set: &TraceSet, paths: &[PathBuf]) -> HashMap<PathBuf, String> {
     let mut names = HashMap::new();
     for trace in &set.traces {
@@ -283,12 +280,12 @@ pub(crate) fn trace_names(set: &TraceSet, paths: &[PathBuf]) -> HashMap<PathBuf,
     names
 }
 
-/// What is worth knowing of the traces and no damage.
+/// Facts about the traces that are worth knowing but are not damage.
 pub(crate) fn notes(set: &TraceSet) -> impl Iterator<Item = &Damage> {
     set.traces.iter().flat_map(|trace| &trace.notes)
 }
 
-/// Warnings for traces whose clocks cannot be related.
+/// Warning for traces whose clocks cannot be related.
 pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
     let clocks: Vec<_> = set
         .traces
@@ -325,7 +322,7 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
     ))
 }
 
-/// A warning for traces of several hosts whose only relation is that each knows the date.
+/// Warning for traces of several hosts that are related only by the date.
 pub(crate) fn several_clocks(set: &TraceSet) -> Option<String> {
     if set.traces.iter().any(|trace| trace.is_synchronized) || unrelated_clocks(set).is_some() {
         return None;
@@ -338,13 +335,13 @@ pub(crate) fn several_clocks(set: &TraceSet) -> Option<String> {
         .position(|other| first.is_other(other))?;
     let (first, other) = (machines.name(0), machines.name(other));
     Some(format!(
-        "the traces are of several hosts ({first}, {other}), whose clocks may differ by more than \
-         a packet takes between them: align them with --sync auto, or with --sync FILE, a file of \
+        "the traces come from several hosts ({first}, {other}), whose clocks may differ by more than the \
+         travel time of a packet: align them with --sync auto, or with --sync FILE, written by \
          `tracebraid sync -o`"
     ))
 }
 
-/// Warnings for traces that are read with others which have one time, but not with that.
+/// Warning for traces that are not aligned although others are.
 fn unsynchronized(set: &TraceSet) -> Option<String> {
     let left: Vec<String> = set
         .traces
@@ -354,7 +351,7 @@ fn unsynchronized(set: &TraceSet) -> Option<String> {
         .collect();
     (!left.is_empty()).then(|| {
         format!(
-            "nothing relates the clock of {} to that of the reference: its times are as they are",
+            "the clock of {} cannot be related to the reference clock: its times are not corrected",
             left.join(", ")
         )
     })
@@ -371,7 +368,7 @@ pub(crate) struct ZoneArgs {
 impl ZoneArgs {
     /// UTC with `--gmt`, else the local time zone.
     pub(crate) fn zone(self) -> TimeZone {
-        // The usual name of UTC is not worth opening the zone database.
+        // A quick check for the usual name of UTC avoids opening the zone database.
         let is_utc =
             self.gmt || std::env::var_os("TZ").is_some_and(|name| name == "UTC" || name == "UTC0");
         match is_utc {

@@ -1,4 +1,4 @@
-//! Where results go: standard output or a file, written in large pieces.
+//! Output of results to standard output or a file, in large pieces.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -25,7 +25,7 @@ pub(crate) use say;
 /// Lines that were written to standard error.
 #[derive(Default)]
 struct Said {
-    /// Before the command restarted.
+    /// Lines written before the command restarted.
     before: HashSet<String>,
     since: HashSet<String>,
 }
@@ -58,16 +58,16 @@ pub(crate) fn say_once(line: &str) {
     }
 }
 
-/// Restarts: lines that were written until now are not repeated.
+/// Prepares a restart: lines that have been written are not repeated.
 pub(crate) fn restart() {
     let mut said = said();
     said.before = std::mem::take(&mut said.since);
 }
 
-/// Bytes that are gathered before they are written.
+/// Number of bytes that are gathered before a write.
 pub(crate) const PIECE: usize = 64 * 1024;
 
-/// An open output. A file that is not finished is removed.
+/// An open output. An unfinished file is removed.
 pub(crate) struct Output {
     target: Box<dyn Write>,
     terminal: bool,
@@ -81,7 +81,7 @@ struct PartFile {
 }
 
 impl PartFile {
-    /// Opens the file that is written; a pipe or a device is written directly.
+    /// Opens a temporary file beside `path`. A pipe or a device is opened itself.
     fn create(path: &Path) -> Result<(File, Option<PartFile>), Failure> {
         let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -95,7 +95,7 @@ impl PartFile {
         Ok((file, (!is_special).then_some(part)))
     }
 
-    /// Gives the file its name.
+    /// Gives the file its final name.
     fn finish(mut self) -> Result<(), Failure> {
         let part = std::mem::take(&mut self.part);
         std::fs::rename(&part, &self.path).map_err(|error| {
@@ -113,20 +113,19 @@ impl Drop for PartFile {
     }
 }
 
-/// What became of a write.
+/// Outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// It was written.
     Yes,
-    /// Nobody reads any more: end quietly.
+    /// The reader has closed the pipe: the command ends without an error.
     Closed,
 }
 
 impl Output {
-    /// Standard output, or that file.
+    /// Opens standard output, or a file if a path is given.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
         match path {
             None => Ok(Output {
@@ -145,20 +144,18 @@ impl Output {
         }
     }
 
-    /// True if a person looks at it.
     pub(crate) fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// Whether to use colors.
     pub(crate) fn has_colours(&self) -> bool {
         settings::has_colours(self.terminal)
     }
 
-    /// Writes all of it.
+    /// Writes and flushes all bytes.
     ///
     /// # Errors
-    /// When that is impossible for another reason than that the reader has gone.
+    /// When the write fails for a reason other than a closed pipe.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<Written, Failure> {
         written(
             self.target
@@ -167,7 +164,7 @@ impl Output {
         )
     }
 
-    /// Gives a file its name: it is complete.
+    /// Completes the output: a file gets its name.
     ///
     /// # Errors
     /// When it cannot be renamed.
@@ -175,7 +172,7 @@ impl Output {
         self.part.map_or(Ok(()), PartFile::finish)
     }
 
-    /// Writes lines to standard output.
+    /// Writes text to standard output.
     ///
     /// # Errors
     /// As [`Output::write`].
@@ -183,7 +180,7 @@ impl Output {
         Output::open(None)?.write(text.as_bytes())
     }
 
-    /// Writes a value as JSON, in pieces: all of its text may be larger than what it is made from.
+    /// Writes a value as JSON, in pieces: its text may be larger than the value in memory.
     ///
     /// # Errors
     /// As [`Output::write`].
@@ -200,11 +197,10 @@ impl Output {
     }
 }
 
-/// Writes a file, which has its name when it is whole; what is no plain file (a pipe, a device) is
-/// written as it is.
+/// Writes a file, which gets its name when it is complete. A pipe or a device is written directly.
 ///
 /// # Errors
-/// When it cannot be written: what had that name before is then still there.
+/// When the file cannot be written; a previous file of that name is left unchanged.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_with(path, |out| {
         out.write_all(bytes)
@@ -212,10 +208,10 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// As `replace`, but with output written piece by piece.
+/// As [`replace`], but with output written piece by piece.
 ///
 /// # Errors
-/// Those of `write` too; and when the user interrupts it.
+/// Also those of `write`, and when the user interrupts it.
 pub(crate) fn replace_with(
     path: &Path,
     write: impl FnOnce(&mut Pieces) -> Result<(), Failure>,
@@ -238,7 +234,7 @@ pub(crate) fn replace_with(
 /// A file that is written in pieces.
 pub(crate) type Pieces = BufWriter<Interruptible>;
 
-/// A file that refuses further output after an interrupt by the user.
+/// A file that refuses further output after the user has interrupted the program.
 pub(crate) struct Interruptible {
     file: File,
     interrupted: Arc<AtomicBool>,
@@ -247,7 +243,7 @@ pub(crate) struct Interruptible {
 impl Write for Interruptible {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.interrupted.load(Ordering::Relaxed) {
-            // Not `Interrupted`, which means: try again.
+            // Not `Interrupted`, which asks the caller to try again.
             true => Err(io::Error::other("interrupted")),
             false => self.file.write(bytes),
         }
@@ -258,12 +254,11 @@ impl Write for Interruptible {
     }
 }
 
-/// The failure of a file that cannot be written.
 pub(crate) fn cannot_be_written(path: &Path, error: &io::Error) -> Failure {
     Failure::output(format!("{}: cannot be written: {error}", path.display()))
 }
 
-/// What became of it.
+/// A closed pipe is not a failure.
 fn written(result: io::Result<()>) -> Result<Written, Failure> {
     match result {
         Ok(()) => Ok(Written::Yes),
@@ -274,17 +269,17 @@ fn written(result: io::Result<()>) -> Result<Written, Failure> {
     }
 }
 
-/// True when the user has interrupted the program, and somebody looks for that.
+/// Set when the user interrupts the program while it polls for interrupts.
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Somebody looks whether the user has interrupted the program.
+/// Whether the program polls for interrupts; otherwise an interrupt ends it.
 static IS_LOOKED_FOR: AtomicBool = AtomicBool::new(false);
 
-/// What is to be done when the user interrupts the program.
+/// Installs the handler for Ctrl-C.
 fn handle() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Without a handler Ctrl-C ends the program at once, which is sound too.
+        // Without a handler Ctrl-C ends the program at once, which is acceptable.
         let _ = ctrlc::set_handler(|| {
             INTERRUPTED.store(true, Ordering::Relaxed);
             if !IS_LOOKED_FOR.load(Ordering::Relaxed) {
@@ -295,19 +290,19 @@ fn handle() {
     });
 }
 
-/// Becomes true when the user interrupts the program.
+/// Starts polling: returns a flag that is set when the user interrupts the program.
 pub(crate) fn interruption() -> Arc<AtomicBool> {
     IS_LOOKED_FOR.store(true, Ordering::Relaxed);
     handle();
     INTERRUPTED.clone()
 }
 
-/// From now on an interruption ends the program, and nothing is left of what it made for itself.
+/// From now on an interrupt removes the temporary files and ends the program.
 pub(crate) fn end_cleanly() {
     handle();
 }
 
-/// Nobody looks for interruptions any more: the next one ends the program.
+/// Stops polling: the next interrupt ends the program.
 pub(crate) fn end_at_once() {
     IS_LOOKED_FOR.store(false, Ordering::Relaxed);
 }

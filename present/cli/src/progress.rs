@@ -1,4 +1,4 @@
-//! A progress bar for long runs whose results go elsewhere than to the terminal.
+//! A progress bar for long runs, unless their results appear on the terminal.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crate::settings;
 use crate::units::grouped;
 use indicatif::{FormattedDuration, HumanBytes, ProgressBar, ProgressStyle};
 
-/// Runs shorter than this show nothing.
+/// Runs shorter than this show no progress bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Interval at which the text is updated.
 const REFRESH: Duration = Duration::from_millis(100);
@@ -16,7 +16,7 @@ const REFRESH: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Bytes,
-    /// A number; its name in the plural.
+    /// Items, with their name in the plural.
     Number(&'static str),
 }
 
@@ -31,12 +31,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// For a number of bytes of trace; nothing is shown where the results already are.
+    /// `total` is the size of the trace in bytes; no bar is shown if the results appear on a
+    /// terminal.
     pub(crate) fn new(total: u64, output_is_terminal: bool) -> Self {
         Progress::of(total, Work::Bytes, output_is_terminal)
     }
 
-    /// For a number of items.
+    /// `total` is a number of items.
     pub(crate) fn of_items(total: u64, plural: &'static str) -> Self {
         Progress::of(total, Work::Number(plural), false)
     }
@@ -53,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// Shows the number of bytes that were read.
+    /// Shows the number of bytes read so far.
     pub(crate) fn at(&mut self, position: impl FnOnce() -> u64) {
         let elapsed = self.begun.elapsed();
         if !self.wanted || elapsed < PATIENCE {
@@ -73,7 +74,7 @@ impl Progress {
         }
     }
 
-    /// Takes it away.
+    /// Removes the bar.
     pub(crate) fn finish(&mut self) {
         if let Some((bar, _)) = self.bar.take() {
             bar.finish_and_clear();
@@ -81,9 +82,8 @@ impl Progress {
     }
 }
 
-/// Bytes, bytes per second, and the remaining time. The rate is the average since the beginning:
-/// the bar's own would divide by the time since the bar was created, a second later, and so
-/// overstate the rate.
+/// Position, rate and remaining time. The rate is the average since the beginning. The bar's own
+/// rate would be too high: it divides by the time since the bar was created, a second later.
 fn text(work: Work, (position, total): (u64, u64), elapsed: Duration) -> String {
     let rate = position as f64 / elapsed.as_secs_f64().max(1e-3);
     let left = total.saturating_sub(position) as f64 / rate.max(1.0);
@@ -136,7 +136,7 @@ mod tests {
             ),
             "1,000/5,000 executions, 500/s, 00:00:08 left"
         );
-        // Far more than the rest of any trace: avoids a panic.
+        // Far more than any trace has: no panic.
         assert!(
             text(Work::Bytes, (0, u64::MAX), Duration::MAX).starts_with("0 B/16.00 EiB 0 B/s, ")
         );

@@ -1,5 +1,5 @@
-//! Recordings whose probes' newest events are in rings that nobody has put in order: their recorder
-//! was killed, or there was none.
+//! Recordings of programs whose newest events are still in ring buffers and not in streams, because
+//! no recorder was running or it was killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::trace::TraceSet;
 
-/// Directories of such recordings.
+/// Directories of recordings with events that are still in ring buffers.
 pub(crate) fn sessions(set: &TraceSet) -> BTreeSet<PathBuf> {
     let paths = set.traces.iter().flat_map(|trace| &trace.paths);
     let kept = paths.filter(|path| has_rings(path));
-    // They are of processes: DIR/ust/pid/PROCESS.
+    // Traces of a process are in DIR/ust/pid/PROCESS.
     kept.filter_map(|path| Some(path.ancestors().nth(3)?.to_owned()))
         .map(|session| match session.as_os_str().is_empty() {
             true => PathBuf::from("."),
@@ -20,7 +20,7 @@ pub(crate) fn sessions(set: &TraceSet) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Whether a trace has a ring that is not a stream yet.
+/// Whether a trace has a ring buffer that has not become a stream.
 fn has_rings(trace: &Path) -> bool {
     let entries = fs::read_dir(trace).into_iter().flatten().flatten();
     entries

@@ -1,4 +1,4 @@
-//! Options of every command: how much is written to the terminal, in which colors and characters.
+//! Options of all commands: quiet mode and colors.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -33,23 +33,22 @@ pub(crate) enum ColourChoice {
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 impl Settings {
-    /// Holds from now on.
+    /// Makes the options effective for the whole program.
     pub(crate) fn apply(self) {
         let _ = SETTINGS.set(self);
     }
 }
 
-/// Columns of `--width`.
 pub(crate) fn width() -> Option<usize> {
     SETTINGS.get()?.width.map(usize::from)
 }
 
-/// True with `--quiet`.
+/// Whether `--quiet` is given.
 pub(crate) fn is_quiet() -> bool {
     SETTINGS.get().is_some_and(|settings| settings.quiet)
 }
 
-/// Whether a stream that is a terminal or not gets colors.
+/// Whether output to a terminal, or to another target, gets colors.
 pub(crate) fn has_colours(is_terminal: bool) -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     match SETTINGS.get().copied().unwrap_or_default().color {

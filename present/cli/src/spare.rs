@@ -1,4 +1,4 @@
-//! What a command reads is not written over by what it writes.
+//! Protects the input of a command from being overwritten by its output.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -8,10 +8,10 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::failure::Failure;
 
-/// Refuses a file to write to that is one of the traces', or one of those that are read besides.
+/// Refuses an output file that is a file of a trace, or one of the files in `read`.
 ///
 /// # Errors
-/// When it is, by whatever name.
+/// When it is, even by another name or through a link.
 pub(crate) fn check<P: AsRef<Path>>(
     target: &Path,
     set: &TraceSet,
@@ -28,7 +28,7 @@ pub(crate) fn check<P: AsRef<Path>>(
     {
         let of = trace.paths.first().map(|path| path.display().to_string());
         return Err(Failure::usage(format!(
-            "{}: is a file of the trace {}, which is not written over: give the output another name",
+            "{}: refusing to overwrite a file of the trace {}: give the output another name",
             target.display(),
             of.unwrap_or_default()
         )));
@@ -36,10 +36,10 @@ pub(crate) fn check<P: AsRef<Path>>(
     check_read(target, read)
 }
 
-/// Refuses a file to write to that is one of those that are read.
+/// Refuses an output file that is one of the files in `read`.
 ///
 /// # Errors
-/// When it is, by whatever name.
+/// When it is, even by another name or through a link.
 pub(crate) fn check_read<P: AsRef<Path>>(target: &Path, read: &[P]) -> Result<(), Failure> {
     let Some(there) = plain(target) else {
         return Ok(());
@@ -47,14 +47,14 @@ pub(crate) fn check_read<P: AsRef<Path>>(target: &Path, read: &[P]) -> Result<()
     let is_it = |path: &P| plain(path.as_ref()).is_some_and(|known| is_same(&known, &there));
     match read.iter().any(is_it) {
         true => Err(Failure::usage(format!(
-            "{}: is what is read, and is not written over: give the output another name",
+            "{}: refusing to overwrite an input file: give the output another name",
             target.display()
         ))),
         false => Ok(()),
     }
 }
 
-/// What is known of a file that is there, behind links; nothing of devices and directories.
+/// Metadata of an existing regular file, through links; `None` for devices and directories.
 fn plain(path: &Path) -> Option<Metadata> {
     fs::metadata(path).ok().filter(Metadata::is_file)
 }

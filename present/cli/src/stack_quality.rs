@@ -1,12 +1,12 @@
-//! How many call stacks are whole, and what to do about the others, for people.
+//! Messages on the completeness of call stacks, with remedies.
 
 use tracebraid_profile::{Limits, Quality, Remedy, StackDefect};
 
 use crate::nameless_frames;
 use crate::units::{first_of, grouped};
 
-/// A line for each defect of the stacks with its remedy; none if nearly all are whole and have
-/// names.
+/// One line for each defect of the stacks, with its remedy; empty if nearly all stacks are complete
+/// and have names.
 pub(crate) fn lines(quality: &Quality) -> Vec<String> {
     let all = quality.completeness.all();
     let line = |defect| match defect {
@@ -28,10 +28,10 @@ fn cut_by_depth(limits: Limits) -> String {
         .depth
         .map_or_else(String::new, |depth| format!(" at {depth} frames"));
     match limits.stack_bytes {
-        Some(_) => format!("cut{limit}: record deeper ones by --stacks=depth=N"),
-        // Recordings of earlier versions have one status for both.
+        Some(_) => format!("cut{limit}: raise the limit with --stacks=depth=N"),
+        // Recordings of earlier versions have one status for both limits.
         None => format!(
-            "cut{limit} or at the end of the copied part of the stack: record deeper ones by --stacks=depth=N or \
+            "cut{limit} or at the end of the copied part of the stack: raise the limits with --stacks=depth=N or \
              --stacks=stack_bytes=SIZE"
         ),
     }
@@ -45,7 +45,7 @@ fn cut_by_bytes(limits: Limits) -> String {
         true => ", which needs CAP_BPF and CAP_PERFMON above 16K",
         false => "",
     };
-    format!("cut{limit}: copy more of each stack by --stacks=stack_bytes=SIZE{privileges}")
+    format!("cut{limit}: copy more of each stack with --stacks=stack_bytes=SIZE{privileges}")
 }
 
 fn part(number: u64, all: u64) -> String {
@@ -126,8 +126,8 @@ mod tests {
         assert_eq!(
             lines(&quality()),
             [
-                "30 of 3,000 call stacks (1 %) are cut at 64 frames: record deeper ones by --stacks=depth=N",
-                "50 of 3,000 call stacks (1 %) are cut after 65,536 bytes: copy more of each stack by \
+                "30 of 3,000 call stacks (1 %) are cut at 64 frames: raise the limit with --stacks=depth=N",
+                "50 of 3,000 call stacks (1 %) are cut after 65,536 bytes: copy more of each stack with \
                  --stacks=stack_bytes=SIZE",
                 "970 of 3,000 call stacks (32 %) are broken in python3 (7), python3 (8), python3 (9) and 1 other process, Python \
                  3.12: start python with -X perf (or PYTHONPERFSUPPORT=1)",
@@ -145,8 +145,8 @@ mod tests {
         quality.completeness.cut_by_bytes = 0;
         assert_eq!(
             lines(&quality)[0],
-            "80 of 3,000 call stacks (2 %) are cut at 64 frames or at the end of the copied part of the stack: record \
-             deeper ones by --stacks=depth=N or --stacks=stack_bytes=SIZE"
+            "80 of 3,000 call stacks (2 %) are cut at 64 frames or at the end of the copied part of the stack: raise \
+             the limits with --stacks=depth=N or --stacks=stack_bytes=SIZE"
         );
     }
 

@@ -1,4 +1,4 @@
-//! One time for the traces of several machines.
+//! Common time for the traces of several hosts.
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::warnings::Warnings;
 
-/// What stands for finding the relations out, instead of a file.
+/// Value of `--sync` that infers the relations of the clocks instead of reading a file.
 const AUTO: &str = "auto";
 
-/// Whether the relations are to be found out.
+/// Whether the relations of the clocks must be inferred.
 pub(crate) fn is_auto(from: &Path) -> bool {
     from == Path::new(AUTO)
 }
 
-/// Relates the clocks of the traces' machines, by the packets that they sent to each other.
+/// Relates the clocks of the traces' hosts by the packets that they exchanged.
 ///
 /// # Errors
-/// When the user interrupted it, or no machine has the reference's name.
+/// When the user interrupts it, or no host has the name of the reference.
 pub(crate) fn relate(
     set: &TraceSet,
     reference: Option<&str>,
@@ -39,26 +39,26 @@ pub(crate) fn relate(
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Lets the traces have one time: as a file says, or, for `auto`, as can be found out.
+/// Aligns the clocks of the traces, by a file or, for `auto`, by the packets of the hosts.
 ///
 /// # Errors
-/// When there is no such file, or it says what cannot be, or the user interrupted it.
+/// When the file is missing or wrong, or the user interrupts the command.
 pub(crate) fn apply(from: &Path, set: &mut TraceSet) -> Result<(), Failure> {
     let named = |error: &dyn std::fmt::Display| {
         Failure::usage(format!("--sync {}: {error}", from.display()))
     };
     let transformations = if is_auto(from) {
-        // What is damaged is told when the traces are read for what was asked for.
+        // Damage is reported when the command itself reads the traces.
         let synchronization = relate(set, None, &FoldArgs::default(), &mut Warnings::quiet())?;
         synchronization.transformations()
     } else {
         let text = std::fs::read(from).map_err(|error| named(&error))?;
         Transformations::parse(&text).map_err(|error| named(&error))?
     };
-    // Machines that are not related show by their traces, and are told of when others are.
+    // Hosts without a relation are visible in their traces, and reported if other hosts have one.
     transformations.apply(set).map_err(|error| named(&error))?;
     match set.traces.iter().any(|trace| trace.is_synchronized) {
         true => Ok(()),
-        false => Err(named(&"none of the traces is of a host of that file")),
+        false => Err(named(&"the file contains none of the hosts of the traces")),
     }
 }

@@ -11,23 +11,23 @@ use crate::terminal_text::{
     LEAST_TEXT, paragraph_within, printable, shorten, terminal_width, width_of,
 };
 
-/// Treatment of a column that has too little room.
+/// How a column behaves if the table is too wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ColumnFit {
-    /// Numbers, to the right; never cut.
+    /// Numbers: right-aligned, never shortened.
     Number,
     /// Text that is shortened, but not below [`LEAST_TEXT`].
     Text,
-    /// Text that means nothing when cut: times, UUIDs.
+    /// Text that is meaningless when shortened: times, UUIDs.
     Whole,
 }
 
-/// A column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column<'t> {
     title: &'t str,
     kind: ColumnFit,
-    /// Order in which columns are left out where the table is too wide; 0 for those that stay.
+    /// Order in which columns are left out if the table is too wide; 0 for columns that always
+    /// stay.
     left_out: u8,
 }
 
@@ -55,7 +55,7 @@ impl<'t> Column<'t> {
         }
     }
 
-    /// Marks it as one that may be left out, after those with smaller numbers (from 1).
+    /// Lets the column be left out, after those with smaller numbers (from 1).
     pub(crate) const fn left_out(mut self, order: u8) -> Self {
         self.left_out = order;
         self
@@ -69,12 +69,12 @@ pub(crate) struct Cell {
     pub(crate) emphasis: Emphasis,
 }
 
-/// Why a cell stands out.
+/// Reason for a cell to stand out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Emphasis {
     #[default]
     None,
-    /// The largest of its column.
+    /// The largest value of the column.
     Largest,
     /// Errors, losses, drops.
     Trouble,
@@ -99,10 +99,10 @@ impl Emphasis {
     }
 }
 
-/// Columns between columns, and fewer where there is too little room.
+/// Number of spaces between columns; the smaller one if the table is too wide.
 const GAPS: [usize; 2] = [3, 2];
 
-/// Makes a table's text, at most as wide as the terminal.
+/// Renders a table, at most as wide as the terminal.
 pub(crate) fn render<C: Into<Cell>>(
     columns: &[Column<'_>],
     rows: impl IntoIterator<Item = Vec<C>>,
@@ -156,20 +156,20 @@ struct Plan {
     shown: Vec<bool>,
 }
 
-/// One step of making a table narrower.
+/// A step in making a table narrower.
 #[derive(Clone, Copy)]
 struct Attempt {
     gap: usize,
-    /// Columns that may be left out up to this order are.
+    /// Columns whose `left_out` is at most this level are left out.
     level: u8,
-    /// Texts are not made shorter than this.
+    /// Minimum width to which texts are shortened.
     least: usize,
-    /// Number of further columns that are left out, never the first.
+    /// Number of further columns that are left out, from the right; never the first.
     cut: usize,
 }
 
 impl Plan {
-    /// Tries smaller gaps, then shorter texts, then fewer columns; the first column always stays.
+    /// Tries smaller gaps, then shorter texts, then fewer columns. The first column is always kept.
     fn new(columns: &[Column<'_>], widths: &[usize], room: usize) -> Plan {
         let most = columns
             .iter()
@@ -200,7 +200,7 @@ impl Plan {
         plan
     }
 
-    /// Plans by an attempt; true if the table fits then.
+    /// Applies an attempt; returns whether the table fits.
     fn fits(
         &mut self,
         attempt: Attempt,
@@ -256,7 +256,7 @@ impl Plan {
         text
     }
 
-    /// A line of the table, without spaces at its end.
+    /// A line of the table, without trailing spaces.
     fn line(&self, columns: &[Column<'_>], cells: &[Cell], has_colours: bool) -> String {
         let mut line = String::new();
         let mut spaces = self.gap - 1;
@@ -348,7 +348,7 @@ mod tests {
         );
     }
 
-    /// Also where no column may be left out, and where texts of columns that are left out are long.
+    /// Even if no column may be left out, or if the columns left out have long texts.
     #[test]
     fn no_table_is_wider_than_its_room() {
         let columns = [

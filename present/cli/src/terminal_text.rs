@@ -8,13 +8,13 @@ use unicode_width::UnicodeWidthStr;
 use crate::glyphs::glyphs;
 use crate::settings;
 
-/// Columns of the shortest text that is shortened in the middle; cells are not made shorter while
-/// there are columns to leave out.
+/// Minimum width of texts that are shortened in the middle. Cells are made narrower than this only
+/// after all columns that may be left out have been.
 pub(crate) const LEAST_TEXT: usize = 12;
 
-/// Columns for text: of `--width`, of the environment (`TRACEBRAID_COLUMNS`), or of the terminal,
-/// also where a pipe leads there (`| less`, `| head`). `None` if output goes to a file, whose lines
-/// nothing limits.
+/// Width of text in columns: from `--width`, from the environment (`TRACEBRAID_COLUMNS`), or from
+/// the terminal, even if a pipe leads there (`| less`, `| head`). `None`, without a limit, if the
+/// output is a file.
 pub(crate) fn terminal_width() -> Option<usize> {
     let given = std::env::var("TRACEBRAID_COLUMNS").ok();
     let given = settings::width().or_else(|| given.and_then(|columns| columns.parse().ok()));
@@ -31,19 +31,19 @@ pub(crate) fn terminal_width() -> Option<usize> {
 }
 
 /// Text without control characters: names of threads and functions may contain escape sequences,
-/// which a terminal would obey.
+/// which a terminal would execute.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
-    // Characters that change the direction of writing could hide text as well.
+    // Characters that change the writing direction could also hide text.
     escaped(text, |_| true)
 }
 
-/// The same for tables: in a locale without UTF-8, characters outside of ASCII are escaped too.
+/// As [`safe`], for tables: in a locale without UTF-8, non-ASCII characters are escaped too.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let is_unicode = glyphs().is_unicode;
     escaped(text, |letter| is_unicode || letter.is_ascii())
 }
 
-/// Text with control characters and those that are not wanted as escape sequences.
+/// Escapes control characters and unwanted characters.
 fn escaped(text: &str, is_wanted: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_safe = |letter: char| {
         !letter.is_control()
@@ -60,7 +60,7 @@ fn escaped(text: &str, is_wanted: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
-/// A word of a shell's command line, in quotes where the shell would change it.
+/// A word for a shell's command line, quoted if it contains special characters.
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./@:+=,".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -69,7 +69,7 @@ pub(crate) fn shell_word(word: &str) -> String {
     }
 }
 
-/// Columns that a text takes.
+/// Width of a text in columns.
 pub(crate) fn width_of(text: &str) -> usize {
     match text.is_ascii() {
         true => text.len(),
@@ -77,8 +77,8 @@ pub(crate) fn width_of(text: &str) -> usize {
     }
 }
 
-/// Shortens a text in the middle, since both ends distinguish names (`stress-ng-futex`,
-/// `stress-ng-fault`); of paths mostly the end is kept, of other names the beginning. Very short
+/// Shortens a text in the middle, because both ends distinguish names (`stress-ng-futex`,
+/// `stress-ng-fault`). Of a path mostly the end is kept, of other names the beginning. Very short
 /// texts are cut at the end.
 pub(crate) fn shorten(text: &mut String, width: usize) {
     if width_of(text) <= width {
@@ -95,7 +95,7 @@ pub(crate) fn shorten(text: &mut String, width: usize) {
     text.push_str(&end);
 }
 
-/// The longest end of a text that is at most `width` columns wide.
+/// The longest suffix that is at most `width` columns wide.
 fn tail(text: &str, width: usize) -> String {
     let mut starts = text.char_indices().map(|(start, _)| &text[start..]);
     starts
@@ -104,8 +104,7 @@ fn tail(text: &str, width: usize) -> String {
         .to_owned()
 }
 
-/// Text with its lines broken between words, where the terminal is too narrow; never between a
-/// number and what it counts.
+/// Wraps text between words if the terminal is too narrow, but never between a number and its noun.
 pub(crate) fn paragraph(text: &str) -> String {
     paragraph_within(text, terminal_width())
 }
@@ -118,7 +117,7 @@ pub(crate) fn paragraph_within(text: &str, width: Option<usize>) -> String {
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
         let mut unit = word.to_owned();
-        // `85.22 %` belongs to the word after it, too.
+        // `85.22 %` must not be separated from the following word either.
         let is_number =
             |word: &str| !word.contains(char::is_alphabetic) && !word.ends_with([',', ';', ')']);
         let mut last = word;
@@ -141,8 +140,8 @@ pub(crate) fn paragraph_within(text: &str, width: Option<usize>) -> String {
     lines + "\n"
 }
 
-/// A message for standard error: on a terminal, and only there, lines are wrapped between words.
-/// Lines that begin with a space are kept as they are (an expression, and a caret below it).
+/// A message for standard error. Lines are wrapped between words, but only on a terminal. Lines
+/// that begin with a space are kept as they are (an expression with a caret below it).
 pub(crate) fn message(text: &str) -> Cow<'_, str> {
     let width = terminal_size::terminal_size_of(std::io::stderr())
         .map(|(width, _)| usize::from(width.0).max(40));
@@ -162,7 +161,8 @@ fn message_within(text: &str, width: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A calling context below its numbers, the outermost frame first, on as many lines as needed.
+/// A calling context, printed below its numbers: the outermost frame first, on as many lines as
+/// needed.
 pub(crate) fn way(frames: &[String], width: Option<usize>) -> String {
     const INDENT: usize = 6;
     const SEPARATOR: &str = " > ";
@@ -225,10 +225,10 @@ mod tests {
 
     #[test]
     fn messages_break_but_for_expressions() {
-        let text = "error: --filter: `foo` is no time, nor anything else\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^";
+        let text = "error: --filter: `foo` is neither a time nor a known name\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^";
         assert_eq!(
             message_within(text, 40),
-            "error: --filter: `foo` is no time, nor\nanything else\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^"
+            "error: --filter: `foo` is neither a time\nnor a known name\n  sched_switch && time > foo && cpu == 1 && tid == 2\n      ^"
         );
         assert_eq!(message_within("short", 40), "short");
     }

@@ -1,4 +1,4 @@
-//! The threads of traces, for messages about unknown ones.
+//! The threads of traces, for messages about unknown threads.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -36,7 +36,7 @@ impl Known {
 
     fn ran(&mut self, set: &TraceSet) {
         let analysis = CpuAnalysis::new(set, Selection::default());
-        // The set of threads does not depend on packet times.
+        // Wrong indexes do not matter: the set of threads does not depend on packet times.
         let options = Options {
             accepts_wrong_indexes: true,
             ..Options::default()

@@ -1,26 +1,26 @@
-//! Times as users write them.
+//! Times in options.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// A time that is not tied to a trace yet.
+/// A time that has not been resolved for a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeSpec {
-    /// Nanoseconds from the clock's origin.
+    /// Nanoseconds since the clock's origin.
     Absolute(i64),
-    /// Nanoseconds from the beginning of the trace.
+    /// Nanoseconds since the beginning of the trace.
     Relative(i64),
-    /// In the time zone in which times are shown.
+    /// Date and time in the time zone of the output.
     Civil(DateTime),
-    /// On the day of the trace; see [`TimeSpec::resolve`] for traces that go over midnight.
+    /// Time on the day of the trace; see [`TimeSpec::resolve`] for traces that cross midnight.
     TimeOfDay(Time),
 }
 
-/// What is accepted, for error messages.
-const FORMS: &str = "write seconds from the origin (1795225394.2, or 1795225394200000000ns), \
-a time from the beginning of the trace (+1.5s, +200ms), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2)";
+/// Accepted forms, for error messages.
+const FORMS: &str = "write seconds since the origin (1795225394.2, or 1795225394200000000ns), \
+an offset from the beginning of the trace (+1.5s, +200ms), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2)";
 
 impl std::str::FromStr for TimeSpec {
     type Err = String;
@@ -38,14 +38,15 @@ impl std::str::FromStr for TimeSpec {
     }
 }
 
-/// A number with a unit; without one it is seconds, or nanoseconds if seconds would be absurd.
+/// Parses a number with a unit. Without a unit it is in seconds, or in nanoseconds if seconds would
+/// be absurd.
 pub(crate) fn duration(text: &str) -> Option<i64> {
     let split = text
         .find(|c: char| c.is_ascii_alphabetic())
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let unit = match unit {
-        // Seconds of 13 digits are more than 300 centuries away.
+        // 13 digits of seconds are more than 300 centuries.
         "" if !number.contains('.') && number.trim_start_matches('-').len() >= 13 => 1,
         "" | "s" => SECOND,
         "ms" => 1_000_000,
@@ -111,15 +112,16 @@ fn calendar(text: &str) -> Option<TimeSpec> {
 }
 
 impl TimeSpec {
-    /// Nanoseconds from the origin, for a trace from a time to another one.
+    /// Resolves the time for a trace with the given extent, in nanoseconds since the origin.
     ///
     /// A time of day is on the day of the trace. In a trace of several days it is the first such
-    /// time from its begin to its end, or else that of the first or last day, whichever is nearer
-    /// to the trace.
+    /// time between the trace's begin and end; without such a time, that of the first or the last
+    /// day, whichever is nearer to the trace.
     ///
     /// # Errors
-    /// When the time is relative and the beginning of the trace is unknown, when it is out of range, and when
-    /// seconds from the origin were most likely meant from the beginning of the trace.
+    /// When the time is relative and the beginning of the trace is unknown, when it is out of
+    /// range, and when seconds since the origin were most likely meant as seconds since the
+    /// beginning of the trace.
     pub(crate) fn resolve(
         self,
         extent: Option<(i64, i64)>,
@@ -157,8 +159,8 @@ impl TimeSpec {
 }
 
 impl TimeSpec {
-    /// End of a range that begins at `from`, in nanoseconds from the origin: a relative time counts
-    /// from there. A `from` of 0 or less stands for the beginning of the trace.
+    /// Resolves the end of a range that begins at `from`, in nanoseconds since the origin. A
+    /// relative time counts from `from`, or from the beginning of the trace if `from` is 0 or less.
     ///
     /// # Errors
     /// Those of [`TimeSpec::resolve`].
@@ -174,13 +176,13 @@ impl TimeSpec {
         }
     }
 
-    /// Refuses seconds from the origin that were most likely meant from the beginning of the trace:
-    /// `1s` is in 1970, though the trace is of this year. They lie outside the trace by more than
-    /// its length, while the same time from its beginning lies within. 0 is accepted: it means
-    /// everything.
+    /// Refuses seconds since the origin that were most likely meant as seconds since the beginning
+    /// of the trace: `1s` is in 1970, but the trace is from this year. Such a time lies outside the
+    /// trace by more than its length, while the same offset from its beginning lies within. 0 is
+    /// accepted: it selects the whole trace.
     ///
     /// # Errors
-    /// With the suggested time.
+    /// The message contains the suggested time.
     fn check_origin(self, extent: Option<(i64, i64)>) -> Result<(), String> {
         let (TimeSpec::Absolute(time), Some((start, last))) = (self, extent) else {
             return Ok(());
@@ -195,14 +197,14 @@ impl TimeSpec {
         }
         let seconds = short(time);
         Err(format!(
-            "{seconds} is counted from the clock's origin, {} before the trace begins; did you mean +{seconds} (from the \
+            "{seconds} counts from the clock's origin, {} before the trace begins; did you mean +{seconds} (from the \
              beginning of the trace)? Dates and times of day also work",
             crate::units::duration(start.abs_diff(time))
         ))
     }
 }
 
-/// Nanoseconds as seconds without trailing zeros.
+/// Nanoseconds as seconds, without trailing zeros.
 fn short(time: i64) -> String {
     let (whole, rest) = (time / SECOND, time % SECOND);
     let digits = format!("{whole}.{rest:09}");
@@ -219,7 +221,7 @@ pub(crate) fn clock(time: i64, zone: &TimeZone) -> String {
     format!("{:.9}", civil(time, zone).time())
 }
 
-/// A date and a time; in nanoseconds where the calendar does not reach.
+/// A date and a time; in nanoseconds if the time is beyond the calendar.
 pub(crate) fn date(time: i64, zone: &TimeZone) -> String {
     match jiff::Timestamp::from_nanosecond(time.into()) {
         Ok(instant) => {
@@ -277,7 +279,7 @@ mod tests {
         assert_eq!(end("01:43:15", Some(from)), resolve("01:43:15"));
     }
 
-    /// Only where it is absurd from the origin, and makes sense from the beginning.
+    /// Only if the time is absurd since the origin and makes sense since the beginning.
     #[test]
     fn seconds_that_were_meant_from_the_beginning_are_refused() {
         let check = |text: &str, start: i64, last: i64| {
@@ -310,7 +312,7 @@ mod tests {
         ] {
             assert_eq!(check(text, START, last), Ok(()), "{text}");
         }
-        // Clocks that begin at 0, or a little before the trace.
+        // Clocks that begin at 0, or shortly before the trace.
         assert_eq!(check("1s", 0, last), Ok(()));
         assert_eq!(check("1s", -SECOND, 3 * SECOND), Ok(()));
         assert_eq!(check("50", 100 * SECOND, 200 * SECOND), Ok(()));
@@ -346,13 +348,13 @@ mod tests {
         assert_eq!(of("00:00:00", 20), 0);
         assert_eq!(of("00:00:01", 20), 1);
         assert_eq!(of("23:59:55", 20), -5);
-        // Before the trace, and behind it.
+        // Times before the trace and after it.
         assert_eq!(of("23:59:00", 20), -60);
         assert_eq!(of("00:00:30", 20), 30);
-        // It ends before midnight: all times are of one day.
+        // The trace ends before midnight: all times are on one day.
         assert_eq!(of("00:00:00", 5), -day);
         assert_eq!(of("23:59:59", 5), -1);
-        // Several days: each time is met.
+        // In a trace of several days, each time occurs.
         assert_eq!(of("12:00", 3 * day), day / 2);
         assert_eq!(of("23:59:40", 3 * day), day - 20);
     }

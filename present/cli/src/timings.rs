@@ -1,5 +1,5 @@
-//! `--timings`: where the CPU time of a command went, and how much of it only one thread could
-//! spend at a time.
+//! `--timings`: the CPU time of a command by phase, and how much of it only one thread could spend
+//! at a time.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +14,7 @@ use tracebraid_engine::{Control, FoldTimes, SerialWork, Stopwatch, Timings, proc
 use crate::failure::Failure;
 use crate::output;
 
-/// The file, and what is written to it when the command ends.
+/// Measurements for the file that is written when the command ends.
 struct Asked {
     path: PathBuf,
     begin: Instant,
@@ -23,7 +23,7 @@ struct Asked {
 
 static ASKED: OnceLock<Asked> = OnceLock::new();
 
-/// Collects what happens under this control for the file.
+/// Collects the times of all work under this control.
 pub(crate) fn collect(path: &Path, control: &Control) {
     let asked = ASKED.get_or_init(|| Asked {
         path: path.to_owned(),
@@ -33,15 +33,15 @@ pub(crate) fn collect(path: &Path, control: &Control) {
     control.collect(asked.timings.clone());
 }
 
-/// Restarts: discards the measurements of the work that is done again.
+/// Prepares a restart: discards measurements of work that is repeated.
 pub(crate) fn restart() {
     if let Some(asked) = ASKED.get() {
         asked.timings.forget();
     }
 }
 
-/// Counts the CPU time of work that only one thread can do, besides the folds: gives what the work
-/// gives, which also gives the CPU time in nanoseconds of a thread of its own.
+/// Measures the CPU time of serial work outside the folds. `work` returns its result, and the CPU
+/// time in nanoseconds of a thread of its own.
 pub(crate) fn serially<T>(name: &'static str, work: impl FnOnce() -> (T, u64)) -> T {
     let watch = Stopwatch::start();
     let (done, of_thread) = work();
@@ -56,20 +56,21 @@ pub(crate) fn serially<T>(name: &'static str, work: impl FnOnce() -> (T, u64)) -
 struct Document {
     /// CPU time of the whole command, in seconds.
     cpu_s: f64,
-    /// Time from the beginning of the first fold to the end of the command.
+    /// Time from the beginning of the first fold to the end of the command, in seconds.
     wall_s: f64,
-    /// Threads of the fold that had most.
+    /// Maximum number of threads of a fold.
     threads: usize,
-    /// CPU time that only one thread can spend at a time: planning, merging, composing and
-    /// finishing of folds, and `serial_work`.
+    /// CPU time in seconds that only one thread can spend at a time: planning, merging, composing
+    /// and finishing of folds, and `serial_work`.
     serial_s: f64,
     /// `serial_s` over the CPU time of the folds and of `serial_work`.
     serial_share: f64,
-    /// CPU time outside of both: opening the traces, showing the answer.
+    /// CPU time in seconds outside the folds and `serial_work`: opening the traces, printing the
+    /// result.
     outside_s: f64,
-    /// Work besides the folds that one thread does: writing a database, an index.
+    /// Work outside the folds that only one thread can do: writing a database or an index.
     serial_work: Vec<SerialWork>,
-    /// Bytes of the largest partial state of a chunk.
+    /// Size in bytes of the largest partial state of a chunk.
     partial_bytes: u64,
     folds: Vec<FoldTimes>,
 }
@@ -111,7 +112,7 @@ const BEGIN: &[u8] = b"{\n  \"cpu_s\": ";
 /// or the output of the same command.
 ///
 /// # Errors
-/// If the path is another file, or cannot be written.
+/// When the path is another file, or cannot be written.
 pub(crate) fn target(path: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     check(&path)?;
@@ -139,7 +140,7 @@ fn check(path: &Path) -> Result<(), String> {
     match read {
         Ok(_) if begin.is_empty() || begin == BEGIN => Ok(()),
         Ok(_) => {
-            Err("the file exists and was not written by --timings; give another name".to_owned())
+            Err("the file exists and was not written by --timings; choose another name".to_owned())
         }
         Err(error) => Err(error.to_string()),
     }
@@ -149,7 +150,7 @@ fn check(path: &Path) -> Result<(), String> {
 /// they cover only a part of it.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub(crate) fn write() -> Result<(), Failure> {
     let Some(asked) = ASKED.get() else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Recordings of tracebraid that their recorder did not end.
+//! Recordings of tracebraid that were not ended by their recorder.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -9,8 +9,8 @@ use tracebraid_follow::{Extent, TraceEnd, unended};
 
 use crate::units;
 
-/// How much of the end of a killed recording can be missing: the recorder writes at least that
-/// often.
+/// Time at the end of a killed recording that may be missing: the recorder writes its buffers at
+/// least this often.
 const FLUSHED_EACH: &str = "1 s";
 
 /// A recording without its end.
@@ -31,11 +31,11 @@ impl std::fmt::Display for Unfinished {
     }
 }
 
-/// The recordings that have no end: kernel traces first.
+/// The recordings without an end, kernel traces first.
 pub(crate) fn all(set: &TraceSet) -> Vec<Unfinished> {
     let kernels = unended(set).into_iter().filter_map(|unended| {
         let trace = set.traces.get(unended.trace as usize)?;
-        // Of chunks of one recording, the newest lacks its end.
+        // If a recording has several chunks, only the newest lacks its end.
         let path = trace.paths.iter().max()?.clone();
         let begin = trace
             .streams
@@ -51,7 +51,7 @@ pub(crate) fn all(set: &TraceSet) -> Vec<Unfinished> {
     });
     let programs = sessions(set).into_iter().map(|path| Unfinished {
         message: format!(
-            "the recorder was killed before it ended the recording of programs with probes, which may still write: end it by \
+            "the recorder was killed before it ended the recording of programs with probes, which may still be writing: end it with \
              `tracebraid stop {}`",
             path.display()
         ),
@@ -69,12 +69,12 @@ fn kernel_message(length: Option<u64>) -> String {
         None => "it contains no events".to_owned(),
     };
     format!(
-        "the trace has no end mark, since the recorder was killed or the trace was cut: {missing} (end a recording by Ctrl-C, \
+        "the trace has no end mark because the recorder was killed or the trace was cut: {missing} (end recordings with Ctrl-C, \
          `tracebraid stop`, --duration or --max-size)"
     )
 }
 
-/// How a trace ends, if its recorder promises to end it.
+/// How a trace ends; `None` if its recorder does not mark the end.
 pub(crate) fn end_of(trace: &Trace) -> Option<TraceEnd> {
     TraceEnd::of(trace).or_else(|| {
         let session = trace.paths.first().and_then(|path| session_of(path))?;
@@ -82,7 +82,7 @@ pub(crate) fn end_of(trace: &Trace) -> Option<TraceEnd> {
     })
 }
 
-/// Directories of recordings of programs with probes that were not ended.
+/// Directories of recordings of programs with probes that have no end.
 fn sessions(set: &TraceSet) -> BTreeSet<PathBuf> {
     let paths = set.traces.iter().flat_map(|trace| &trace.paths);
     let sessions: BTreeSet<PathBuf> = paths.filter_map(|path| session_of(path)).collect();
@@ -90,7 +90,7 @@ fn sessions(set: &TraceSet) -> BTreeSet<PathBuf> {
     sessions.into_iter().filter(is_unfinished).collect()
 }
 
-/// The recording's directory of a program's trace: traces are DIR/ust/pid/PROCESS.
+/// The recording that contains the trace of a process, DIR/ust/pid/PROCESS.
 fn session_of(trace: &Path) -> Option<PathBuf> {
     let pid = trace.parent()?;
     let ust = pid.parent()?;
@@ -102,7 +102,7 @@ fn session_of(trace: &Path) -> Option<PathBuf> {
     })
 }
 
-/// How a recording of programs with probes ends; `None` if no recorder took care of it.
+/// How a recording of programs with probes ends; `None` if it had no recorder.
 fn end_of_session(session: &Path) -> Option<TraceEnd> {
     let options = options(session)?;
     if !options.lines().any(|line| line.starts_with("recorder = ")) {
@@ -118,13 +118,13 @@ fn end_of_session(session: &Path) -> Option<TraceEnd> {
     })
 }
 
-/// Bytes of a recording's options at most: programs read far fewer.
+/// Maximum size of a recording's options in bytes; programs read far less.
 const MOST_OPTIONS: u64 = 64 << 10;
 
-/// The options of a recording of programs with probes (`probe.conf`), if there are any.
+/// The options of a recording of programs with probes (`probe.conf`), if it has any.
 pub(crate) fn options(recording: &Path) -> Option<String> {
     let options = recording.join("probe.conf");
-    // A pipe of that name would be waited for.
+    // Opening a pipe of that name would block.
     match options.metadata() {
         Ok(about) if about.is_file() && about.len() <= MOST_OPTIONS => {
             std::fs::read_to_string(options).ok()

@@ -1,8 +1,8 @@
-//! Numbers, sizes and times in words, with a unit that suits them.
+//! Numbers, sizes and times as text, with suitable units.
 
 use crate::glyphs::glyphs;
 
-/// A number with separated thousands.
+/// A number with thousands separators.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -15,7 +15,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 call`, `2 calls`.
+/// A number with its noun: `1 call`, `2 calls`.
 pub(crate) fn number_of(number: u64, one: &str, more: &str) -> String {
     format!(
         "{} {}",
@@ -40,7 +40,7 @@ pub(crate) fn first_of(
     }
 }
 
-/// A part of a whole in per cent.
+/// A part of a whole in percent.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         "-".to_owned()
@@ -49,7 +49,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A number of bytes in a unit that suits it.
+/// A number of bytes in a suitable unit.
 pub(crate) fn bytes(number: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = number as f64;
@@ -67,7 +67,7 @@ pub(crate) fn bytes(number: u64) -> String {
     }
 }
 
-/// A number of nanoseconds in a unit that suits it.
+/// A number of nanoseconds in a suitable unit.
 pub(crate) fn duration(nanoseconds: u64) -> String {
     let value = nanoseconds as f64;
     match nanoseconds {
@@ -78,7 +78,7 @@ pub(crate) fn duration(nanoseconds: u64) -> String {
     }
 }
 
-/// Bars of eight heights, one for each number; none for 0.
+/// One bar of eight possible heights for each number; a space for 0.
 pub(crate) fn sparkline(numbers: &[u64]) -> String {
     let heights = glyphs().heights;
     let most = numbers.iter().copied().max().unwrap_or(0);

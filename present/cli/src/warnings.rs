@@ -1,4 +1,4 @@
-//! What is wrong with a trace, said on standard error without drowning the user in it.
+//! Warnings on standard error, limited in number so that they do not drown the output.
 
 use std::process::ExitCode;
 
@@ -13,14 +13,12 @@ use crate::output::say;
 use crate::rings;
 use crate::units::number_of;
 
-/// More warnings than this are only counted.
+/// Further warnings are only counted.
 const MOST_SHOWN: usize = 20;
 
-/// No stream has a packet.
-const NOTHING_YET: &str = "there is no event in the trace, or none yet: no stream has a packet (what is still in the buffers of a tracer is \
-                           written when it is stopped)";
+const NOTHING_YET: &str = "the trace contains no events yet: no stream has a packet (a tracer writes the rest of its buffers when it is \
+                           stopped)";
 
-/// Collects warnings.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
     shown: usize,
@@ -28,7 +26,7 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    /// Warnings that are not shown.
+    /// Warnings that are counted but not shown.
     pub(crate) fn quiet() -> Self {
         Warnings {
             shown: MOST_SHOWN,
@@ -36,12 +34,12 @@ impl Warnings {
         }
     }
 
-    /// Says something that is no damage.
+    /// Reports a fact that is not damage.
     pub(crate) fn note(&mut self, message: &str) {
         say!("warning: {}", imported::named(message));
     }
 
-    /// Says that something is damaged.
+    /// Reports damage.
     pub(crate) fn damage(&mut self, message: &str) {
         self.damaged += 1;
         if self.shown < MOST_SHOWN {
@@ -50,19 +48,19 @@ impl Warnings {
         }
     }
 
-    /// Reports damage that was found while the traces were opened, and clocks without a relation.
+    /// Reports damage found while the traces were opened, and clocks that cannot be related.
     pub(crate) fn opening(&mut self, set: &TraceSet) {
         self.opening_without_clocks(set);
         if let Some(message) = crate::options::several_clocks(set) {
             self.note(&message);
         }
-        // The order of event records may be wrong: the result is not sound.
+        // The order of event records may be wrong, which makes the result unreliable.
         if let Some(message) = crate::options::unrelated_clocks(set) {
             self.damage(&message);
         }
     }
 
-    /// As [`Warnings::opening`], for a command that finds the relation of the clocks.
+    /// As [`Warnings::opening`], for a command that relates the clocks itself.
     pub(crate) fn opening_without_clocks(&mut self, set: &TraceSet) {
         for damage in imported::take_damage() {
             self.damage(&damage);
@@ -80,13 +78,13 @@ impl Warnings {
         let more = notes.count();
         if more > 0 {
             self.note(&format!(
-                "{more} more of this kind; `tracebraid info` shows them"
+                "{more} more of this kind; `tracebraid info` lists them"
             ));
         }
         for directory in rings::sessions(set) {
             self.note(&format!(
-                "programs with probes keep their newest events in {}, where they are not read: `tracebraid stop` with that \
-                 directory puts them in order",
+                "the newest events of programs with probes are in ring buffers in {}, which are not read: \
+                 `tracebraid stop` with that directory turns them into streams",
                 directory.display()
             ));
         }
@@ -95,7 +93,7 @@ impl Warnings {
         }
     }
 
-    /// Says that there is nothing that a report could be about.
+    /// Warns that no trace contains any events.
     pub(crate) fn nothing_yet(&mut self, set: &TraceSet) {
         let mut streams = set.traces.iter().flat_map(|trace| &trace.streams);
         if streams.all(|stream| stream.packets.is_empty()) {
@@ -103,33 +101,33 @@ impl Warnings {
         }
     }
 
-    /// Says that nobody knows who recorded the traces, if that is to be left out.
+    /// Warns that `--no-recorder` has no effect because no trace names its recorder.
     pub(crate) fn recorder(&mut self, set: &TraceSet, select: &SelectArgs) {
         if select.no_recorder && crate::options::recorders(set).is_empty() {
-            self.note("--no-recorder leaves nothing out: no trace says which process recorded it");
+            self.note("--no-recorder has no effect: no trace names the process that recorded it");
         }
     }
 
-    /// Says what was found while they were read.
+    /// Reports damage found while the traces were read.
     pub(crate) fn reading(&mut self, damage: &[Damage]) {
         damage
             .iter()
             .for_each(|damage| self.damage(&damage.to_string()));
     }
 
-    /// The exit code of a command that did its work.
+    /// The exit code of a command that has done its work.
     pub(crate) fn finish(mut self, strict: bool) -> ExitCode {
         let lost = mapping::lost_pages();
         if lost > 0 {
             self.damage(&format!(
-                "{} of the files could not be read any more while they were read (did a file become shorter, or does the \
-                 disk fail?): what is told of them is wrong; run it again",
+                "{} of the input became unreadable while the command ran (was a file truncated, or is the disk \
+                 failing?): the results are wrong; run the command again",
                 number_of(lost, "page", "pages")
             ));
         }
         if self.damaged > self.shown {
             say!(
-                "warning: {} more of this kind; `tracebraid info` counts them",
+                "warning: {} more of this kind; `tracebraid info` lists them",
                 self.damaged - self.shown
             );
         }

@@ -176,7 +176,7 @@ fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
         Column::new("life_ns", "Life", Unit::Duration).left_out(1),
     ];
     let rows = all.into_iter().map(row).collect();
-    Section::new("log", "What happened", columns, rows).of(View::Log)
+    Section::new("log", "Forks, execs and exits", columns, rows).of(View::Log)
 }
 
 /// A histogram of lives.

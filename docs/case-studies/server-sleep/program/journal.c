@@ -37,7 +37,7 @@ static atomic_int *imported;
 
 __attribute__((noinline)) static void write_line(int server)
 {
-	ask(server, "INSERT INTO journal VALUES ('something happened')");
+	ask(server, "INSERT INTO journal VALUES ('order placed')");
 }
 
 __attribute__((noinline)) static void import(int server, long i)

@@ -1,8 +1,8 @@
-//! Cells of reports' tables: who a row is about.
+//! Cells that identify the subject of a row: host, process and thread.
 
 use tracebraid_follow::{Head, Process, Thread};
 
-/// The machine of a row, where there are several.
+/// The host of a row, if the report has several hosts.
 pub(super) fn host(head: &Head, trace: u32) -> Option<String> {
     let hosts = &head.hosts;
     let host = hosts
@@ -16,23 +16,23 @@ pub(super) fn host(head: &Head, trace: u32) -> Option<String> {
     )
 }
 
-/// An id, or what stands for one that is not known.
+/// An id, or `?` if it is unknown.
 pub(super) fn id(id: Option<i32>) -> String {
     id.map_or_else(|| "?".to_owned(), |id| id.to_string())
 }
 
-/// An id in a machine's table: nothing if it is not known.
+/// An id in CSV; empty if it is unknown.
 fn plain_id(id: Option<i32>) -> String {
     id.map(|id| id.to_string()).unwrap_or_default()
 }
 
-/// A thread's name, with the machine where there are several.
+/// A thread's name, with the host if the report has several hosts.
 pub(super) fn name(head: &Head, thread: &Thread) -> String {
     let name = thread.name.clone().unwrap_or_else(|| unnamed(thread.tid));
     with_host(head, thread.trace, name)
 }
 
-/// A name with the machine where there are several.
+/// A name, with the host if the report has several hosts.
 pub(super) fn with_host(head: &Head, trace: u32, name: String) -> String {
     match host(head, trace) {
         Some(host) => format!("{name} @ {host}"),
@@ -40,7 +40,7 @@ pub(super) fn with_host(head: &Head, trace: u32, name: String) -> String {
     }
 }
 
-/// A thread in a machine's table: machine, process, thread, name.
+/// Host, process id, thread id and name of a thread in CSV.
 pub(super) fn plain_thread(head: &Head, thread: &Thread) -> [String; 4] {
     [
         host(head, thread.trace).unwrap_or_default(),
@@ -50,7 +50,7 @@ pub(super) fn plain_thread(head: &Head, thread: &Thread) -> [String; 4] {
     ]
 }
 
-/// A process: its id (that of its thread, where the process is not known) and its name.
+/// A process: its id (that of its thread if the process is unknown) and its name.
 pub(super) fn process(head: &Head, process: &Process) -> [String; 2] {
     let name = process
         .name
@@ -64,20 +64,32 @@ pub(super) fn process(head: &Head, process: &Process) -> [String; 2] {
     [id, with_host(head, process.trace, name)]
 }
 
-/// What stands for the name of one that has none.
+/// Replaces an unknown name.
 fn unnamed(tid: Option<i32>) -> String {
     (if tid.is_none() {
-        "(thread not known)"
+        "(unknown thread)"
     } else {
-        "(name not known)"
+        "(unknown name)"
     })
     .to_owned()
 }
 
-/// A line about the rows that are not shown.
+/// A line with the number of rows that are not shown.
 pub(super) fn more(shown: usize, all: usize) -> String {
+    more_of(shown, all, "")
+}
+
+/// A line with the number of groups that are not shown.
+pub(super) fn more_groups(shown: usize, all: usize) -> String {
+    match all.saturating_sub(shown) {
+        1 => more_of(shown, all, " group"),
+        _ => more_of(shown, all, " groups"),
+    }
+}
+
+fn more_of(shown: usize, all: usize, what: &str) -> String {
     if all > shown {
-        format!("  ... and {} more\n", all - shown)
+        format!("  ... and {} more{what}\n", all - shown)
     } else {
         String::new()
     }

@@ -1,4 +1,4 @@
-//! `tracebraid completions`: scripts that complete its command lines.
+//! `tracebraid completions`: scripts that complete command lines in a shell.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,6 @@ pub(crate) struct CompletionsArgs {
     shell: clap_complete::Shell,
 }
 
-/// Runs it.
 pub(super) fn run(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tracebraid", &mut script);

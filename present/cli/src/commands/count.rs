@@ -1,4 +1,4 @@
-//! `tracebraid count`: how many event records there are, of which classes, where and when.
+//! `tracebraid count`: event records by class, stream, CPU and time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ use crate::warnings::Warnings;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid count ~/lttng-traces/my-session
-  tracebraid count --top 10 --from +1s --to +2s TRACE
+  tracebraid count --top 10 --from +1s --to +1s TRACE
   tracebraid count --format json TRACE | jq '.by_name.sched_switch'
   tracebraid count --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE")]
 pub(crate) struct CountArgs {
@@ -60,10 +60,9 @@ pub(crate) struct CountArgs {
     zone: ZoneArgs,
 }
 
-/// Parts of the time range for which the rate is shown.
+/// Number of intervals for which the rate is shown.
 const PARTS: usize = 60;
 
-/// Runs it.
 pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
     let Subject {
@@ -112,7 +111,7 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
 }
 
 impl CountArgs {
-    /// Whether each event record must be decoded to know whether it counts.
+    /// Whether event records must be decoded to decide whether they are counted.
     fn selects_records(&self) -> bool {
         let select = &self.select;
         let by_thread = !(select.tid.is_empty()
@@ -123,11 +122,11 @@ impl CountArgs {
     }
 }
 
-/// Counts event records of all threads. Ends of streams that packet heads do not give are guessed,
-/// which saves a pass on one thread; if a guess was wrong, all event records are counted again.
+/// Counts event records of all threads. Ends of streams that packet headers do not contain are
+/// guessed, which saves a serial pass; if a guess was wrong, all event records are counted again.
 ///
 /// # Errors
-/// When the user interrupted it.
+/// When the user interrupts it.
 fn counted(
     set: &TraceSet,
     window: Window,
@@ -147,11 +146,11 @@ fn counted(
     fold::run(set, &count, args, window.to, warnings)
 }
 
-/// Counts the event records that the options select, in the order of time: only then is it known
-/// which thread each of them belongs to.
+/// Counts the event records that the options select, in the order of time: the thread of an event
+/// record is known only then.
 ///
 /// # Errors
-/// When the user interrupted it.
+/// When the user interrupts it.
 fn selected(
     set: &TraceSet,
     range: TimeRange,
@@ -162,7 +161,7 @@ fn selected(
     let stop = output::interruption();
     let mut progress = Progress::new(options::total_bytes(set), false);
     let until = range.to.checked_add(1).map(Timestamp);
-    // Records before the range show the thread that runs in it.
+    // Event records before the range determine the thread that runs at its beginning.
     let needs_past = selection.as_ref().is_some_and(Selection::needs_past);
     let from = (range.from > i64::MIN && !needs_past).then_some(Timestamp(range.from));
     let mut merged = MergedReader::within(set, from, until);
@@ -251,7 +250,7 @@ fn tables(report: &CountReport, top: usize) -> String {
             text,
             "\n{}  |{bars}|",
             terminal_text::paragraph(&format!(
-                "Over time, {} a column, {} at most:",
+                "Over time, {} per column, at most {}:",
                 units::duration(part),
                 grouped(most)
             ))
@@ -268,7 +267,7 @@ fn tables(report: &CountReport, top: usize) -> String {
     text
 }
 
-/// Numbers that are shown as bars: two together where the terminal is too narrow for all.
+/// Numbers for the bars. Each two are added up if the terminal is too narrow for all.
 fn parts(counts: &[u64]) -> Vec<u64> {
     let room = terminal_text::terminal_width().map_or(usize::MAX, |width| width.saturating_sub(4));
     let together = if counts.len() > room { 2 } else { 1 };
@@ -282,8 +281,8 @@ fn parts(counts: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// The streams in the order of their files; those with the most event records first where not all
-/// are shown.
+/// The streams, in the order of their files; if not all are shown, those with the most event
+/// records first.
 fn streams(report: &CountReport, top: usize) -> String {
     let columns = [
         Column::text("Stream"),

@@ -1,4 +1,4 @@
-//! `tracebraid cpu`: who used the CPUs.
+//! `tracebraid cpu`: CPU time by CPU, process and thread.
 
 use std::process::ExitCode;
 
@@ -22,13 +22,13 @@ use crate::failure::Failure;
 #[command(
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),
     mut_arg("view", views::only_stats),
-    mut_arg("min", |min| min.help("Only stretches of at least that long (active times count all): 10us, 2.5ms, 1s")),
-    mut_arg("max", |max| max.help("Only stretches of at most that long")),
-    mut_arg("prio", |prio| prio.help("Only threads that had one of these priorities, numbers and ranges, as the kernel counts them: -1 \
-        deadline, 0-99 real time, 100-139 others (120 for a nice value of 0)")),
+    mut_arg("min", |min| min.help("Show only intervals of at least this duration (active times include all): 10us, 2.5ms, 1s")),
+    mut_arg("max", |max| max.help("Show only intervals of at most this duration")),
+    mut_arg("prio", |prio| prio.help("Select threads that had one of these kernel priorities, numbers and ranges: -1 \
+        deadline, 0-99 real time, 100-139 others (120 is nice 0)")),
     after_help = "Examples:
   tracebraid cpu ~/lttng-traces/my-session
-  tracebraid cpu --from +1s --to +2s --cpu 0,1 TRACE
+  tracebraid cpu --from +1s --to +1s --cpu 0,1 TRACE
   tracebraid cpu --procname 'nginx*' --format csv TRACE
   tracebraid cpu --view top,freq --cpu 2 TRACE
   tracebraid cpu --by process --procname 'nginx*' TRACE
@@ -47,7 +47,6 @@ pub(crate) struct CpuArgs {
     priorities: PriorityArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
     let histograms = args.histograms.histograms()?;
     views::run::<CpuAnalysis>(&args.report, &args.views, histograms, |views| CpuOptions {

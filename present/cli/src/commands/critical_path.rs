@@ -1,4 +1,4 @@
-//! `tracebraid critical-path`: what something really waited for.
+//! `tracebraid critical-path`: critical paths of threads, processes and system calls.
 
 mod show;
 
@@ -39,7 +39,7 @@ use crate::terminal_text;
 #[command(after_help = "Examples:
   tracebraid critical-path --longest 'f*sync' --top 3 TRACE
   tracebraid critical-path --longest read --tid 314 --top 1 TRACE
-  tracebraid critical-path --tid 314 --from +1.2s --to +1.5s TRACE
+  tracebraid critical-path --tid 314 --from +1.2s --to +300ms TRACE
   tracebraid critical-path --process make --perfetto make.perfetto-trace TRACE
   tracebraid critical-path --tid 314 --format folded TRACE | flamegraph.pl --countname ns > path.svg")]
 pub(crate) struct CriticalPathArgs {
@@ -74,7 +74,7 @@ pub(crate) struct CriticalPathArgs {
     zone: ZoneArgs,
 }
 
-/// The form of critical paths.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A tree and tables
@@ -82,17 +82,17 @@ enum Format {
     Table,
     /// JSON
     Json,
-    /// Comma-separated values: a row for each part
+    /// Comma-separated values: a row for each segment
     Csv,
-    /// A line for each stack of threads that wait for each other, and nanoseconds
+    /// Folded stacks of threads that wait for each other, with nanoseconds
     Folded,
 }
 
-/// Paths that are shown at most, where all are: they are in memory together.
+/// Maximum number of paths with `--top 0`; all paths are in memory at once.
 const MOST: usize = 100_000;
 
 impl CriticalPathArgs {
-    /// Paths that are shown at most.
+    /// Maximum number of paths.
     fn rows(&self) -> usize {
         match self.top {
             0 => MOST,
@@ -101,7 +101,6 @@ impl CriticalPathArgs {
     }
 }
 
-/// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
     if let Some(file) = &args.perfetto {
@@ -128,7 +127,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     subject.finish(&text, args.input.strict)
 }
 
-/// The paths that are asked for.
+/// Builds the report on the requested paths.
 fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, Failure> {
     let selection = Selection {
         window: window(subject.range),
@@ -155,7 +154,7 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     )?;
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);
-    // If that is reported already, suggesting other threads and calls is no help.
+    // Without scheduling events, suggesting other threads and calls would not help.
     let is_blind = lack == Some(NO_SWITCHES);
     if asked.is_empty()
         && !is_blind
@@ -165,14 +164,14 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     }
     if asked.len() > args.rows() {
         let more = asked.len() - args.rows();
-        let note = format!("{more} more paths match; --top N shows more");
+        let note = format!("{more} more paths are not shown; --top N shows more");
         subject.warnings.note(&note);
         asked.truncate(args.rows());
     }
     Ok(graph.report(&asked))
 }
 
-/// Why there is no path, and the command or name that helps.
+/// Message for an empty result, with the command or name that helps.
 fn nothing(args: &CriticalPathArgs, graph: &Graph) -> String {
     if let [number] = args.longest.as_slice()
         && number.parse::<u64>().is_ok()
@@ -208,8 +207,7 @@ fn nothing(args: &CriticalPathArgs, graph: &Graph) -> String {
     }
 }
 
-/// The threads and calls that the options ask for: of several threads those that were there longest
-/// come first.
+/// The requested threads and calls; threads that existed longest come first.
 fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Asked> {
     let threads: Vec<ActorId> = match (args.tid, &args.process) {
         _ if !args.longest.is_empty() => return graph.longest(),
@@ -225,8 +223,7 @@ fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Aske
     asked
 }
 
-/// The first threads of processes with such names; if there are none, other threads with such
-/// names.
+/// Main threads of processes with a matching name; without any, other threads with a matching name.
 fn named(graph: &Graph, name: &Glob) -> Vec<ActorId> {
     let of_name = graph.ids().filter(|(_, actor)| {
         let own = actor.name.as_deref();

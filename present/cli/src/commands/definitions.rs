@@ -1,4 +1,4 @@
-//! Definitions of periods on the command line.
+//! Options that define periods and executions.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,15 @@ use tracebraid_language::periods::Periods;
 use crate::failure::Failure;
 use crate::output::say;
 
-/// Definitions.
+/// Options that define periods.
 #[derive(Args, Debug)]
 pub(super) struct DefinitionArgs {
     /// Define a period: NAME : BEGIN : END, or NAME(PARENT) : BEGIN : END for one within another;
     /// without END, the next BEGIN ends it
     #[arg(long, value_name = "DEFINITION")]
     pub(super) period: Vec<String>,
-    /// Capture values: NAME : A = FIELD, B = FIELD : C = FIELD, at its beginning and at its end
+    /// Capture values of a period: NAME : A = FIELD, B = FIELD : C = FIELD, at its beginning and at
+    /// its end
     #[arg(long, visible_aliases = ["period-captures", "period-capture"], value_name = "DEFINITION")]
     pub(super) captures: Vec<String>,
     /// Read definitions from FILE: lines `period NAME : ...` and `captures NAME : ...`
@@ -27,10 +28,10 @@ pub(super) struct DefinitionArgs {
 }
 
 impl DefinitionArgs {
-    /// The definitions of files, then those of options.
+    /// Definitions from files, then those from options.
     ///
     /// # Errors
-    /// When one cannot be understood, or there is none.
+    /// When a definition is wrong, or no period is defined.
     pub(super) fn periods(&self) -> Result<Periods, Failure> {
         let periods = self.any_periods()?;
         if periods.list.is_empty() {
@@ -41,10 +42,10 @@ impl DefinitionArgs {
         Ok(periods)
     }
 
-    /// The definitions; there may be none.
+    /// Definitions from files, then those from options; possibly none.
     ///
     /// # Errors
-    /// When one cannot be understood.
+    /// When a definition is wrong.
     fn any_periods(&self) -> Result<Periods, Failure> {
         let mut periods = Periods::default();
         for path in &self.file {
@@ -69,7 +70,7 @@ impl DefinitionArgs {
     }
 }
 
-/// Definitions of executions, of all kinds.
+/// Options that define executions of all kinds.
 #[derive(Args, Debug)]
 pub(super) struct ExecutionArgs {
     #[command(flatten)]
@@ -94,11 +95,11 @@ pub(super) struct ExecutionArgs {
 }
 
 impl ExecutionArgs {
-    /// The definitions of files, then those of options; and all of them as text. A file may be one
-    /// that can be read only once.
+    /// Definitions from files, then those from options, and the text of all definitions. Each file
+    /// is read once, because it may be a pipe.
     ///
     /// # Errors
-    /// When one cannot be understood, or nothing is defined that delimits executions.
+    /// When a definition is wrong, or none delimits executions.
     pub(super) fn definitions(&self) -> Result<(Definitions, String), Failure> {
         let mut definitions = Definitions::default();
         let mut texts = Vec::new();
@@ -127,12 +128,11 @@ impl ExecutionArgs {
         Ok((definitions, texts.join("\n")))
     }
 
-    /// The files that are read.
     pub(super) fn files(&self) -> &[PathBuf] {
         &self.periods.file
     }
 
-    /// Those of options, with the words that they begin with in files.
+    /// Definitions from options, each with the keyword that begins it in a file.
     fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("period", &self.periods.period),
@@ -148,14 +148,14 @@ impl ExecutionArgs {
     }
 }
 
-/// Says what is written now for old forms.
+/// Reports the current form of obsolete definitions.
 fn note(forms: &OldForms) {
     if let Some(note) = forms.note() {
         say!("note: {note}");
     }
 }
 
-/// An error in a definition as it is where its first word is the option.
+/// An error in a definition that begins with a keyword in a file, adapted to an option without it.
 fn without(keyword: &str, text: &str, error: &FilterError) -> FilterError {
     FilterError {
         text: text.to_owned(),

@@ -42,7 +42,6 @@ pub(crate) struct DiskArgs {
     disk: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &DiskArgs) -> Result<ExitCode, Failure> {
     args.sizes.check()?;
     let histograms = args.histograms.histograms()?;

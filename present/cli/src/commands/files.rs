@@ -1,4 +1,4 @@
-//! `tracebraid files`: which files were read and written, by whom, and how long that took.
+//! `tracebraid files`: bytes and latency of calls by file.
 
 use std::process::ExitCode;
 
@@ -51,7 +51,6 @@ pub(crate) struct FilesArgs {
     types: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &FilesArgs) -> Result<ExitCode, Failure> {
     args.sizes.check()?;
     let histograms = args.histograms.histograms()?;

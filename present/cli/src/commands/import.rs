@@ -1,4 +1,4 @@
-//! `tracebraid import`: other tools' files to CTF.
+//! `tracebraid import`: converts files of other tools to CTF.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ What to record:
       -e raw_syscalls:sys_enter,raw_syscalls:sys_exit sleep 5
   trace-cmd record -e sched -e raw_syscalls sleep 5
 
-Exit codes: 0 done (warnings are on standard error); 1 something was damaged and --strict was given,
+Exit codes: 0 done (warnings are on standard error); 1 the input was damaged and --strict was given,
 or the trace could not be written; 3 nothing could be read.")]
 pub(crate) struct ImportArgs {
     /// The file to convert
@@ -34,12 +34,11 @@ pub(crate) struct ImportArgs {
     /// Directory of the new trace, which must not exist; default: FILE.ctf
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Exit with code 1 if anything was damaged
+    /// Exit with code 1 if the input is damaged
     #[arg(long)]
     strict: bool,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let to = args.output.clone().unwrap_or_else(|| beside(&args.file));
     let summary = imported::import_file(&args.file, &to)?;
@@ -52,7 +51,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.strict))
 }
 
-/// `perf.data.ctf` for `perf.data`.
+/// The default output: `perf.data.ctf` for `perf.data`.
 fn beside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".ctf");

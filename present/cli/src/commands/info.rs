@@ -1,4 +1,4 @@
-//! `tracebraid info`: what a trace is made of.
+//! `tracebraid info`: the contents of traces.
 
 use std::process::ExitCode;
 
@@ -45,7 +45,6 @@ pub(crate) struct InfoArgs {
     zone: ZoneArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     if args.fold.timings.is_some() && !args.counts {
         return Err(Failure::usage(

@@ -1,4 +1,4 @@
-//! `tracebraid io`: what was read and written.
+//! `tracebraid io`: bytes, errors and latency of I/O system calls.
 
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ use crate::lami::{self, Analysis};
   tracebraid io --view top,freq --procname postgres TRACE
   tracebraid io --view stats,log --min 10ms TRACE
   tracebraid io --syscall 'sendfile*,splice' TRACE
-  tracebraid io --from +1s --to +2s --format csv TRACE
+  tracebraid io --from +1s --to +1s --format csv TRACE
   tracebraid io --format json TRACE | jq '.types[] | select(.type == \"network\")'"
 )]
 pub(crate) struct IoArgs {
@@ -46,7 +46,7 @@ pub(crate) struct IoArgs {
     calls: CallArgs,
 }
 
-/// Runs it: statistics are this command's own, single calls are those of `files`.
+/// Statistics come from this command's own analysis, single calls from that of `files`.
 pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     let files = |views: Views| FilesOptions {
         calls: args.calls.names(),
@@ -82,7 +82,7 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     args.report.show(subject, report)
 }
 
-/// Its machine interface: the tables of both analyses.
+/// The LAMI interface: the tables of both analyses.
 pub(super) fn lami() -> Analysis {
     Analysis {
         empty: || {
@@ -92,6 +92,6 @@ pub(super) fn lami() -> Analysis {
             report.sections.extend(calls);
             report
         },
-        ..Analysis::of::<IoAnalysis>("What was read and written by system calls")
+        ..Analysis::of::<IoAnalysis>("Bytes, errors and latency of I/O system calls")
     }
 }

@@ -38,20 +38,19 @@ pub(crate) struct IrqArgs {
     #[command(flatten)]
     histograms: HistogramArgs,
     /// Select interrupts by number or name (patterns with * and ?; names of vectors, tasklets and
-    /// timers too). Softirqs are shown only with --softirq then
+    /// timers too); hides softirqs unless --softirq is given
     #[arg(long, value_name = "IRQ", value_delimiter = ',')]
     irq: Vec<String>,
     /// Select softirqs by name as in /proc/softirqs (patterns with * and ?; case is ignored) or by
-    /// number. Interrupts are shown only with --irq then
+    /// number; hides interrupts unless --irq is given
     #[arg(long, value_name = "SOFTIRQ", value_delimiter = ',')]
     softirq: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &IrqArgs) -> Result<ExitCode, Failure> {
     args.report
         .tell_threads_are_ignored("interrupts belong to no thread");
-    // They are all in capitals.
+    // The names of softirqs are upper-case.
     let softirqs = args.softirq.iter().map(|name| name.to_ascii_uppercase());
     let softirqs: Vec<String> = softirqs.collect();
     let histograms = args.histograms.histograms()?;

@@ -1,4 +1,4 @@
-//! `tracebraid man`: its manual pages.
+//! `tracebraid man`: manual pages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,6 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
     let failed = |error| {
         Failure::output(format!(
@@ -45,7 +44,7 @@ fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
     std::fs::write(directory.join(man.get_filename()), page(&man, command)?)
 }
 
-/// A page. Not `Man::render`, which puts the examples into a section of the name EXTRA.
+/// Renders a page. `Man::render` would put the examples into a section named EXTRA.
 fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
@@ -64,8 +63,8 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Sections of the text after the help: a paragraph that begins with `Heading:` at the beginning
-/// of a line is a section of its own, others are notes.
+/// Sections for the text after the options. A paragraph that begins with `Examples:` or `Exit
+/// codes:` starts a section of its own; others are notes.
 fn sections(roff: &mut Roff, text: &str) {
     let mut current = None;
     for paragraph in text.split("\n\n") {

@@ -1,4 +1,4 @@
-//! `tracebraid memory`: pages, objects, faults, the page cache, reclaiming.
+//! `tracebraid memory`: page allocations, kernel objects, page faults, page cache, reclaim.
 
 use std::process::ExitCode;
 
@@ -45,7 +45,6 @@ pub(crate) struct MemoryArgs {
     groups: GroupArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &MemoryArgs) -> Result<ExitCode, Failure> {
     views::run::<MemoryAnalysis>(
         &args.report,

@@ -1,4 +1,4 @@
-//! The commands, one file each, and what they share.
+//! The commands, one file each, and the code that they share.
 
 mod cells;
 mod compare;
@@ -48,7 +48,7 @@ use crate::lami::Analysis;
 /// Runs a command.
 ///
 /// # Errors
-/// When it cannot do what it was asked for.
+/// When the command fails.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Import(args) => import::run(args),
@@ -89,7 +89,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The commands that have LAMI's interface.
+/// The commands that support LAMI.
 pub(crate) fn lami(name: &str) -> Option<Analysis> {
     use tracebraid_reports::cpu::CpuAnalysis;
     use tracebraid_reports::disk::DiskAnalysis;
@@ -106,14 +106,14 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
             "Active time by CPU, process and thread",
         )),
         "disk" => Some(Analysis::of::<DiskAnalysis>(
-            "Requests to block devices: how many, how long, how many at a time",
+            "Requests to block devices: counts, latency, queue depth",
         )),
         "files" => Some(Analysis::of::<FilesAnalysis>(
-            "Files: what was read and written, by whom, and how long I/O calls took",
+            "Bytes read and written, and call latency, by file",
         )),
         "io" => Some(io::lami()),
         "irq" => Some(Analysis::of::<IrqAnalysis>(
-            "Interrupts and softirqs: how many, how long",
+            "Interrupts and softirqs: counts, handler times",
         )),
         "memory" => Some(Analysis::of::<MemoryAnalysis>(
             "Pages of memory, page faults and the page cache, by thread",
@@ -122,17 +122,19 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
             "Scheduling: wake-ups, switches, run queues, migrations",
         )),
         "net" => Some(Analysis::of::<NetAnalysis>(
-            "Network interfaces and TCP: what was sent, received and dropped",
+            "Network interfaces and TCP: traffic, drops, latency",
         )),
         "periods" => Some(periods::lami()),
         "report" => Some(overview::lami()),
         "processes" => Some(Analysis::of::<ProcessAnalysis>(
-            "The tree of processes, and what each used",
+            "Process tree with CPU time, system calls and bytes",
         )),
         "syscalls" => Some(Analysis::of::<SyscallAnalysis>(
-            "System calls: how many, how long, what they gave",
+            "System calls: counts, durations, errors",
         )),
-        "waits" => Some(Analysis::of::<WaitAnalysis>("What system calls waited for")),
+        "waits" => Some(Analysis::of::<WaitAnalysis>(
+            "Reasons for waits in system calls",
+        )),
         _ => None,
     }
 }

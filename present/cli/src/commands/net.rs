@@ -1,4 +1,4 @@
-//! `tracebraid net`: network interfaces and TCP.
+//! `tracebraid net`: traffic by interface, and TCP connections.
 
 use std::process::ExitCode;
 
@@ -40,7 +40,6 @@ pub(crate) struct NetArgs {
     interface: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &NetArgs) -> Result<ExitCode, Failure> {
     let histograms = args.histograms.histograms()?;
     views::run::<NetAnalysis>(&args.report, &args.views, histograms, |views| NetOptions {

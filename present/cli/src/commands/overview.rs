@@ -30,7 +30,7 @@ use crate::time;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid report ~/lttng-traces/my-session
-  tracebraid report --from +1s --to +2s TRACE
+  tracebraid report --from +1s --to +1s TRACE
   tracebraid report --top 10 --format json TRACE | jq .findings")]
 pub(crate) struct OverviewArgs {
     #[command(flatten)]
@@ -40,13 +40,13 @@ pub(crate) struct OverviewArgs {
 /// Warning for a trace without any event of the combined reports.
 const LACK: &str = "the trace contains no kernel events that this report uses: record them (tracebraid record \
                     --system; or lttng enable-event --kernel --syscall --all, and sched_*, irq_*, \
-                    block_rq_*, net_*), or see its events by `tracebraid count`, `print` and \
+                    block_rq_*, net_*), or examine its events with `tracebraid count`, `print` and \
                     `stacks`";
 
-/// Rows of each list.
+/// Default number of rows of each list.
 const ROWS: usize = 5;
 
-/// What LAMI is told of the tables.
+/// The LAMI interface of the summary.
 pub(super) fn lami() -> Analysis {
     Analysis {
         title: "Summary: largest users, longest operations, findings",
@@ -55,7 +55,6 @@ pub(super) fn lami() -> Analysis {
     }
 }
 
-/// Runs it.
 pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
     let mut subject = args.report.open()?;
     let selection = args.report.selection(&subject);
@@ -97,8 +96,8 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
     args.report.show(subject, Page { report, title })
 }
 
-/// Makes the commands of a report complete, so that they can be copied: the program before their
-/// arguments, the traces after them.
+/// Makes the commands of a report complete, so that they can be copied: adds the program's name and
+/// the paths of the traces.
 fn complete_commands(report: &mut Report, paths: &[PathBuf]) {
     let words = paths
         .iter()
@@ -117,10 +116,10 @@ fn complete_commands(report: &mut Report, paths: &[PathBuf]) {
     }
 }
 
-/// Most traces that are named; recordings with call stacks consist of dozens.
+/// Maximum number of traces named in the title; a recording with call stacks consists of dozens.
 const MOST_NAMES: usize = 3;
 
-/// Names of the traces, given by their tracers, or else those of their directories.
+/// Names of the traces, from their tracers or else from their directories.
 fn names(set: &TraceSet) -> String {
     let name = |trace: &Trace| {
         let path = trace.paths.first();

@@ -1,4 +1,4 @@
-//! `tracebraid periods`: stretches of time that the user defines.
+//! `tracebraid periods`: periods that the user defines.
 
 use std::process::ExitCode;
 
@@ -34,7 +34,7 @@ use crate::options::{InputArgs, TimeArgs};
 #[command(after_help = "Examples:
   tracebraid periods --file my.periods --view log --order-by hierarchy TRACE
 
-  # who ran how long at a stretch, by thread
+  # how long each thread ran without a switch
   tracebraid periods --period 'run : sched_switch :
       sched_switch && cpu == $begin.cpu' \\
     --captures 'run : comm = next_comm, tid = next_tid' --group-by run.tid TRACE
@@ -82,19 +82,18 @@ pub(crate) struct PeriodsArgs {
     show: ShowArgs,
 }
 
-/// An order.
+/// Orders of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum OrderName {
-    /// As they began
+    /// By beginning
     #[default]
     Time,
-    /// Each followed by those within it
+    /// Each period followed by the periods within it
     Hierarchy,
-    /// The longest first
+    /// By duration, longest first
     Duration,
 }
 
-/// Runs it.
 pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
     args.show.say_progress()?;
     args.views.check()?;
@@ -171,8 +170,8 @@ impl PeriodsArgs {
     }
 }
 
-/// What LAMI is told of the tables: their columns do not depend on the definitions. Of any trace
-/// there may be something to tell.
+/// The LAMI interface. Columns do not depend on the definitions, and periods may occur in any
+/// trace.
 pub(super) fn lami() -> Analysis {
     Analysis {
         title: "Periods that users define",
@@ -181,7 +180,7 @@ pub(super) fn lami() -> Analysis {
     }
 }
 
-/// The report on no trace, with all tables.
+/// The report on an empty set of traces, with all tables.
 fn empty() -> Report {
     let definitions = ["outer : x == 1", "inner(outer) : x == 2"];
     let mut periods = Periods::default();

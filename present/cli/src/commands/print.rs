@@ -1,4 +1,4 @@
-//! `tracebraid print`: every event record as a line.
+//! `tracebraid print`: event records as lines.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,13 +31,13 @@ use crate::warnings::Warnings;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid print ~/lttng-traces/my-session
-  tracebraid print --from +1.5s --to +2s --cpu 0,1 TRACE
+  tracebraid print --from +1.5s --to +500ms --cpu 0,1 TRACE
   tracebraid print --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE
   tracebraid print --filter 'sched_switch && next_tid == 42' --format json TRACE | jq .payload
   tracebraid print --symbols --name 'lttng_ust_cyg_profile:*' TRACE
   tracebraid print --name 'net_*' --clock-date --no-delta --limit 20 TRACE
 
-The filter language is described in docs/reference/filter.md, what equals babeltrace2 in docs/reference/print.md.")]
+The filter language is described in docs/reference/filter.md, differences from babeltrace2 in docs/reference/print.md.")]
 pub(crate) struct PrintArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -51,10 +51,10 @@ pub(crate) struct PrintArgs {
     /// Select events by name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     name: Vec<String>,
-    /// Only event records for which this expression holds
+    /// Select event records for which this expression holds
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
-    /// Append the names of functions at addresses, if the trace records what was loaded where
+    /// Append the names of functions at addresses, if the trace records the loaded modules
     #[arg(long)]
     symbols: bool,
     /// Additional directory with debug information (below DIR/.build-id)
@@ -118,13 +118,13 @@ pub(crate) struct PrintArgs {
     output: Option<PathBuf>,
 }
 
-/// What lines look like.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum PrintFormat {
     /// Lines of text, as babeltrace2 prints them
     #[default]
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -229,7 +229,6 @@ impl PrintArgs {
     }
 }
 
-/// Runs it.
 pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let set = options::open(&args.input)?;
     if let Some(path) = &args.output {
@@ -289,7 +288,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.input.strict))
 }
 
-/// Names of addresses, for `--symbols`.
+/// Names of addresses; `None` without `--symbols`.
 fn addresses<'s>(
     args: &PrintArgs,
     set: &TraceSet,
@@ -302,15 +301,15 @@ fn addresses<'s>(
     let how = (Options::default(), &Control::default());
     let addresses = Addresses::new(set, symbols, &[], how).map_err(Failure::from)?;
     if addresses.is_empty() {
-        warnings.note("--symbols: nothing in the trace tells what was loaded where; `tracebraid record` tells it with --stacks, and where --probes names lttng_ust_cyg_profile:*");
+        warnings.note("--symbols: the trace does not record loaded modules; `tracebraid record` does with --stacks, or if --probes contains lttng_ust_cyg_profile:*");
     }
     Ok(Some(addresses))
 }
 
-/// Nanoseconds of `--clock-offset` and `--clock-offset-ns`.
+/// The sum of `--clock-offset` and `--clock-offset-ns`, in nanoseconds.
 ///
 /// # Errors
-/// When a packet of the trace would begin or end out of the range of times.
+/// When a packet of the trace would begin or end outside the range of times.
 fn clock_offset(args: &PrintArgs, set: &TraceSet) -> Result<i64, Failure> {
     let offset = i128::from(args.clock_offset) * 1_000_000_000 + i128::from(args.clock_offset_ns);
     let offset = i64::try_from(offset).map_err(|_| offset_too_far())?;
@@ -335,7 +334,7 @@ fn clock_offset(args: &PrintArgs, set: &TraceSet) -> Result<i64, Failure> {
     Ok(offset)
 }
 
-/// The shown time. Event records of streams without a clock, which come first, have none.
+/// The time to show. Event records of streams without a clock come first and have no time.
 fn with_offset(time: Timestamp, offset: i64) -> Result<Timestamp, Failure> {
     if time.0 == i64::MIN {
         return Ok(time);
@@ -356,14 +355,14 @@ fn offset_too_far() -> Failure {
 
 struct Job<'t, 's> {
     range: TimeRange,
-    /// Nanoseconds that all times are later than the clocks say.
+    /// Nanoseconds that are added to all times.
     offset: i64,
     selection: Option<Selection<'t>>,
-    /// Names addresses, if that is wanted.
+    /// Names addresses, if `--symbols` is given.
     addresses: Option<Addresses<'s>>,
     json: bool,
     limit: u64,
-    /// Whether anything was printed, or asked for.
+    /// Whether a line was printed, or none was requested.
     found: bool,
     lines: Lines,
     progress: Progress,
@@ -414,12 +413,12 @@ impl<'t> Job<'t, '_> {
         Ok(damage)
     }
 
-    /// Puts a line; false if the event record cannot be decoded.
+    /// Puts a line; returns false if the event record cannot be decoded.
     #[inline]
     fn put(&mut self, buffer: &mut Buffer, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
         let is_put = self.lines.put(buffer, time, reader).is_ok();
         if let (true, Some(addresses)) = (is_put, &mut self.addresses) {
-            // Times in the trace are those without the offset that is asked for.
+            // Modules are looked up by the trace's own time, without the offset.
             let told = Timestamp(time.0.saturating_sub(self.offset));
             let trace = reader.trace();
             if let Some(mut event) = reader.event() {
@@ -439,7 +438,8 @@ impl<'t> Job<'t, '_> {
     }
 }
 
-/// A reader of packets that may have event records in the range, or that show the running thread.
+/// Reads the packets that may have event records in the range, or that determine the running
+/// thread.
 fn reader(set: &TraceSet, range: TimeRange, offset: i64, needs_past: bool) -> MergedReader<'_> {
     let time = |time: i64| Timestamp(time.saturating_sub(offset));
     let from = (range.from > i64::MIN && !needs_past).then(|| time(range.from));

@@ -34,10 +34,10 @@ pub(crate) struct ProbesArgs {
     format: Format,
 }
 
-/// Formats of lists of event classes.
+/// Output formats.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// For people
+    /// Table
     Table,
     /// JSON
     Json,
@@ -47,13 +47,12 @@ enum Format {
 #[derive(Debug, Serialize)]
 struct Row {
     pid: u32,
-    /// The directory of its trace.
+    /// Directory of the process's trace.
     trace: String,
     class: String,
     is_on: bool,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ProbesArgs) -> Result<ExitCode, Failure> {
     let directory = directory(&args.session)?;
     let failed =
@@ -64,7 +63,7 @@ pub(super) fn run(args: &ProbesArgs) -> Result<ExitCode, Failure> {
     }
     let mut rows = Vec::new();
     for trace in traces(&directory).map_err(failed)? {
-        // One that has ended meanwhile has none any more.
+        // A process that has ended in the meantime has no event classes.
         if let Ok(control) = Control::open(&trace)
             && control.is_running()
         {
@@ -79,7 +78,7 @@ pub(super) fn run(args: &ProbesArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where a recording goes: that of the session of such a name, or the directory itself.
+/// Directory of a recording: the path itself, or the directory of the session with this name.
 fn directory(session: &Path) -> Result<PathBuf, Failure> {
     if session.join("probe.conf").is_file() {
         return Ok(session.to_owned());
@@ -88,7 +87,7 @@ fn directory(session: &Path) -> Result<PathBuf, Failure> {
     match control::ask(&name, &Request::Status) {
         Ok(status) => Ok(status.directory),
         Err(error) => Err(Failure::nothing_readable(format!(
-            "{name} is no recording of programs with probes, and no session: {error}"
+            "{name} is neither a recording of programs with probes nor a session: {error}"
         ))),
     }
 }
@@ -107,7 +106,7 @@ fn classes(control: &Control) -> std::io::Result<Vec<Row>> {
 
 fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return terminal_text::paragraph("no program with probes runs in this recording");
+        return terminal_text::paragraph("no program with probes is running in this recording");
     }
     let columns = [
         Column::number("PID"),

@@ -1,4 +1,4 @@
-//! `tracebraid processes`: the tree of processes, and what each used.
+//! `tracebraid processes`: process tree with CPU time, system calls and bytes.
 
 use std::process::ExitCode;
 
@@ -23,13 +23,13 @@ use crate::failure::Failure;
 #[command(
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),
     mut_arg("view", views::only_stats),
-    mut_arg("min", |min| min.help("Only lives of at least that long (the tree shows all): 10us, 2.5ms, 1s")),
-    mut_arg("max", |max| max.help("Only lives of at most that long")),
+    mut_arg("min", |min| min.help("Show only processes that lived at least this long (the tree shows all): 10us, 2.5ms, 1s")),
+    mut_arg("max", |max| max.help("Show only processes that lived at most this long")),
     after_help = "Examples:
   tracebraid processes ~/lttng-traces/my-session
-  tracebraid processes --top 50 --from +1s --to +2s TRACE
+  tracebraid processes --top 50 --from +1s --to +1s TRACE
   tracebraid processes --procname 'nginx*' TRACE
-  tracebraid processes --view log --from +1s --to +2s TRACE
+  tracebraid processes --view log --from +1s --to +1s TRACE
   tracebraid processes --view top,freq --max 10ms TRACE
   tracebraid processes --format json TRACE | jq '.processes[] | select(.parent_pid == 284) | .name'"
 )]
@@ -42,7 +42,6 @@ pub(crate) struct ProcessesArgs {
     histograms: HistogramArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ProcessesArgs) -> Result<ExitCode, Failure> {
     let histograms = args.histograms.histograms()?;
     views::run::<ProcessAnalysis>(&args.report, &args.views, histograms, ProcessOptions::from)

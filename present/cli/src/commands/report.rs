@@ -1,4 +1,4 @@
-//! What the commands that make reports do alike: open, choose, run, show, and tell what was lost.
+//! Common parts of the commands that print reports: opening traces, selection, running, output.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ use crate::output::{Output, say};
 use crate::terminal_text;
 use crate::warnings::Warnings;
 
-/// What all reports on kernel events can be asked for.
+/// Options of all reports on kernel events.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
@@ -43,10 +43,10 @@ pub(crate) struct ReportArgs {
     show: ShowArgs,
 }
 
-/// Single events that are shown at most: they are kept in memory meanwhile.
+/// Maximum number of single events in a report; they are kept in memory.
 const MOST: usize = 100_000;
 
-/// How to show a report.
+/// Options for the output of a report.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
     /// Limit each table of processes, threads and system calls to N rows; 0 for all; default: 20 in
@@ -65,12 +65,12 @@ pub(crate) struct ShowArgs {
     output: Option<PathBuf>,
     #[command(flatten)]
     pub(super) zone: ZoneArgs,
-    /// Say how far it is on standard output, as LAMI wants it
+    /// Print the progress on standard output, as LAMI requires
     #[arg(long, hide = true)]
     output_progress: bool,
 }
 
-/// The form of reports on kernel events.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
     /// Text tables
@@ -85,7 +85,7 @@ pub(super) enum Format {
 }
 
 impl ShowArgs {
-    /// Rows of a table.
+    /// Maximum number of rows of a table.
     fn rows(&self) -> usize {
         self.rows_or(match self.format {
             Format::Table => ROWS,
@@ -93,7 +93,7 @@ impl ShowArgs {
         })
     }
 
-    /// Rows of a table, so many if the user does not say.
+    /// Maximum number of rows of a table; `usual` without `--top`.
     fn rows_or(&self, usual: usize) -> usize {
         match self.top {
             None => usual,
@@ -102,7 +102,8 @@ impl ShowArgs {
         }
     }
 
-    /// Says how far it is, if that is asked for: Trace Compass reads lines up to the results.
+    /// Prints the progress if `--output-progress` is given. Trace Compass reads such lines up to
+    /// the results.
     pub(super) fn say_progress(&self) -> Result<(), Failure> {
         if self.output_progress && !indexes::has_restarted() {
             Output::print("0 reading\n")?;
@@ -110,7 +111,7 @@ impl ShowArgs {
         Ok(())
     }
 
-    /// Rows of what is greatest.
+    /// Maximum number of rows of a table of largest values.
     pub(super) fn longest(&self) -> usize {
         match self.top {
             None => ROWS,
@@ -120,24 +121,23 @@ impl ShowArgs {
     }
 }
 
-/// How a report looks; JSON is what its fields are.
+/// Forms in which a report is printed. JSON is the report serialized.
 pub(crate) trait Show {
-    /// What stands above the tables.
+    /// Text above the tables.
     fn summary(&self) -> String;
 
-    /// Tables for people, with so many rows each at most where they may be long; times in that
-    /// zone.
+    /// Text tables with times in `zone`; tables that may be long have at most `rows` rows.
     fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String>;
 
-    /// Comma-separated values: the threads, and so on, up to that number.
+    /// Comma-separated values, with at most `rows` rows for each table.
     fn csv(&self, rows: usize) -> String;
 
-    /// The same as a list of tables.
+    /// The report as a list of tables.
     fn sections(&mut self) -> &mut Report;
 }
 
 impl ReportArgs {
-    /// Makes the report of that part of the traces.
+    /// Runs an analysis of the selected part of the traces.
     ///
     /// # Errors
     /// When the user interrupts it.
@@ -161,7 +161,7 @@ impl ReportArgs {
         )
     }
 
-    /// Makes the report of an analysis that is made from several.
+    /// Runs an analysis that combines several.
     ///
     /// # Errors
     /// When the user interrupts it.
@@ -181,18 +181,17 @@ impl ReportArgs {
         )
     }
 
-    /// The traces, as they were given.
+    /// Paths of the traces, as given.
     pub(super) fn paths(&self) -> &[PathBuf] {
         &self.input.paths
     }
 
-    /// Rows of each list, so many if the user does not say.
+    /// Maximum number of rows of each list; `usual` without `--top`.
     pub(super) fn rows_or(&self, usual: usize) -> usize {
         self.show.rows_or(usual)
     }
 
-    /// How many call stacks of the selection are whole. Only traces with call stacks are read for
-    /// that.
+    /// Completeness of the selected call stacks. Reads only traces with call stacks.
     ///
     /// # Errors
     /// When the user interrupts it.
@@ -206,10 +205,10 @@ impl ReportArgs {
         quality.map_err(Failure::from)
     }
 
-    /// The traces.
+    /// Opens the traces.
     ///
     /// # Errors
-    /// When none can be read, or the range makes no sense.
+    /// When no trace can be read, or the time range is empty.
     pub(super) fn open(&self) -> Result<Subject, Failure> {
         self.show.say_progress()?;
         let mut subject = Subject::open(&self.input, &self.time, self.show.zone)?;
@@ -217,10 +216,10 @@ impl ReportArgs {
         Ok(subject)
     }
 
-    /// Shows a report.
+    /// Prints a report.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the report has no such table, or the output cannot be written.
     pub(super) fn show(
         &self,
         subject: Subject,
@@ -235,15 +234,15 @@ impl ReportArgs {
         )
     }
 
-    /// Says that threads were chosen for nothing, and why.
+    /// Warns that a selection of threads has no effect, and why.
     pub(super) fn tell_threads_are_ignored(&self, why: &str) {
         let select = &self.select;
         if !(select.tid.is_empty() && select.pid.is_empty() && select.procname.is_empty()) {
-            say!("warning: {why}: --tid, --pid and --procname change nothing here");
+            say!("warning: {why}: --tid, --pid and --procname have no effect here");
         }
     }
 
-    /// What is shown of it.
+    /// The requested views, with their limits.
     pub(super) fn views(&self, views: &ViewArgs, histograms: Histograms) -> Views {
         let mut views = Views {
             views: views.views(),
@@ -255,7 +254,7 @@ impl ReportArgs {
         views
     }
 
-    /// What was chosen.
+    /// The requested selection.
     pub(super) fn selection(&self, subject: &Subject) -> Selection {
         Selection {
             window: window(subject.range),
@@ -266,10 +265,10 @@ impl ReportArgs {
     }
 }
 
-/// Shows a report on what was selected.
+/// Prints a report on a selection.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the report has no such table, or the output cannot be written.
 pub(super) fn show(
     args: &ShowArgs,
     strict: bool,
@@ -282,7 +281,7 @@ pub(super) fn show(
     }
     let rows = args.rows();
     tables::select(report.sections(), &args.table)?;
-    // In tables it is a line at the top; other formats go to programs and must not contain it.
+    // Text tables begin with this note; other formats are read by programs and must not contain it.
     let missing = report.head().note();
     if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {
         subject.warnings.note(missing);
@@ -318,7 +317,7 @@ pub(super) fn show(
     subject.finish(&text, strict)
 }
 
-/// The traces that a report is about, and the range of time.
+/// The traces of a report, and its time range.
 pub(super) struct Subject {
     pub(super) set: TraceSet,
     pub(super) range: TimeRange,
@@ -330,7 +329,7 @@ impl Subject {
     /// Opens the traces.
     ///
     /// # Errors
-    /// When none can be read, or the range makes no sense.
+    /// When no trace can be read, or the time range is empty.
     pub(super) fn open(
         input: &InputArgs,
         time: &TimeArgs,
@@ -349,7 +348,7 @@ impl Subject {
         })
     }
 
-    /// Warns why the report is empty if the options are the reason; false if they are not.
+    /// Warns why the report is empty, if the options are the reason; otherwise returns false.
     pub(super) fn nothing_selected(&mut self, select: &SelectArgs) -> bool {
         crate::hints::nothing_selected(
             &self.set,
@@ -361,7 +360,7 @@ impl Subject {
         )
     }
 
-    /// Says which options chose nothing.
+    /// Warns of options that match nothing.
     fn tell_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
         match report.is_empty() {
             true => {
@@ -371,7 +370,7 @@ impl Subject {
         }
     }
 
-    /// Says which options chose nothing, though there is something to show for all of them.
+    /// Warns of options that match nothing although the report is not empty.
     fn some_not_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
         let lacks_threads = report.lacks_threads(&threads(select, &self.set));
         let around = (self.range, &self.zone);
@@ -384,19 +383,19 @@ impl Subject {
         );
     }
 
-    /// Shows the report and tells what the tracer lost.
+    /// Prints the report, and warns of losses of the tracer.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the output cannot be written.
     pub(super) fn finish(self, text: &str, strict: bool) -> Result<ExitCode, Failure> {
         Output::open(None)?.write(text.as_bytes())?;
         Ok(self.lost(strict))
     }
 
-    /// The same with a report as JSON, which is written as it is made.
+    /// As `finish`, with a report in JSON, which is written while it is serialized.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the output cannot be written.
     pub(super) fn finish_json(
         self,
         report: &impl Serialize,
@@ -406,7 +405,7 @@ impl Subject {
         Ok(self.lost(strict))
     }
 
-    /// Tells what the tracer lost.
+    /// Warns of losses of the tracer.
     fn lost(mut self, strict: bool) -> ExitCode {
         for loss in crate::loss::summary(&self.set) {
             self.warnings.note(&loss.to_string());
@@ -415,7 +414,7 @@ impl Subject {
     }
 }
 
-/// The range as reports take it: its end does not belong to it.
+/// The range with an exclusive end.
 pub(super) fn window(range: TimeRange) -> Window {
     Window {
         from: (range.from > i64::MIN).then_some(Timestamp(range.from)),
@@ -427,7 +426,7 @@ pub(super) fn window(range: TimeRange) -> Window {
     }
 }
 
-/// The threads that were chosen.
+/// The selected threads.
 fn threads(args: &SelectArgs, set: &TraceSet) -> ThreadFilter {
     ThreadFilter {
         tids: args.tid.clone(),
@@ -440,7 +439,7 @@ fn threads(args: &SelectArgs, set: &TraceSet) -> ThreadFilter {
     }
 }
 
-/// The CPUs that were chosen.
+/// The selected CPUs.
 pub(super) fn cpus(args: &SelectArgs) -> CpuSet {
     let numbers = numbers::all(&args.cpu);
     let numbers = numbers

@@ -1,4 +1,4 @@
-//! `tracebraid sched`: how long threads wait for a CPU, and why they leave it.
+//! `tracebraid sched`: wake-up latency, run queues, switches and migrations.
 
 use std::process::ExitCode;
 
@@ -17,8 +17,9 @@ use crate::failure::Failure;
 /// top` lists the longest latencies, `--view log` every one, `--view freq` a histogram.
 ///
 /// Needs sched_switch; latencies need sched_waking, sched_wakeup and sched_wakeup_new; migrations
-/// need sched_migrate_task. The events of interrupts and softirqs tell wake-ups by interrupts from
-/// those by threads. Each latency is charged to the CPU and the time at which it ends.
+/// need sched_migrate_task. The events of interrupts and softirqs distinguish wake-ups by
+/// interrupts from those by threads. Each latency is charged to the CPU and the time at which it
+/// ends.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),
@@ -39,7 +40,6 @@ pub(crate) struct SchedArgs {
     priorities: PriorityArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &SchedArgs) -> Result<ExitCode, Failure> {
     let histograms = args.histograms.histograms()?;
     views::run::<SchedAnalysis>(&args.report, &args.views, histograms, |views| {

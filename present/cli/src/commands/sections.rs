@@ -1,4 +1,4 @@
-//! How reports that are lists of tables look.
+//! Reports as text tables and CSV.
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
@@ -37,7 +37,7 @@ impl Show for Report {
                 total.title
             ),
         };
-        // What there is nothing of is not worth a word, but for what the report is about.
+        // Zero totals are omitted, except for the first, which is the subject of the report.
         let is_something = |value: &Value| !matches!(value, Value::Unsigned(0) | Value::None);
         let is_told = |(at, total): &(usize, &Total)| *at == 0 || is_something(&total.value);
         let totals = self.totals.iter().enumerate().filter(is_told);
@@ -63,7 +63,7 @@ impl Show for Report {
             .collect()
     }
 
-    /// The sections one after the other, apart by an empty line, each with its columns.
+    /// The sections one after another, separated by an empty line, each with its column names.
     fn csv(&self, rows: usize) -> String {
         let sections = self.sections.iter();
         let sections = sections.filter(|section| section.forms.contain(Forms::CSV));
@@ -86,6 +86,7 @@ fn sentence(head: &Head, sentence: &Sentence) -> String {
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {
     let kept = section.kept(rows);
     let is_empty = empty_columns(section, &kept);
+    // Columns for the host are hidden if there is only one host.
     let is_shown = |at: usize, column: &Column| {
         let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
         let is_data = is_of_several && column.unit != Unit::Command && !is_empty[at];
@@ -139,11 +140,11 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     .collect()
 }
 
-/// Longest first cell of a row that names the row's command.
+/// Maximum length of a first cell that identifies the command of its row.
 const SHORT_NAME: usize = 12;
 
-/// The commands of the rows, below the table: as a column they would be too wide to be copied. Each
-/// has its row's first cell before it where that is short.
+/// The commands of the rows, below the table: in a column they would be too wide to be copied.
+/// Short first cells of the rows identify them.
 fn commands(section: &Section, rows: &[&Vec<Value>]) -> String {
     let Some(at) = section
         .columns
@@ -182,8 +183,8 @@ fn commands(section: &Section, rows: &[&Vec<Value>]) -> String {
     }
 }
 
-/// For each column, whether it is one of those that narrow terminals leave out, and has no value
-/// but 0: it would only take room.
+/// For each column, whether it may be left out in narrow terminals and contains only zeros: such a
+/// column is never shown, because it would only take room.
 fn empty_columns(section: &Section, rows: &[&Vec<Value>]) -> Vec<bool> {
     let is_empty = |(at, column): (usize, &Column)| {
         let is_nothing = |row: &&Vec<Value>| {
@@ -195,7 +196,7 @@ fn empty_columns(section: &Section, rows: &[&Vec<Value>]) -> Vec<bool> {
     section.columns.iter().enumerate().map(is_empty).collect()
 }
 
-/// For each column of durations, sizes or shares, its largest value in several rows.
+/// For each column of durations, sizes or shares, its largest value if there are several rows.
 fn largest(section: &Section, rows: &[&Vec<Value>]) -> Vec<Option<f64>> {
     let of = |(at, column): (usize, &Column)| {
         let is_measured = matches!(column.unit, Unit::Duration | Unit::Bytes | Unit::Share);
@@ -229,7 +230,7 @@ fn emphasis(column: &Column, value: &Value, largest: Option<f64>) -> table::Emph
     }
 }
 
-/// Threads take several columns.
+/// Columns of the text table; a thread takes several.
 fn columns_of(column: &Column) -> Vec<table::Column<'static>> {
     let text = table::Column::text(column.heading);
     let number = |title| table::Column::number(title);
@@ -269,7 +270,7 @@ fn cells_of(head: &Head, column: &Column, value: &Value, zone: &TimeZone) -> Vec
     }
 }
 
-/// True for an amount of 0, whose cell is empty: the others stand out.
+/// True for an amount of 0, whose cell stays empty so that other amounts stand out.
 fn is_zero(unit: Unit, value: &Value) -> bool {
     let is_amount = matches!(
         unit,
@@ -278,7 +279,7 @@ fn is_zero(unit: Unit, value: &Value) -> bool {
     is_amount && value.number() == Some(0.0)
 }
 
-/// A process behind the lines that lead to it.
+/// A process, after the lines of the tree that lead to it.
 fn cells_of_branch(head: &Head, branch: &Branch, lines: Option<&String>) -> [String; 2] {
     let thread = &branch.thread;
     let id = match (thread.pid, thread.tid) {
@@ -289,7 +290,7 @@ fn cells_of_branch(head: &Head, branch: &Branch, lines: Option<&String>) -> [Str
     [id, format!("{lines}{}", cells::name(head, thread))]
 }
 
-/// A value for people.
+/// A value in a text table.
 fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> String {
     match value {
         Value::None if unit == Unit::Priority => cells::id(None),
@@ -322,7 +323,7 @@ fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> Stri
     }
 }
 
-/// A time, without the date if that is the day on which the trace begins.
+/// A time, without the date if the trace begins on the same day.
 fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
     let Some(zone) = zone else {
         return time.0.to_string();
@@ -343,18 +344,19 @@ fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
     }
 }
 
-/// Columns of the longest bar, where there is room for it.
+/// Maximum length of a bar in columns.
 const BAR: usize = 40;
-/// Columns that the numbers beside bars take at most.
+/// Maximum width of the numbers beside the bars, in columns.
 const BESIDE: usize = 46;
 
-/// Columns of the longest bar.
+/// Length of the longest bar in columns, limited by the width of the terminal.
 fn longest_bar() -> usize {
     let room = terminal_text::terminal_width().map_or(BAR, |width| width.saturating_sub(BESIDE));
     room.clamp(1, BAR)
 }
 
-/// Each group's bars below its name. The longest bar is that of the most; what occurred is seen.
+/// The bars of each group below its name. The largest count of a group has the longest bar; every
+/// count above 0 has a visible bar.
 fn histogram(head: &Head, section: &Section, rows: usize) -> String {
     let numbers = section.columns.iter().skip(1);
     let numbers = numbers.map(|column| table::Column::number(column.title));
@@ -383,10 +385,10 @@ fn histogram(head: &Head, section: &Section, rows: usize) -> String {
         text += &format!("{}: {}\n", section.title, name.unwrap_or_default());
         text += &table::render(&columns, group.iter().map(row));
     }
-    text + &cells::more(rows, section.limited())
+    text + &cells::more_groups(rows, section.limited())
 }
 
-/// A table as comma-separated values, with at most that number of rows.
+/// A table as comma-separated values, with at most `rows` rows.
 pub(super) fn plain(head: &Head, section: &Section, rows: usize) -> String {
     let kept = section.kept(rows);
     let columns = section.columns.iter().enumerate();
@@ -411,10 +413,10 @@ pub(super) fn plain(head: &Head, section: &Section, rows: usize) -> String {
 
 /// A column of comma-separated values.
 struct PlainColumn<'s> {
-    /// Its place in the rows.
+    /// Index in the rows.
     at: usize,
     column: &'s Column,
-    /// Names of the values in its cells: a column for each. Empty for other columns.
+    /// Names of the values in its cells, each of which becomes a column; empty for other columns.
     names: Vec<&'s str>,
 }
 
@@ -428,7 +430,7 @@ impl PlainColumn<'_> {
     }
 }
 
-/// All names of the named values in a column, in the order of their first occurrence.
+/// The names of all values in a column, in the order of their first occurrence.
 fn names_in<'s>(rows: &[&'s Vec<Value>], at: usize) -> Vec<&'s str> {
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
@@ -443,7 +445,7 @@ fn names_in<'s>(rows: &[&'s Vec<Value>], at: usize) -> Vec<&'s str> {
     names
 }
 
-/// A row; of one with a table in it, one for each row of that.
+/// A row in CSV. If a cell contains a table, there is one line for each row of that table.
 fn plain_rows(head: &Head, columns: &[PlainColumn<'_>], row: &[Value]) -> Vec<Vec<String>> {
     let mut rows = vec![Vec::new()];
     for PlainColumn { at, column, names } in columns {
@@ -475,7 +477,7 @@ fn plain_rows(head: &Head, columns: &[PlainColumn<'_>], row: &[Value]) -> Vec<Ve
     rows
 }
 
-/// A row of a table that is a value.
+/// A row of a nested table.
 fn plain_nested(head: &Head, column: &Column, row: &[Value]) -> Vec<String> {
     let cells = column.nested.iter().zip(row);
     let cells = cells.filter(|(column, _)| column.forms.contain(Forms::CSV));
@@ -490,7 +492,8 @@ fn is_thread(unit: Unit) -> bool {
     matches!(unit, Unit::Thread | Unit::ProcessThread | Unit::Process)
 }
 
-/// Threads take four columns; those whom a row is not about have their column's name before it.
+/// Names of the CSV columns. A thread takes four columns, which begin with the column's name unless
+/// the thread is the subject of the row.
 fn plain_names(column: &Column) -> Vec<String> {
     match column.key {
         _ if !column.nested.is_empty() => {

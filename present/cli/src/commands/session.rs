@@ -1,4 +1,4 @@
-//! `tracebraid start`, `stop`, `status`, `list` and `snapshot`: recordings in the background.
+//! `tracebraid start`, `stop`, `status`, `list`, `snapshot` and `rotate`: background recordings.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ pub(crate) struct StartArgs {
 
 /// Stop a background recording and complete its trace
 ///
-/// DIR completes a recording whose recorder is gone (killed, or never started): the rings of
-/// programs with probes are put in order, and nothing more is recorded there.
+/// DIR completes a recording whose recorder was killed or never started: the ring buffers of
+/// programs with probes become streams, and the programs stop recording there.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid stop night
@@ -106,26 +106,26 @@ pub(crate) struct RotateArgs {
     name: Option<String>,
 }
 
-/// Formats of lists of sessions.
+/// Output formats.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// For people
+    /// Table
     Table,
     /// JSON
     Json,
 }
 
-/// How long a recording may take to begin.
+/// Time within which a recording must begin.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn failed(error: SessionError) -> Failure {
     match error {
         SessionError::Name(_) | SessionError::Exists(_) => Failure::usage(error.to_string()),
         SessionError::NoSession(ref name) => Failure::nothing_readable(match last_words(name) {
-            Some(said) => format!("{error}; the last one of that name said: {said}"),
+            Some(said) => format!("{error}; the last session of this name reported: {said}"),
             None if has_log(name) => format!(
-                "{error}; if its recorder was killed, `tracebraid stop DIR` with the directory of the recording ends what its \
-                 programs record"
+                "{error}; if its recorder was killed, `tracebraid stop DIR` with the directory of the recording completes the \
+                 traces of its programs"
             ),
             None => error.to_string(),
         }),
@@ -133,19 +133,20 @@ fn failed(error: SessionError) -> Failure {
     }
 }
 
-/// Whether the last session of that name has left an empty log, which it removes when it ends.
+/// Whether the last session of this name has left an empty log; a session removes its log when it
+/// ends.
 fn has_log(name: &str) -> bool {
     logs::path(name).is_ok_and(|path| std::fs::metadata(path).is_ok_and(|about| about.len() == 0))
 }
 
-/// What a session said before it ended, if it said anything.
+/// The last error that a session reported before it ended.
 fn last_words(name: &str) -> Option<String> {
     let said = std::fs::read_to_string(logs::path(name).ok()?).ok()?;
     let last = said.lines().rfind(|line| line.starts_with("error: "))?;
     Some(last.trim_start_matches("error: ").to_owned())
 }
 
-/// Runs `start`: once as it was called, and once more as what stays.
+/// Runs `start`: first in the foreground, and then again in the background process.
 pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
     if is_in_background() {
         let server = Server::new(&args.name).map_err(failed)?;
@@ -167,11 +168,11 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
     background.args(std::env::args_os().skip(1));
     background.stdin(Stdio::null()).stdout(Stdio::null());
     background.stderr(File::create(&log).map_err(cannot)?);
-    // Not what Ctrl-C at this terminal ends.
+    // Ctrl-C at this terminal must not end the recording.
     let mut child = put_in_background(&mut background).spawn().map_err(cannot)?;
     let Some(status) = begun(&args.name, &mut child)? else {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
-        // It is said here.
+        // The message is reported by this process.
         let _ = std::fs::remove_file(&log);
         let said = said.trim();
         let said = said.strip_prefix("error: ").unwrap_or(said);
@@ -187,7 +188,7 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
         ));
     };
     Output::print(&format!(
-        "Recording into {} (process {})\nEnd it by: tracebraid stop {}\n",
+        "Recording into {} (process {})\nStop it with: tracebraid stop {}\n",
         status.directory.display(),
         status.pid,
         args.name
@@ -195,12 +196,12 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits until the session in the background records; `None` if it has ended instead.
+/// Waits until the background session is recording; `None` if it has ended instead.
 fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
     let asked = Instant::now();
     while asked.elapsed() < PATIENCE {
         let status = control::ask(name, &Request::Status).ok();
-        // Somebody else may have taken the name just now.
+        // Another session may have taken the name in the meantime.
         if status
             .as_ref()
             .is_some_and(|status| status.pid == child.id())
@@ -218,7 +219,6 @@ fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
     Ok(None)
 }
 
-/// Runs `stop`.
 pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
     let status = match control::ask(&args.name, &Request::Stop) {
         Ok(status) => status,
@@ -233,19 +233,19 @@ pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether programs with probes have recorded into that directory.
+/// Whether programs with probes have recorded into the directory.
 fn is_of_probes(directory: &Path) -> bool {
     directory.join("ust").join("pid").is_dir()
 }
 
-/// Ends the recording of programs with probes in a directory that no session records into.
+/// Completes the recording of programs with probes in a directory without a session.
 fn finish(directory: &Path) -> Result<ExitCode, Failure> {
     let same =
         |status: &Status| status.directory.canonicalize().ok() == directory.canonicalize().ok();
     if let Some(status) = all().unwrap_or_default().into_iter().find(same) {
         let name = status.name;
         return Err(Failure::usage(format!(
-            "the session `{name}` records there: tracebraid stop {name}"
+            "the session `{name}` is recording there: stop it with tracebraid stop {name}"
         )));
     }
     let finished = tracebraid_session::finish_probes(directory).map_err(failed)?;
@@ -258,7 +258,6 @@ fn finish(directory: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(code))
 }
 
-/// Runs `snapshot`.
 pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
     let directory = match &args.output {
         Some(directory) => directory.clone(),
@@ -267,7 +266,7 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     let asked = control::ask(&args.name, &Request::Snapshot(directory.clone()));
     if asked.is_err() && args.output.is_none() {
-        // It is empty, or stays.
+        // Removes the directory only if it is empty.
         let _ = std::fs::remove_dir(&directory);
     }
     asked.map_err(failed)?;
@@ -276,7 +275,6 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `rotate`.
 pub(super) fn rotate(args: &RotateArgs) -> Result<ExitCode, Failure> {
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -287,22 +285,22 @@ pub(super) fn rotate(args: &RotateArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name of the session, if there is only one.
+/// The name of the only session.
 fn only_session() -> Result<String, Failure> {
     let names = control::names().map_err(failed)?;
     match names.as_slice() {
         [name] => Ok(name.clone()),
         [] => Err(Failure::nothing_readable(
-            "no recording is going on in the background",
+            "no background recording is running",
         )),
         names => Err(Failure::usage(format!(
-            "there are several sessions, give the name of one: {}",
+            "there are several sessions; give the name of one: {}",
             names.join(", ")
         ))),
     }
 }
 
-/// What was recorded, with what probes wrote.
+/// Prints the summary of a recording, including the events of probes.
 fn say_stopped(status: &Status) -> Result<(), Failure> {
     let probes = Written::below(&status.directory.join("ust")).unwrap_or_default();
     let written = Written {
@@ -323,7 +321,6 @@ fn say(what: &str, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs `status`.
 pub(super) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let sessions = match &args.name {
         Some(name) => vec![control::ask(name, &Request::Status).map_err(failed)?],
@@ -332,7 +329,6 @@ pub(super) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     show(&sessions, args.format)
 }
 
-/// Runs `list`.
 pub(super) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     show(&all()?, args.format)
 }
@@ -346,14 +342,14 @@ fn all() -> Result<Vec<Status>, Failure> {
     Ok(asked.flatten().collect())
 }
 
-/// A session, and what probes have written up to now: what is kept in rings is not known before it
-/// is written.
+/// A session with the events that probes have written so far. Events in rings are unknown until
+/// they are written.
 #[derive(Serialize)]
 struct Going<'s> {
     #[serde(flatten)]
     status: &'s Status,
     probes: Option<Written>,
-    /// Directories of chunks that are there, oldest first.
+    /// Directories of the existing chunks, oldest first.
     kept_chunks: Vec<PathBuf>,
 }
 
@@ -372,9 +368,7 @@ fn show(sessions: &[Status], format: Format) -> Result<ExitCode, Failure> {
     let sessions: Vec<Going<'_>> = sessions.iter().map(going).collect();
     let text = match format {
         Format::Json => format!("{:#}\n", json!({ "sessions": sessions })),
-        Format::Table if sessions.is_empty() => {
-            "No recording is going on in the background.\n".to_owned()
-        }
+        Format::Table if sessions.is_empty() => "No background recording is running.\n".to_owned(),
         Format::Table => rows(&sessions),
     };
     Output::print(&text)?;

@@ -1,4 +1,4 @@
-//! `tracebraid sql`: queries in SQL.
+//! `tracebraid sql`: SQL queries over executions and traces.
 
 mod answer;
 mod tables;
@@ -63,7 +63,6 @@ pub(crate) struct SqlArgs {
     fold: FoldArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &SqlArgs) -> Result<ExitCode, Failure> {
     let Subject {
         database,
@@ -82,7 +81,7 @@ pub(super) fn run(args: &SqlArgs) -> Result<ExitCode, Failure> {
     });
     match answered {
         Ok(()) => Ok(Warnings::default().finish(false)),
-        // Nobody reads any more, or it cannot be written.
+        // The reader has closed the pipe, or the output cannot be written.
         Err(SqlError::Refused) => sink.refusal().map_or(Ok(ExitCode::SUCCESS), Err),
         Err(error) => {
             sink.give_up();
@@ -91,16 +90,16 @@ pub(super) fn run(args: &SqlArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What a query is about.
+/// The database, the traces and the text of a query.
 struct Subject<'a> {
     database: Option<&'a Path>,
-    /// Traces in place of those that the executions come from.
+    /// Traces that replace those from which the executions come.
     traces: Vec<PathBuf>,
     question: Option<&'a str>,
 }
 
 impl<'a> Subject<'a> {
-    /// With `--trace`, an argument that is no file is the query.
+    /// With `--trace`, an argument that is not a file is the query.
     fn of(args: &'a SqlArgs) -> Self {
         let mut traces = args.trace.clone();
         let (file, question) = match (args.file.as_deref(), args.question.as_deref()) {
@@ -124,7 +123,7 @@ fn is_trace(path: &Path) -> bool {
     path.is_dir() || tracebraid_import::is_importable(path) || crate::archives::is_packed(path)
 }
 
-/// The text of the question.
+/// The text of the query; `-` reads standard input.
 fn text(question: &str) -> Result<String, Failure> {
     if question != "-" {
         return Ok(question.to_owned());
@@ -136,7 +135,7 @@ fn text(question: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The traces that are asked about, which are opened when a question needs them.
+/// The traces to query, which are opened when a query needs them.
 fn traces(args: &SqlArgs, given: Vec<PathBuf>, file: Option<&Path>) -> Traces {
     let sync = args.sync.clone();
     let file = file.map(Path::to_owned);
@@ -164,8 +163,8 @@ fn traces(args: &SqlArgs, given: Vec<PathBuf>, file: Option<&Path>) -> Traces {
     Traces::new(Box::new(open), Box::new(heard), args.fold.options(None))
 }
 
-/// The traces that executions come from, as far as they are still there, and what related their
-/// clocks, if that was the same.
+/// The existing traces from which the executions come, and the argument of `--sync` with which the
+/// database was built, if all traces had the same.
 fn sources(file: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), String> {
     let database = Database::open(file).map_err(|error| error.to_string())?;
     let mut paths: Vec<PathBuf> = Vec::new();
@@ -184,21 +183,22 @@ fn sources(file: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), String> {
     let sync = first.filter(|first| syncs.all(|sync| sync == Some(*first)));
     let sync = sync.map(PathBuf::from);
     match (there.is_empty(), gone.is_empty()) {
-        (true, true) => {
-            Err("the database names no traces: --trace says which to ask about".to_owned())
-        }
+        (true, true) => Err(
+            "the database does not contain the paths of its traces: give them with --trace"
+                .to_owned(),
+        ),
         (true, false) => Err(format!(
-            "{gone}: not there any more; --trace says where the traces are now"
+            "{gone}: no longer exists; give the current paths of the traces with --trace"
         )),
         (false, false) => {
-            say!("warning: not asked about, since it is not there any more: {gone}");
+            say!("warning: not queried because it no longer exists: {gone}");
             Ok((there, sync))
         }
         (false, true) => Ok((there, sync)),
     }
 }
 
-/// What is wrong with a question, for people.
+/// Failure of a query.
 fn failure(error: SqlError) -> Failure {
     match error {
         SqlError::Database(error) => unreadable(&error),
@@ -213,7 +213,7 @@ fn failure(error: SqlError) -> Failure {
     }
 }
 
-/// The line of a place, and a mark below it; of a long line what is around the place.
+/// The line of a position with a mark below it; of a long line, only the text around the position.
 fn shown(place: &TextPosition) -> String {
     const AROUND: usize = 60;
     let from = place.column.saturating_sub(AROUND + 1);

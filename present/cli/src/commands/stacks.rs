@@ -1,4 +1,4 @@
-//! `tracebraid stacks`: which functions used the CPU, and which waited.
+//! `tracebraid stacks`: functions that used the CPU or waited.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,18 +62,17 @@ pub(crate) struct StacksArgs {
     fold: FoldArgs,
 }
 
-/// Formats of stacks.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Tables
     Table,
     /// JSON
     Json,
-    /// A line for each stack: functions from the outermost one on, and a number
+    /// Folded stacks: functions from the outermost to the innermost, and a number
     Folded,
 }
 
-/// Runs it.
 pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
     let set = options::open(&args.input)?;
     let mut warnings = Warnings::default();
@@ -86,7 +85,8 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
         Format::Folded => output.write(folded(&profile, args.waits).as_bytes())?,
         Format::Json => output.write_json(&profile)?,
     };
-    // In tables they are lines at the top; other formats go to programs and must not contain them.
+    // Text tables begin with these lines; other formats are read by programs and must not contain
+    // them.
     if args.format != Format::Table {
         let lines = stack_quality::lines(&profile.quality);
         lines.iter().for_each(|line| warnings.note(line));
@@ -110,7 +110,7 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
     let profile = profile.map_err(Failure::from)?;
     if profile.processes.is_empty() && is_choice.get() {
         return Err(Failure::nothing_readable(
-            "no call stack is of what was chosen",
+            "no call stack matches the selection",
         ));
     }
     if profile.processes.is_empty() {
@@ -126,7 +126,7 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
                  with `perf record -g`"
                 }
                 false => {
-                    "there are no call stacks in the trace: record them with `tracebraid record --stacks` or `perf record -g`"
+                    "the trace contains no call stacks: record them with `tracebraid record --stacks` or `perf record -g`"
                 }
             },
         ));
@@ -146,7 +146,7 @@ fn why_unended(profile: &Profile) -> &'static str {
     }
 }
 
-/// Whether events of perf tell by which calls their thread had come there.
+/// Whether events of perf contain call chains.
 fn has_call_chains(set: &TraceSet) -> bool {
     let streams = set
         .traces
@@ -166,11 +166,11 @@ fn has_call_chains(set: &TraceSet) -> bool {
     })
 }
 
-/// Whether a command was to take its stacks, as its recording's options say. (Traces do not: the
-/// kernel's have all classes, always, and a program's only those that it met.)
+/// Whether the options of the recording requested call stacks of the command. The traces do not
+/// show it: kernel traces contain all classes, and traces of programs only those that occurred.
 fn were_wanted(set: &TraceSet) -> bool {
     let paths = set.traces.iter().flat_map(|trace| &trace.paths);
-    // They are DIR/kernel and DIR/ust/pid/PROCESS.
+    // Traces are DIR/kernel and DIR/ust/pid/PROCESS.
     let mut recordings = paths.flat_map(|path| [1, 3].map(|nth| path.ancestors().nth(nth)));
     let wants = |recording: &Path| {
         let options = crate::unfinished::options(recording).unwrap_or_default();
@@ -179,7 +179,7 @@ fn were_wanted(set: &TraceSet) -> bool {
     recordings.any(|recording| recording.is_some_and(wants))
 }
 
-/// Whose stacks are shown.
+/// Selection of call stacks.
 pub(super) struct Wanted<'a> {
     select: &'a SelectArgs,
     cpus: Vec<u64>,
@@ -225,7 +225,7 @@ fn folded(profile: &Profile, waits: bool) -> String {
     };
     let mut text = String::new();
     for stack in profile.stacks.iter().filter(|stack| number(stack) > 0) {
-        // These two have a meaning in such lines.
+        // Both characters have a meaning in folded stacks.
         let plain = |name: &String| name.replace(';', ":").replace('\n', " ");
         let functions: Vec<String> = stack.functions.iter().map(plain).collect();
         text += &format!(
@@ -362,8 +362,8 @@ fn functions(profile: &Profile, rows: usize) -> String {
     table::render(&columns, used.take(rows).map(row))
 }
 
-/// The innermost function and what called it, of a stack from the outermost function on; of the
-/// kernel's functions, where there are others too, only the first.
+/// The innermost function and its callers, from a stack that begins with the outermost function. Of
+/// kernel functions, only the first is kept if there are others.
 fn innermost(functions: &[String]) -> Vec<&str> {
     let in_kernel = |function: &&str| function.ends_with("_[k]");
     let all = || functions.iter().rev().map(String::as_str);
@@ -377,7 +377,7 @@ fn innermost(functions: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// The longest waits by stack, from the function that is nearest to the program's own code.
+/// The longest waits by stack, shown from the function that is nearest to the program's own code.
 fn waits(profile: &Profile, rows: usize) -> String {
     let columns = [
         Column::number("Waited"),

@@ -1,4 +1,4 @@
-//! `tracebraid sync`: how the clocks of several machines are related.
+//! `tracebraid sync`: relations between the clocks of several hosts.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,12 +33,12 @@ use crate::warnings::Warnings;
   tracebraid net --sync auto CLIENT-TRACE SERVER-TRACE
   tracebraid sync --format json TRACE TRACE | jq '.pairs[].drift_ppm'
 
-CSV has a row for each two hosts.")]
+CSV has a row for each pair of hosts.")]
 pub(crate) struct SyncArgs {
     /// Trace directories, or directories that contain traces at any depth
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Exit with code 1 if anything was damaged, or if a host has no relation to the reference
+    /// Exit with code 1 if an input is damaged, or if a host has no relation to the reference
     #[arg(long)]
     strict: bool,
     /// Host whose clock is the reference: its name, or the UUID of its clock; default: the host of
@@ -55,7 +55,6 @@ pub(crate) struct SyncArgs {
     format: ReportFormat,
 }
 
-/// Runs it.
 pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
     let set = options::open_paths(&args.paths)?;
     if let Some(path) = &args.output {
@@ -82,14 +81,14 @@ pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.strict))
 }
 
-/// Says what cannot be relied on.
+/// Warns of unreliable results.
 fn tell(found: &Synchronization, warnings: &mut Warnings) {
     if found.hosts.len() < 2 {
-        warnings.note("all traces are of one host: there is nothing to relate");
+        warnings.note("all traces come from one host: there are no clocks to align");
     }
     for host in found.hosts.iter().filter(|host| !host.is_related) {
         warnings.damage(&format!(
-            "{}: its clock cannot be related to that of {}; its times stay as they are",
+            "{}: its clock cannot be related to that of {}; its times are not corrected",
             host.host, found.reference
         ));
     }
@@ -97,15 +96,15 @@ fn tell(found: &Synchronization, warnings: &mut Warnings) {
         let (one, other) = (&pair.reference, &pair.other);
         match pair.accuracy {
             Accuracy::Fail => warnings.note(&format!(
-                "{one} and {other}: the packets contradict each other, whatever the clocks did; events were lost, or \
+                "{one} and {other}: the packets contradict each other for any relation of the clocks: events were lost, or \
                  one of the clocks was set"
             )),
             Accuracy::Approximate => warnings.note(&format!(
-                "{one} and {other}: the packets do not bound the drift from both sides, or less than clocks do: it is assumed to be \
-                 1,000 parts in a million at most, or as little more as the packets allow; far from them times may be off"
+                "{one} and {other}: the packets do not bound the drift from both sides, or bound it less than clocks do: it is assumed to be at \
+                 most 1,000 ppm, or the smallest value above that the packets allow; times far from the packets may be off"
             )),
             Accuracy::Incomplete => warnings.note(&format!(
-                "{one} and {other}: there are packets of one direction only; the offset may be far off"
+                "{one} and {other}: packets of one direction only were recorded; the offset may be far off"
             )),
             _ => {}
         }
@@ -113,8 +112,10 @@ fn tell(found: &Synchronization, warnings: &mut Warnings) {
 }
 
 fn tables(found: &Synchronization) -> String {
-    let mut text =
-        terminal_text::paragraph(&format!("Hosts, with the time of {}", found.reference));
+    let mut text = terminal_text::paragraph(&format!(
+        "Hosts, relative to the clock of {}",
+        found.reference
+    ));
     text += &table::render(
         &[
             Column::text("Host"),
@@ -128,14 +129,14 @@ fn tables(found: &Synchronization) -> String {
     if !found.pairs.is_empty() {
         text.push('\n');
         text += &terminal_text::paragraph(
-            "Pairs of hosts: what is added to the time of the second to get that of the first",
+            "Pairs of hosts: the offset is added to times of the second host to get times of the first",
         );
         text += &pairs(&found.pairs);
     }
     if found.repeated_packets > 0 {
         text.push('\n');
         text += &terminal_text::paragraph(&format!(
-            "{}, which were not used",
+            "{}; such packets are not used",
             units::number_of(
                 found.repeated_packets,
                 "packet was sent or received several times",
@@ -223,7 +224,7 @@ fn signed(nanoseconds: Option<i64>) -> String {
     }
 }
 
-/// How long something takes: as long as the line is right, not less than no time.
+/// The time that a packet takes; negative only if the relation of the clocks is wrong.
 fn length(nanoseconds: i64) -> String {
     match u64::try_from(nanoseconds) {
         Ok(length) => units::duration(length),
@@ -231,7 +232,7 @@ fn length(nanoseconds: i64) -> String {
     }
 }
 
-/// To the nanosecond: that is what it is about.
+/// A signed duration to the nanosecond, as the accuracy of clocks requires.
 fn signed_plain(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let all = nanoseconds.unsigned_abs();
@@ -242,7 +243,7 @@ fn drift(ppm: Option<f64>) -> String {
     ppm.map_or_else(|| "-".to_owned(), |ppm| format!("{ppm:+.3}"))
 }
 
-/// A row for each two hosts.
+/// A row for each pair of hosts.
 fn csv(found: &Synchronization) -> String {
     let mut rows = Rows::new(&[
         "reference",

@@ -1,4 +1,4 @@
-//! `tracebraid syscalls`: how many system calls, how long, what they gave.
+//! `tracebraid syscalls`: counts, durations and errors of system calls.
 
 use std::process::ExitCode;
 
@@ -37,7 +37,6 @@ pub(crate) struct SyscallsArgs {
     calls: CallArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &SyscallsArgs) -> Result<ExitCode, Failure> {
     let histograms = args.histograms.histograms()?;
     views::run::<SyscallAnalysis>(&args.report, &args.views, histograms, |views| {

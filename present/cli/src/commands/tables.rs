@@ -1,4 +1,4 @@
-//! Single tables of a report: chosen by name, written to files of their own.
+//! Single tables of a report: selected by name, or each in a file of its own.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,10 +13,10 @@ use super::sections;
 use crate::failure::Failure;
 use crate::output::{self, say};
 
-/// Keeps only the tables with these keys; all without any.
+/// Keeps only the tables with these keys; without keys, all tables.
 ///
 /// # Errors
-/// When the report has no table of a name; with its tables, the nearest first.
+/// When the report has no table with a key; the message contains the keys of its tables.
 pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failure> {
     for name in names {
         if report.section(name).is_none() {
@@ -37,8 +37,8 @@ pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failur
     Ok(())
 }
 
-/// Has all formats show a table. Comma-separated values leave out tables that would hinder reading
-/// those beside them; then their columns are chosen for JSON.
+/// Shows a table in all formats. CSV leaves out tables that would make the tables beside them hard
+/// to read; such a table gets the columns that it has in JSON.
 fn show_in_all(section: &mut Section) {
     if !section.forms.contain(Forms::CSV) {
         for column in &mut section.columns {
@@ -51,8 +51,7 @@ fn show_in_all(section: &mut Section) {
     section.forms = Forms::ALL;
 }
 
-/// Prints a note where several tables of comma-separated values follow one another, which most
-/// programs cannot read.
+/// Prints a note if several CSV tables follow one another, which most programs cannot read.
 pub(super) fn note_several(report: &Report) {
     let sections = report.sections.iter();
     let tables = sections.filter(|section| section.forms.contain(Forms::CSV));
@@ -67,8 +66,8 @@ pub(super) fn note_several(report: &Report) {
     }
 }
 
-/// Writes each table to a file in a directory, which is made if it does not exist; with JSON, the
-/// range and the totals too, to `summary.json`.
+/// Writes each table to a file in a directory, which is created if it does not exist. In JSON, the
+/// range and the totals are written to `summary.json`.
 ///
 /// # Errors
 /// When the format is for terminals, or a file cannot be written.

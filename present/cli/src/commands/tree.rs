@@ -1,4 +1,4 @@
-//! The lines of a tree of processes.
+//! The lines of a process tree.
 
 use tracebraid_tables::{Branch, Section, Unit, Value};
 
@@ -6,7 +6,7 @@ use crate::glyphs::glyphs;
 use crate::terminal_text;
 use crate::units;
 
-/// The processes of a table's tree; none where it has none.
+/// The processes of a section's tree; empty if it has no tree.
 fn tree<'r>(section: &Section, rows: &[&'r Vec<Value>]) -> Vec<&'r Branch> {
     let mut columns = section.columns.iter();
     let Some(at) = columns.position(|column| column.unit == Unit::Tree) else {
@@ -19,10 +19,11 @@ fn tree<'r>(section: &Section, rows: &[&'r Vec<Value>]) -> Vec<&'r Branch> {
     branches.collect()
 }
 
-/// The lines that lead to each process from the one that made it; those whose maker is not known
-/// are marked.
+/// The lines that lead to each process from the process that created it. Processes with an unknown
+/// creator are marked.
 pub(super) fn branches(section: &Section, rows: &[&Vec<Value>]) -> Vec<String> {
-    // For each depth whether another one follows there; from the last row on.
+    // For each depth, whether another process follows there; rows are visited from the last to the
+    // first.
     let mut follows: Vec<bool> = Vec::new();
     let mut lines: Vec<String> = Vec::with_capacity(rows.len());
     for branch in tree(section, rows).into_iter().rev() {
@@ -54,7 +55,7 @@ pub(super) fn branches(section: &Section, rows: &[&Vec<Value>]) -> Vec<String> {
     lines
 }
 
-/// What the marks of a tree mean, if it has some.
+/// Explains the mark of a tree, if it occurs.
 pub(super) fn legend(section: &Section, rows: &[&Vec<Value>]) -> String {
     let branches = tree(section, rows);
     let unknown = branches
@@ -66,6 +67,6 @@ pub(super) fn legend(section: &Section, rows: &[&Vec<Value>]) -> String {
     }
     let processes = units::number_of(unknown as u64, "process", "processes");
     terminal_text::paragraph(&format!(
-        "  Of {processes} (marked ?) the trace does not tell who made them"
+        "  The parent of {processes} (marked ?) is unknown"
     ))
 }

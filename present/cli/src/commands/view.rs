@@ -1,4 +1,4 @@
-//! `tracebraid view`: executions in a web page.
+//! `tracebraid view`: a web page that compares executions.
 
 use std::fmt::Write as _;
 use std::io::{self, Read};
@@ -57,7 +57,6 @@ pub(crate) struct ViewArgs {
     paths: usize,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     if !is_built() {
         return Err(Failure::nothing_readable(
@@ -75,7 +74,7 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
     spare::check_read(file, std::slice::from_ref(&args.file))?;
     let database = open(&args.file)?;
     let kind = kind_with_executions(&database, args.kind.as_deref())?;
-    // Data that exceeds memory goes next to the page.
+    // Data that exceeds memory is written beside the page.
     let directory = match file.parent() {
         _ if is_special(file) => std::env::temp_dir(),
         Some(directory) if !directory.as_os_str().is_empty() => directory.to_owned(),
@@ -153,7 +152,7 @@ fn answer(args: &ViewArgs) -> Result<(), Failure> {
             ),
             (false, _) => {}
         }
-        output::say!("Ctrl-C ends it");
+        output::say!("Press Ctrl-C to stop");
     };
     let options = Options {
         token: token.clone(),
@@ -193,7 +192,7 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     if name.is_empty() {
         return Err(wrong("the address is missing"));
     }
-    // Resolvers take a number for an address of four bytes.
+    // Resolvers interpret a number as an IPv4 address.
     if name.bytes().all(|digit| digit.is_ascii_digit()) {
         return Err(wrong("the address is missing"));
     }
@@ -205,7 +204,7 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     }
 }
 
-/// Minimum number of characters of a token, and of different ones.
+/// Minimum number of characters of a token, and of different characters.
 const LEAST: usize = 16;
 const DIFFERENT: usize = 8;
 
@@ -221,17 +220,19 @@ fn token(text: &str) -> Result<String, String> {
     // The token is sent in an HTTP header.
     match text.chars().all(|letter| letter.is_ascii_graphic()) {
         true => Ok(text.to_owned()),
-        false => Err("a token has letters, digits and punctuation of ASCII only".to_owned()),
+        false => {
+            Err("a token may contain only letters, digits and punctuation of ASCII".to_owned())
+        }
     }
 }
 
-/// Checks that a host is a name alone.
+/// Checks that a host is a name without scheme, port and path.
 fn host(text: &str) -> Result<String, String> {
     let is_of_names =
         |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
     match !text.is_empty() && text.chars().all(is_of_names) {
         true => Ok(text.to_owned()),
-        false => Err("a name of a host is expected, without `http://`, port and path".to_owned()),
+        false => Err("expected a host name, without `http://`, port and path".to_owned()),
     }
 }
 
@@ -249,7 +250,7 @@ fn random() -> Result<String, Failure> {
     }))
 }
 
-/// A token as addresses take it.
+/// A token, escaped for a URL.
 fn escaped(token: &str) -> String {
     let escape = |byte: u8| match byte {
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | b'.' | b'~' => {

@@ -1,4 +1,4 @@
-//! What reports that have several views can be asked for besides.
+//! Options of reports with several views.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::numbers::{self, Numbers};
 use crate::options;
 
-/// Which views, and of what lengths.
+/// Options for views and durations.
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
     /// Views to show: stats (summary tables), top (the largest), log (every one), freq (histogram)
@@ -31,26 +31,26 @@ pub(crate) struct ViewArgs {
 /// Options of histograms imply their view.
 const IMPLIES: ArgPredicate = ArgPredicate::IsPresent;
 
-/// For commands whose other views are shown only when asked for.
+/// For commands that show other views only on request.
 pub(super) fn only_stats(view: Arg) -> Arg {
     view.default_values(["stats"])
 }
 
-/// For commands of which `--min` is a size.
+/// For commands whose `--min` is a size.
 pub(super) fn least_size(min: Arg) -> Arg {
-    sized(min).help("Only pages of at least so many bytes together: 8192, 64k, 1M")
+    sized(min).help("Show only allocations and releases of at least this size: 8192, 64k, 1M")
 }
 
-/// For commands of which `--max` is a size.
+/// For commands whose `--max` is a size.
 pub(super) fn greatest_size(max: Arg) -> Arg {
-    sized(max).help("Only pages of at most so many bytes together")
+    sized(max).help("Show only allocations and releases of at most this size")
 }
 
 fn sized(limit: Arg) -> Arg {
     limit.value_name("BYTES").value_parser(bytes)
 }
 
-/// Of what sizes.
+/// Options for sizes.
 #[derive(Args, Debug)]
 pub(crate) struct SizeArgs {
     /// Show only transfers of at least this size, and operations without a size: 4096, 64k, 1M
@@ -61,26 +61,25 @@ pub(crate) struct SizeArgs {
     maxsize: Option<u64>,
 }
 
-/// Nothing is more than the greatest and less than the least.
+/// Refuses limits that no value satisfies.
 fn check(limits: Limits, least: &str, greatest: &str) -> Result<(), Failure> {
     match (limits.min, limits.max) {
         (Some(min), Some(max)) if min > max => Err(Failure::usage(format!(
-            "{least} is more than {greatest}: nothing is within them"
+            "{least} exceeds {greatest}: no value satisfies both"
         ))),
         _ => Ok(()),
     }
 }
 
 impl SizeArgs {
-    /// Says if nothing can be within the limits.
+    /// Refuses limits that no size satisfies.
     ///
     /// # Errors
-    /// When the least is more than the greatest.
+    /// When the minimum exceeds the maximum.
     pub(super) fn check(&self) -> Result<(), Failure> {
         check(self.limits(), "--minsize", "--maxsize")
     }
 
-    /// Only what is that large.
     pub(super) fn limits(&self) -> Limits {
         Limits {
             min: self.minsize,
@@ -89,7 +88,7 @@ impl SizeArgs {
     }
 }
 
-/// Of which system calls.
+/// Options for system calls.
 #[derive(Args, Debug)]
 pub(crate) struct CallArgs {
     /// Select system calls by name (a pattern with * and ?)
@@ -98,13 +97,13 @@ pub(crate) struct CallArgs {
 }
 
 impl CallArgs {
-    /// Patterns of their names.
+    /// Patterns of the names of calls.
     pub(super) fn names(&self) -> CallNames {
         CallNames(options::globs(&self.syscall))
     }
 }
 
-/// Of which priorities.
+/// Options for priorities.
 #[derive(Args, Debug)]
 pub(crate) struct PriorityArgs {
     /// Select threads by kernel priority, numbers and ranges: -1 deadline, 0-99 real time, 100-139
@@ -114,7 +113,6 @@ pub(crate) struct PriorityArgs {
 }
 
 impl PriorityArgs {
-    /// These priorities.
     pub(super) fn numbers(&self) -> Vec<i32> {
         numbers::all(&self.prio).into_iter().collect()
     }
@@ -133,19 +131,19 @@ fn bytes(text: &str) -> Result<u64, String> {
         .ok()
         .filter(|_| !digits.starts_with('+'));
     let bytes = number.and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("{text}: a number of bytes is expected, as 4096, 64k or 1M"))
+    bytes.ok_or_else(|| format!("{text}: expected a number of bytes, such as 4096, 64k or 1M"))
 }
 
-/// A view.
+/// Views of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ViewName {
-    /// Statistics.
+    /// Summary tables
     Stats,
-    /// The longest ones.
+    /// Largest values
     Top,
-    /// Each one, in the order of time: of what lasts, of its end.
+    /// Every value, in the order of time; intervals by their end
     Log,
-    /// Histograms.
+    /// Histograms
     Freq,
 }
 
@@ -160,7 +158,8 @@ impl ViewName {
     }
 }
 
-/// A duration in nanoseconds. A unit is required: other tools take numbers for microseconds.
+/// Parses a duration, in nanoseconds. A unit is required: other tools take plain numbers for
+/// microseconds.
 fn duration(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic()) || text == "0";
@@ -170,17 +169,17 @@ fn duration(text: &str) -> Result<u64, String> {
         (Some(_), false) => Err(format!(
             "{text}: the unit is missing: {text}us, {text}ms or {text}s?"
         )),
-        (None, _) => Err(format!("{text}: not a duration: write 10us, 2.5ms or 1s")),
+        (None, _) => Err(format!(
+            "{text}: expected a duration, such as 10us, 2.5ms or 1s"
+        )),
     }
 }
 
 impl ViewArgs {
-    /// What to show.
     pub(super) fn views(&self) -> Vec<View> {
         self.view.iter().map(|view| view.view()).collect()
     }
 
-    /// Only what lasts that long.
     pub(super) fn limits(&self) -> Limits {
         Limits {
             min: self.min,
@@ -188,10 +187,10 @@ impl ViewArgs {
         }
     }
 
-    /// Says if nothing can be within the limits.
+    /// Refuses limits that no duration satisfies.
     ///
     /// # Errors
-    /// When the least is more than the greatest.
+    /// When the minimum exceeds the maximum.
     pub(super) fn check(&self) -> Result<(), Failure> {
         check(self.limits(), "--min", "--max")
     }
@@ -202,10 +201,10 @@ impl ViewArgs {
     }
 }
 
-/// Makes a report of several views and shows it; `options` says what else was chosen.
+/// Runs a report with several views and prints it; `options` adds the command's own options.
 ///
 /// # Errors
-/// When the traces cannot be read, the options make no sense, or the user interrupts it.
+/// When the traces cannot be read, the options are contradictory, or the user interrupts it.
 pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     args: &ReportArgs,
     views: &ViewArgs,
@@ -220,7 +219,7 @@ pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     args.show(subject, report)
 }
 
-/// Makes a report of some views, in two passes if one of them needs that.
+/// Runs a report with some views, in two passes if one of them requires that.
 ///
 /// # Errors
 /// When the user interrupts it.

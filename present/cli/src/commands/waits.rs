@@ -1,4 +1,4 @@
-//! `tracebraid waits`: what system calls waited for.
+//! `tracebraid waits`: reasons for waits in system calls.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use crate::options;
 /// The time of each call is divided, to the nanosecond, into running, waiting for a CPU, and
 /// waiting for a disk, the network, a timer, a futex, another thread and so on; by call, thread and
 /// process. Further tables show which threads wait at each futex and which wake them, and socket
-/// times by peer. `--view top` lists the longest waits and what ended them, `--view log` every
+/// times by peer. `--view top` lists the longest waits with their causes, `--view log` every
 /// wait.
 ///
 /// Needs the events of system calls, sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
@@ -48,7 +48,6 @@ pub(crate) struct WaitsArgs {
     why: Vec<String>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
     let histograms = args.histograms.histograms()?;
     views::run::<WaitAnalysis>(&args.report, &args.views, histograms, |views| WaitOptions {

@@ -1,4 +1,4 @@
-//! What traces are made of, as one table: a row for each stream, or for each event class.
+//! Descriptions of traces as one table: a row for each stream, or for each event class.
 
 use super::{Info, TraceInfo};
 use crate::csv::Rows;

@@ -1,4 +1,4 @@
-//! What traces are made of: gathered once, shown as tables, JSON or CSV.
+//! Descriptions of traces: gathered once, shown as tables, JSON or CSV.
 
 pub(crate) mod csv;
 pub(crate) mod tables;
@@ -15,7 +15,7 @@ use tracebraid_language::head_cpu;
 use crate::loss::Loss;
 use crate::unfinished::Unfinished;
 
-/// All of it. Times are nanoseconds from the clocks' origin.
+/// Description of all traces. Times are nanoseconds since the clocks' origin.
 #[derive(Debug, Serialize)]
 pub(crate) struct Info {
     pub(crate) begin: Option<i64>,
@@ -25,14 +25,14 @@ pub(crate) struct Info {
     pub(crate) bytes: u64,
     pub(crate) lost_events: u64,
     pub(crate) lost_packets: u64,
-    /// Event records, if they were counted.
+    /// Number of event records, if they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<u64>,
     pub(crate) traces: Vec<TraceInfo>,
     /// Traces that could not be opened.
     pub(crate) not_read: Vec<NotRead>,
     pub(crate) damage: Vec<DamageInfo>,
-    /// What is no damage, but worth knowing.
+    /// Facts that are worth knowing but are not damage.
     pub(crate) notes: Vec<DamageInfo>,
 }
 
@@ -65,30 +65,30 @@ pub(crate) struct TraceInfo {
     pub(crate) environment: BTreeMap<String, serde_json::Value>,
     pub(crate) clocks: Vec<ClockInfo>,
     pub(crate) event_classes: usize,
-    /// Whether its recorder ended it, if it promised to.
+    /// Whether the recorder has ended the trace; `None` if it does not mark the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended: Option<bool>,
-    /// Whether the recorder still writes to it.
+    /// Whether the recorder is still writing to the trace.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_growing: bool,
-    /// Why it ended.
+    /// Why the recording ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) end_reason: Option<String>,
     /// Conditions of `record --when` that held.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) triggers: Vec<TriggerEvent>,
     pub(crate) streams: Vec<StreamInfo>,
-    /// CPUs of a kernel's trace that have packets, if others are missing.
+    /// CPUs with packets, in a kernel trace in which other CPUs are missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) recorded_cpus: Vec<u32>,
-    /// CPUs named by event records that have no packets, or not all the time.
+    /// CPUs that event records name, but that have no packets, or none for part of the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_recorded: Vec<NotRecorded>,
-    /// Zero of relative times: the first event record of all traces, in nanoseconds from the
+    /// Zero of relative times: the first event record of all traces, in nanoseconds since the
     /// origin. Set only if CPUs are missing.
     #[serde(skip)]
     pub(crate) start: Option<i64>,
-    /// Event classes, if they were asked for.
+    /// Event classes, if they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<Vec<EventInfo>>,
 }
@@ -117,9 +117,9 @@ pub(crate) struct StreamInfo {
     pub(crate) end: Option<i64>,
     pub(crate) lost_events: u64,
     pub(crate) lost_packets: u64,
-    /// Times between which all of this was lost.
+    /// Interval that contains all losses.
     pub(crate) lost_between: Option<(i64, i64)>,
-    /// How often a loss counter ran backwards.
+    /// Number of times that a loss counter ran backwards.
     pub(crate) loss_counter_faults: u64,
 }
 
@@ -130,22 +130,21 @@ pub(crate) struct EventInfo {
     pub(crate) name: String,
     pub(crate) log_level: Option<i64>,
     pub(crate) fields: usize,
-    /// Event records of that name, if they were counted.
+    /// Number of event records of that name, if they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) count: Option<u64>,
 }
 
-/// What is to be told besides the rest.
+/// Optional parts of a description.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'c> {
-    /// The event classes.
+    /// Include the event classes.
     pub(crate) events: bool,
-    /// Event records by name, if they were counted.
+    /// Number of event records by name, if they were counted.
     pub(crate) counts: Option<&'c BTreeMap<String, u64>>,
 }
 
 impl Info {
-    /// Gathers it.
     pub(crate) fn of(set: &TraceSet, wanted: Wanted<'_>) -> Info {
         let traces: Vec<_> = set
             .traces
@@ -180,7 +179,7 @@ impl Info {
     }
 }
 
-/// The traces with their unrecorded CPUs.
+/// Adds the CPUs that were not recorded.
 fn with_cpus(set: &TraceSet, mut traces: Vec<TraceInfo>) -> Vec<TraceInfo> {
     let recorded = Recorded::of(set);
     let missing = recorded.missing();

@@ -1,4 +1,4 @@
-//! What traces are made of, for people.
+//! Descriptions of traces as text.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,9 @@ use crate::terminal_text;
 use crate::time;
 use crate::units::{bytes, duration, grouped};
 
-/// How it is shown.
+/// Settings of the text output.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// Zone of times.
     pub(crate) zone: TimeZone,
     /// Whether headings are bold.
     pub(crate) colours: bool,
@@ -30,12 +29,12 @@ impl View {
         }
     }
 
-    /// A time with its date.
+    /// A time with its date, or `-`.
     pub(crate) fn time(&self, time: Option<i64>) -> String {
         time.map_or_else(|| "-".to_owned(), |time| time::date(time, &self.zone))
     }
 
-    /// A time in a table: where there is little room without the date, if that is the trace's.
+    /// A time for a table. On a narrow terminal it has no date if the trace begins on the same day.
     fn short_time(&self, time: Option<i64>, begin: Option<i64>) -> String {
         let (whole, begin) = (self.time(time), self.time(begin));
         let narrow = terminal_text::terminal_width().is_some_and(|width| width < 100);
@@ -49,7 +48,6 @@ impl View {
         }
     }
 
-    /// All of it.
     pub(crate) fn show(&self, info: &Info) -> String {
         let mut text = String::new();
         for trace in &info.traces {
@@ -98,7 +96,7 @@ impl View {
             (None, ..) => None,
             (Some(true), Some(reason), _) => Some(format!("yes ({})", reason.replace('_', " "))),
             (Some(true), None, _) => Some("yes".to_owned()),
-            (Some(false), _, true) => Some("no, the recording goes on".to_owned()),
+            (Some(false), _, true) => Some("no, the recording is still running".to_owned()),
             (Some(false), _, false) => {
                 Some("no, events at the end are missing: see the notes".to_owned())
             }
@@ -245,7 +243,7 @@ impl View {
             stream.lost_events + stream.lost_packets + stream.loss_counter_faults > 0
         };
         if !streams().any(|stream| is_lossy(&stream)) {
-            return terminal_text::paragraph("Nothing was lost, as far as the tracer counted.");
+            return terminal_text::paragraph("The tracer counted no losses.");
         }
         let columns = [
             Column::whole("Lost from"),
@@ -267,7 +265,7 @@ impl View {
         let mut text = render(&columns, rows);
         for stream in streams().filter(|stream| stream.loss_counter_faults > 0) {
             text += &terminal_text::paragraph(&format!(
-                "  {}: the counter runs backwards {}: more may have been lost than it says",
+                "  {}: the loss counter runs backwards {}: more may have been lost",
                 name(stream),
                 crate::loss::times(stream.loss_counter_faults)
             ));
@@ -277,7 +275,7 @@ impl View {
 
     fn damage(&self, info: &Info) -> String {
         if info.damage.is_empty() && info.not_read.is_empty() {
-            return "No damage found in the metadata and the packet heads; --counts also reads all event records.\n".to_owned();
+            return "No damage found in metadata and packet headers;\n--counts also checks all event records.\n".to_owned();
         }
         let mut text = self.heading("Damage");
         for not_read in &info.not_read {
@@ -288,7 +286,7 @@ impl View {
     }
 }
 
-/// A line for one thing that is wrong, or worth knowing.
+/// A line of the sections on damage and notes.
 fn line(damage: &DamageInfo) -> String {
     let place = damage
         .offset
@@ -298,7 +296,7 @@ fn line(damage: &DamageInfo) -> String {
     format!("  {}{place}: {}{skipped}\n", damage.path, damage.message)
 }
 
-/// File name of a stream's first file, and how many there are more.
+/// Name of a stream's first file, with the number of further files.
 fn name(stream: &StreamInfo) -> String {
     let first = stream.files.first().map(String::as_str).unwrap_or_default();
     let name = first.rsplit('/').next().unwrap_or(first);
@@ -322,7 +320,7 @@ fn size(number: u64) -> String {
     }
 }
 
-/// Keys and values below each other.
+/// Keys and values, one pair per line.
 fn facts(facts: &[(&str, String)]) -> String {
     let mut text = String::new();
     for (key, value) in facts {

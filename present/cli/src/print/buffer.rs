@@ -1,11 +1,11 @@
-//! The bytes of lines before they are written: reused, never formatted by `std::fmt` on the way.
+//! Buffer for lines before they are written: reused, and filled without `std::fmt`.
 
 use super::slot::{SLOT, Slot};
 
-/// Short copies have this constant size, whatever of it counts.
+/// Size of short copies: constant, whatever the number of bytes that count.
 const CHUNK: usize = 32;
 
-/// Bytes that must follow a literal for copies of [`CHUNK`]s.
+/// Number of bytes that must follow a literal so that it can be copied in [`CHUNK`]s.
 pub(crate) const PADDING: usize = 2 * CHUNK;
 
 /// A literal that may be copied in chunks.
@@ -16,19 +16,18 @@ pub(crate) struct Padded {
 }
 
 impl Padded {
-    /// A copy of `bytes`.
     pub(crate) fn new(bytes: &[u8]) -> Self {
         let mut padded = Padded::default();
         padded.set(bytes);
         padded
     }
 
-    /// What it holds.
+    /// The literal without its padding.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// Replaces what it holds.
+    /// Replaces the literal.
     pub(crate) fn set(&mut self, bytes: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
@@ -37,7 +36,7 @@ impl Padded {
     }
 }
 
-/// A growing buffer; what is behind its end is garbage that the next write overwrites.
+/// A growing buffer; bytes past its end are garbage that the next write overwrites.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
@@ -46,7 +45,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// An empty buffer with room for that many bytes.
+    /// An empty buffer with room for `room` bytes.
     pub(crate) fn new(room: usize) -> Self {
         Buffer {
             bytes: vec![0; room.max(64)],
@@ -55,27 +54,26 @@ impl Buffer {
         }
     }
 
-    /// What was put.
+    /// The bytes put so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.end).unwrap_or_default()
     }
 
-    /// How many bytes were put.
+    /// Number of bytes put so far.
     pub(crate) fn len(&self) -> usize {
         self.end
     }
 
-    /// Forgets all.
     pub(crate) fn clear(&mut self) {
         self.end = 0;
     }
 
-    /// Takes back what was put behind that length.
+    /// Removes the bytes past `length`.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.end = self.end.min(length);
     }
 
-    /// The next `size` bytes to write, and moves behind them; `advance` of them are kept.
+    /// The next `size` bytes to write to; the end advances by `advance` of them.
     #[inline(always)]
     fn room(&mut self, size: usize, advance: usize) -> &mut [u8] {
         if self.bytes.len() - self.end < size {
@@ -93,20 +91,18 @@ impl Buffer {
         self.bytes.resize(length, 0);
     }
 
-    /// Puts bytes.
     #[inline(always)]
     pub(crate) fn put(&mut self, bytes: &[u8]) {
         self.room(bytes.len(), bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Puts one byte.
     #[inline(always)]
     pub(crate) fn put_byte(&mut self, byte: u8) {
         self.room(1, 1)[0] = byte;
     }
 
-    /// Puts `length` bytes of `source` from `start` on. Where `source` goes on for [`PADDING`]
-    /// bytes, short copies have a constant size.
+    /// Puts `length` bytes of `source`, beginning at `start`. If `source` has [`PADDING`] bytes
+    /// from there on, short copies have a constant size.
     #[inline(always)]
     pub(crate) fn put_padded(&mut self, source: &[u8], start: usize, length: usize) {
         if let Some(chunk) = source
@@ -123,7 +119,6 @@ impl Buffer {
         self.put(source.get(start..start + length).unwrap_or_default());
     }
 
-    /// Puts a literal.
     #[inline(always)]
     pub(crate) fn put_literal(&mut self, literal: &Padded) {
         self.put_padded(&literal.bytes, 0, literal.length);
@@ -135,7 +130,7 @@ impl Buffer {
         self.room(16, length.min(16)).copy_from_slice(chunk);
     }
 
-    /// Room for one literal chunk and one number, to be filled from its beginning.
+    /// Room for one literal chunk and one number, which are written from its beginning.
     #[inline(always)]
     pub(crate) fn slot(&mut self) -> Slot<'_> {
         let start = self.end;
@@ -148,31 +143,31 @@ impl Buffer {
             .and_then(|rest| rest.first_chunk_mut())
         {
             Some(slot) => Slot::of(slot),
-            // Cannot be: there is room.
+            // Unreachable: `grow` has made room.
             None => Slot::of(&mut self.spare),
         }
     }
 
-    /// Keeps that many bytes of the slot.
+    /// Keeps `length` bytes of the slot.
     #[inline(always)]
     pub(crate) fn keep(&mut self, length: usize) {
         self.end = (self.end + length).min(self.bytes.len());
     }
 
-    /// All bytes, of which those behind the length are free.
+    /// The whole buffer; the bytes past the length are free.
     #[inline(always)]
     pub(crate) fn all(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// All bytes, after at least `size` more were made free.
+    /// The whole buffer, after at least `size` more bytes have been made free.
     #[cold]
     pub(crate) fn grown(&mut self, size: usize) -> &mut [u8] {
         self.grow(size);
         &mut self.bytes
     }
 
-    /// Says how many of all bytes count.
+    /// Sets the number of bytes that count.
     #[inline(always)]
     pub(crate) fn set_length(&mut self, length: usize) {
         self.end = length.min(self.bytes.len());
@@ -196,13 +191,13 @@ impl Buffer {
         self.put_number(|mut slot| slot.decimal(0, number));
     }
 
-    /// Puts a decimal number with its sign if it is negative.
+    /// Puts a decimal number, with a sign if it is negative.
     #[inline(always)]
     pub(crate) fn put_i64(&mut self, number: i64) {
         self.put_number(|mut slot| slot.signed(0, number));
     }
 
-    /// Puts a hexadecimal number with capital letters, without prefix.
+    /// Puts a hexadecimal number in upper case, without prefix.
     #[inline(always)]
     pub(crate) fn put_hexadecimal(&mut self, number: u64) {
         self.put_number(|mut slot| slot.hexadecimal(0, number));

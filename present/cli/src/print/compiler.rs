@@ -13,17 +13,16 @@ use super::program::{Elements, Enumeration, LineOp, LineStep, Program, put_index
 use super::slot::LITERAL;
 use super::style::Style;
 
-/// Values of enumerations below this have their text ready.
+/// The texts of enumeration values below this limit are precomputed.
 const READY_VALUES: u64 = 64;
-/// Indices of elements below this have their text ready.
+/// The texts of element indices below this limit are precomputed.
 const READY_INDICES: u64 = 64;
-/// Arrays of a constant length up to this are unrolled into steps.
+/// Arrays of a constant length up to this limit are unrolled into steps.
 const UNROLLED: u64 = 16;
-/// Maximum depth of nested programs (of elements and options); fields nested deeper are walked
-/// over.
+/// Maximum depth of nested programs (of elements and options). Fields at a greater depth are shown
+/// by walking over them.
 const MOST_DEPTH: u32 = 8;
 
-/// Compiles line programs.
 pub(crate) struct Compiler {
     program: Program,
     /// Constant text since the last value.
@@ -35,7 +34,6 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// An empty program.
     pub(crate) fn new(style: Rc<Style>) -> Self {
         Self::at_depth(style, 0)
     }
@@ -58,7 +56,6 @@ impl Compiler {
         self.pending.put(text);
     }
 
-    /// The program.
     pub(crate) fn finish(mut self) -> Program {
         self.step(1, LineOp::Literal);
         self.program.steps.shrink_to_fit();
@@ -101,11 +98,11 @@ impl Compiler {
         self.pending.clear();
     }
 
-    /// Adds a field.
+    /// Adds a field with all fields that it contains.
     pub(crate) fn field(&mut self, part: Part<'_>, names: bool) {
         let style = self.program.style.clone();
         let (begin, end) = style.struct_brackets();
-        // The members that are left of the structures around, and whether none was shown yet.
+        // The remaining members of each enclosing structure, and whether none has been shown yet.
         let mut open: Vec<(Parts<'_>, bool)> = Vec::new();
         let mut next = Some(part);
         loop {
@@ -184,7 +181,7 @@ impl Compiler {
         );
     }
 
-    /// Adds a field that is not shown.
+    /// Adds a step that skips a field without showing it.
     pub(crate) fn hidden(&mut self, part: Part<'_>) {
         let kind = match &part.kind {
             NodeKind::Int(read, _) if part.saves.is_empty() => LineOp::Skip(u64::from(read.length)),
@@ -262,7 +259,7 @@ impl Compiler {
                 ),
             );
         }
-        // The digits of a negative number are those of whole digits.
+        // A negative number is shown in two's complement, which must be whole hexadecimal digits.
         let whole_digits = !class.signed || length.is_multiple_of(4);
         let kind = match class.base {
             _ if read.reversed => return self.walked(part, false),

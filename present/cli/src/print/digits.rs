@@ -1,13 +1,13 @@
-//! Digits, eight at a time: all of them are computed in the lanes of one 64-bit word, which takes
-//! less time than one division per pair of digits.
+//! Converts eight digits at a time, in the lanes of one 64-bit word. This takes less time than one
+//! division per pair of digits.
 
 /// The eight decimal digits of a number below 10^8, as values 0 to 9, the first digit in the
 /// lowest byte.
 #[inline(always)]
 pub(super) fn decimal8(number: u32) -> u64 {
     let number = u64::from(number);
-    // Two lanes of four digits, four of two, eight of one; the quotients are by multiplication
-    // with a rounded-up reciprocal, exact for numbers this small.
+    // Two lanes of four digits, then four of two, then eight of one. Quotients are multiplications
+    // by a rounded-up reciprocal, which is exact for numbers this small.
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     let hundreds = (fours * 10_486) >> 20 & 0x7f_0000_007f;
     let twos = hundreds | (fours - hundreds * 100) << 16;
@@ -38,8 +38,8 @@ pub(super) fn hexadecimal_characters(digits: u64) -> u64 {
     (digits | ZEROS) + letters * 7
 }
 
-/// The characters of the numbers below 1000, the first in the lowest byte, and their count in the
-/// highest: most numbers in traces are small.
+/// Characters of the numbers below 1000, the first in the lowest byte, and their count in the
+/// highest byte. Most numbers in traces are small.
 pub(super) static SMALL: [u32; 1000] = small();
 
 const fn small() -> [u32; 1000] {
@@ -61,8 +61,8 @@ const fn small() -> [u32; 1000] {
     table
 }
 
-/// How many decimal digits a number below 10^8 has. Not taken from the digits themselves: where
-/// the next value goes must not wait for them.
+/// Number of decimal digits of a number below 10^8. Not derived from the digits themselves: the
+/// position of the next value must not wait for them.
 #[inline(always)]
 pub(super) fn decimal_count(number: u32) -> u32 {
     const MAX: u32 = u32::MAX;

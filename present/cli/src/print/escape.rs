@@ -1,12 +1,12 @@
-//! Strings with escapes: as babeltrace2's text has them, and as JSON has them.
+//! Escapes strings as babeltrace2's text and as JSON require.
 
 use super::buffer::Buffer;
 use tracebraid_ctf::schema::Encoding;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// True for the bytes that text must escape: the control characters, the quotes, the backslash
-/// and the question mark.
+/// True for the bytes that text must escape: control characters, quotes, backslash and question
+/// mark.
 const fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == 0x7f || matches!(byte, b'"' | b'\'' | b'?' | b'\\')
 }
@@ -28,12 +28,12 @@ fn any_special(chunk: &[u8; 16], length: usize) -> bool {
     any
 }
 
-/// Puts `length` bytes of `data` from `start` on as text, without quotes.
+/// Puts `length` bytes of `data`, beginning at `start`, as text without quotes.
 #[inline(always)]
 pub(crate) fn put_text(buffer: &mut Buffer, data: &[u8], start: usize, length: usize) {
     let (mut at, end) = (start, start + length);
     while at < end {
-        // What follows the string is copied with it, and then overwritten.
+        // Bytes past the string are copied with it, and overwritten by the next write.
         match data.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
             Some(chunk) if !any_special(chunk, end - at) => buffer.put_part(chunk, end - at),
             _ => return put_text_slowly(buffer, data.get(at..end).unwrap_or_default()),
@@ -70,7 +70,7 @@ fn put_text_slowly(buffer: &mut Buffer, bytes: &[u8]) {
     }
 }
 
-/// Puts a string as JSON, without quotes; what is not UTF-8 becomes U+FFFD.
+/// Puts a string as JSON, without quotes; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn put_json(buffer: &mut Buffer, bytes: &[u8]) {
     let plain = |byte: &u8| (0x20..0x7f).contains(byte) && *byte != b'"' && *byte != b'\\';
     if bytes.iter().all(plain) {
@@ -93,7 +93,7 @@ pub(crate) fn put_json(buffer: &mut Buffer, bytes: &[u8]) {
     }
 }
 
-/// A string of another encoding as UTF-8; `None` if it is UTF-8 already.
+/// Converts a string to UTF-8; `None` if it is UTF-8 already.
 pub(crate) fn to_utf8(encoding: Encoding, bytes: &[u8]) -> Option<Vec<u8>> {
     let big = matches!(encoding, Encoding::Utf16Be | Encoding::Utf32Be);
     let text: String = match encoding {

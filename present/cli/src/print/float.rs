@@ -1,9 +1,9 @@
-//! Floating point numbers as C's `%g` shows them.
+//! Floating-point numbers as C's `%g` prints them.
 
 /// Significant digits of `%g` without a precision.
 const PRECISION: i32 = 6;
 
-/// The text of `%g`.
+/// Formats a number like `%g`.
 pub(crate) fn percent_g(value: f64) -> String {
     let sign = if value.is_sign_negative() { "-" } else { "" };
     if value.is_nan() {
@@ -24,7 +24,7 @@ pub(crate) fn percent_g(value: f64) -> String {
     }
 }
 
-/// Without the zeros at the end of the fraction, and without its point if nothing is left.
+/// Removes zeros at the end of the fraction, and the point if no digit is left after it.
 fn without_zeros(number: &str) -> &str {
     if number.contains('.') {
         number.trim_end_matches('0').trim_end_matches('.')

@@ -1,22 +1,20 @@
-//! Fields that are not shown: they tell the reader of the trace, not its user.
+//! Fields that are not shown, because they concern the reader of the trace and not its user.
 //!
-//! These are the integers with a role or mapped to a clock, unless a length or a selector refers
-//! to them, and what consists of nothing else.
+//! These are integers that have a role or are mapped to a clock, unless a length or a selector
+//! refers to them, and fields that contain only such integers.
 
 use tracebraid_ctf::layout::TraceLayout;
 use tracebraid_ctf::layout::node::{Node, NodeId, NodeKind};
 use tracebraid_ctf::layout::tree::{Part, Tree};
 use tracebraid_ctf::schema::Roles;
 
-/// Knows which fields of a trace are not shown.
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
-    /// By the node's number.
+    /// Indexed by the node's number.
     nodes: Box<[bool]>,
 }
 
 impl Hidden {
-    /// For that trace.
     pub(crate) fn of(layout: &TraceLayout) -> Self {
         let mut nodes = vec![false; layout.nodes as usize];
         for stream in &layout.streams {
@@ -32,7 +30,7 @@ impl Hidden {
         }
     }
 
-    /// Whether the field is not shown. (Headers are not shown at all.)
+    /// Whether the field is hidden. (Headers are never shown.)
     pub(crate) fn hides(&self, node: &Node) -> bool {
         is_marked(&self.nodes, node.id)
     }
@@ -42,7 +40,7 @@ fn is_marked(nodes: &[bool], id: NodeId) -> bool {
     nodes.get(id.0 as usize).copied().unwrap_or(false)
 }
 
-/// Marks what is not shown of a scope: parts before what they are parts of.
+/// Marks the hidden fields of a scope. Parts come before the fields that contain them.
 fn mark(scope: &Tree, nodes: &mut [bool]) {
     for part in scope.all().rev() {
         let is_hidden = is_hidden(part, nodes);

@@ -1,4 +1,4 @@
-//! Lines: time, trace, name and all scopes of an event record.
+//! Lines of event records: time, trace, name and all scopes.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,17 +25,17 @@ use super::visitor::Shower;
 /// Which names are shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names {
-    /// Of the fields of payloads.
+    /// Fields of payloads.
     pub(crate) payload: bool,
-    /// Of the fields of contexts.
+    /// Fields of contexts.
     pub(crate) context: bool,
-    /// Of the scopes.
+    /// Scopes.
     pub(crate) scope: bool,
-    /// Of time, trace and event.
+    /// Time, trace and event.
     pub(crate) header: bool,
 }
 
-/// Which properties are shown between the time and the event's name.
+/// Which properties are shown between the time and the name of the event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Properties {
     pub(crate) trace: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Properties {
     pub(crate) emf: bool,
 }
 
-/// How lines look.
+/// Appearance of lines.
 #[derive(Clone, Debug)]
 pub(crate) struct LineOptions {
     pub(crate) json: bool,
@@ -57,20 +57,20 @@ pub(crate) struct LineOptions {
     pub(crate) palette: Palette,
 }
 
-/// What is known of an event class.
+/// The parts of a line that are the same for all event records of a class in a stream.
 #[derive(Debug)]
 struct ClassLine {
-    /// From behind the time to the packet context.
+    /// Text between the time and the packet context.
     head: Vec<u8>,
-    /// The same with the context of that packet.
+    /// `head` with the context of packet number `packet`.
     head_and_context: Padded,
     packet: u64,
-    /// From behind the packet context to the line's end; streams of one class share it.
+    /// Text from the packet context to the end of the line; shared by streams of a class.
     rest: Rc<Program>,
 }
 
 impl ClassLine {
-    /// Takes another packet's context.
+    /// Replaces the packet context.
     #[cold]
     fn join(&mut self, context: &[u8]) {
         let same = self
@@ -85,34 +85,34 @@ impl ClassLine {
     }
 }
 
-/// What is known of a stream.
+/// The texts of a stream.
 #[derive(Debug)]
 struct StreamText {
     packet: u64,
-    /// The packet context of that packet.
+    /// Text of the context of packet number `packet`.
     context: Vec<u8>,
     style: Rc<Style>,
     classes: Vec<Option<Box<ClassLine>>>,
 }
 
-/// Puts lines.
+/// Formats event records as lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
     options: LineOptions,
     stamp: Stamp,
     json_stamp: JsonStamp,
-    /// Of traces, by their layouts.
+    /// Styles of traces, by their layouts.
     styles: Vec<(Arc<TraceLayout>, Rc<Style>)>,
-    /// By trace (place in `styles`), stream class and event class.
+    /// By trace (index in `styles`), stream class and event class.
     programs: HashMap<(usize, usize, usize), Rc<Program>>,
-    /// By the readers' ranks.
+    /// Indexed by the reader's rank.
     lanes: Vec<Option<StreamText>>,
-    /// The names of traces, as babeltrace2 makes them, by the traces' first directories.
+    /// Names of traces as in babeltrace2, by the first directory of the trace.
     trace_names: HashMap<PathBuf, String>,
 }
 
 impl Lines {
-    /// Puts lines as the options say; trace names are by the directories of traces.
+    /// `trace_names` contains the name for each directory of a trace.
     pub(crate) fn new(options: LineOptions, trace_names: HashMap<PathBuf, String>) -> Self {
         let stamp = Stamp::new(options.stamp.clone());
         Lines {
@@ -129,7 +129,7 @@ impl Lines {
     /// Puts the line of the reader's next event record.
     ///
     /// # Errors
-    /// When the event record cannot be decoded; nothing is left in the buffer then.
+    /// When the event record cannot be decoded; the buffer is then left as it was.
     pub(crate) fn put(
         &mut self,
         buffer: &mut Buffer,
@@ -226,7 +226,7 @@ impl Lines {
         style
     }
 
-    /// Shows the context of the packet that the reader is in now.
+    /// Formats the context of the reader's current packet.
     fn begin_packet(&mut self, rank: usize, reader: &mut StreamReader<'_>) {
         if self.lanes.len() <= rank {
             self.lanes.resize_with(rank + 1, || None);
@@ -256,7 +256,7 @@ impl Lines {
         }
         if root.is_some() {
             let names = self.options.names.context;
-            // A packet whose context could not be decoded has no event records.
+            // A packet whose context cannot be decoded has no event records.
             let _ = reader.walk_packet_context(&mut Shower::new(&mut buffer, &style, names));
         }
         let context = buffer.bytes().to_vec();
@@ -287,11 +287,11 @@ fn put_key(buffer: &mut Buffer, palette: Palette, name: &str) {
     buffer.put(b" = ");
 }
 
-/// Makes the lines of event classes.
+/// Makes the texts and programs of event classes.
 struct LineMaker<'a> {
     options: &'a LineOptions,
     style: &'a Rc<Style>,
-    /// What follows the time.
+    /// Text that must follow the time.
     stamp_end: &'a [u8],
     trace: &'a Trace,
     names: &'a HashMap<PathBuf, String>,
@@ -309,7 +309,7 @@ impl LineMaker<'_> {
             self.head(&mut head, stream, index)
         }
         let head_and_context = Padded::default();
-        // Packets are counted from 1: the context is missing yet.
+        // Packets are counted from 1, so the context is filled in later.
         ClassLine {
             head: head.bytes().to_vec(),
             head_and_context,
@@ -324,11 +324,11 @@ impl LineMaker<'_> {
             .map(String::as_str)
     }
 
-    /// Properties and name, as babeltrace2 separates them.
+    /// Properties and event name, separated as in babeltrace2.
     fn head(&self, head: &mut Buffer, stream: &StreamLayout, index: usize) {
         let palette = self.options.palette;
         let named = self.options.names.header;
-        // Behind a named time everything begins with a comma.
+        // After a named time, each part begins with a comma.
         let lead = if named && stream.clock.is_some() {
             ", "
         } else {
@@ -385,8 +385,8 @@ impl LineMaker<'_> {
         class.events.get(index)
     }
 
-    /// Keys and values of the properties, in the order of the line; `None` for those that are not
-    /// wanted or not in the trace.
+    /// Keys and values of the properties, in their order in the line; `None` for properties that
+    /// are not wanted or not in the trace.
     fn properties(&self, class: Option<&EventClass>) -> [(&'static str, Option<String>); 6] {
         let wanted = self.options.properties;
         let trace = &self.trace.layout.class;
@@ -427,7 +427,7 @@ impl LineMaker<'_> {
         member("name", Some(name.unwrap_or_default()));
     }
 
-    /// All scopes of the event record.
+    /// The program for all scopes of the event record.
     fn rest(&self, stream: &StreamLayout, index: usize) -> Program {
         let names = self.options.names;
         let mut compiler = Compiler::new(self.style.clone());
@@ -481,7 +481,7 @@ impl LineMaker<'_> {
     }
 }
 
-/// LTTng's names of log levels, by their numbers.
+/// LTTng's names of log levels, indexed by their numbers.
 const LOG_LEVELS: [&str; 15] = [
     "TRACE_EMERG",
     "TRACE_ALERT",

@@ -1,4 +1,4 @@
-//! Showing event records as text (the lines of babeltrace2) and as JSON.
+//! Prints event records as text (in babeltrace2's format) and as JSON.
 
 pub(crate) mod buffer;
 mod compiler;

@@ -1,7 +1,8 @@
 //! Line programs: the steps that print an event record of one class.
 //!
-//! All constant text between two values (the end of one scope, the next name, brackets) is one
-//! literal; each value is one step. Rare field classes are walked over. `compiler` makes programs.
+//! All constant text between two values (the end of a scope, the next name, brackets) is one
+//! literal; each value is one step. Rare field classes are left to a visitor. `compiler` makes
+//! programs.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,13 +21,13 @@ use super::visitor::Shower;
 
 #[derive(Debug)]
 pub(super) enum LineOp {
-    /// Nothing but the literal.
+    /// Only the literal.
     Literal,
-    /// Go on to a multiple of that many bits.
+    /// Advance to a multiple of this number of bits.
     Align(u32),
-    /// Go on by that many bits.
+    /// Advance by this number of bits.
     Skip(u64),
-    /// Keep the integer that comes next for lengths and selectors.
+    /// Keep the next integer for lengths and selectors.
     Keep(FixedRead, Box<[u16]>),
     Unsigned(FixedRead),
     Signed(FixedRead),
@@ -37,53 +38,53 @@ pub(super) enum LineOp {
     /// A number of bytes, shown up to the first null, in UTF-8.
     SizedText(Length),
     Elements(Box<Elements>),
-    /// Runs one of the programs.
+    /// Run the program of the selected option.
     Variant(Box<(Arc<Choice>, Box<[Program]>)>),
-    /// Walk over it; the flag: with names.
+    /// Show the field by walking over it; the flag says whether names are shown.
     Walk(Tree, bool),
-    /// Walk over it and show nothing.
+    /// Walk over the field without showing it.
     WalkBlindly(Tree),
 }
 
 #[derive(Debug)]
 pub(super) struct Enumeration {
     pub(super) class: Arc<IntClass>,
-    /// The texts of the first values.
+    /// Precomputed texts of the lowest values.
     pub(super) ready: Box<[Padded]>,
 }
 
-/// Elements of an array: the program runs once for each.
+/// Elements of an array; the program runs once for each element.
 #[derive(Debug)]
 pub(super) struct Elements {
     pub(super) length: Length,
     pub(super) program: Program,
-    /// Separator and index of the first elements.
+    /// Precomputed separators and indices of the first elements.
     pub(super) ready: Box<[Padded]>,
-    /// The array itself, for lengths that need its checks.
+    /// The array itself, for lengths that need the checks of the walk.
     pub(super) tree: Tree,
     pub(super) names: bool,
 }
 
-/// One literal and one value: a cache line.
+/// One literal and one value, in one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct LineStep {
     pub(super) kind: LineOp,
-    /// Bytes of the literal before the value.
+    /// Length of the literal before the value, in bytes.
     pub(super) length: u8,
-    /// Alignment of the value in bits, less one.
+    /// Alignment of the value in bits, minus 1.
     pub(super) mask: u8,
     pub(super) literal: [u8; LITERAL],
 }
 
-/// Shows some scopes of an event record one after the other.
+/// Shows consecutive scopes of an event record.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(super) steps: Vec<LineStep>,
     pub(super) style: Rc<Style>,
 }
 
-/// Puts separator and index of an element.
+/// Puts the separator and the index of an element.
 pub(super) fn put_index(style: &Style, buffer: &mut Buffer, index: u64, names: bool) {
     style.put_separator(buffer, index == 0);
     if names && !style.json {
@@ -93,7 +94,8 @@ pub(super) fn put_index(style: &Style, buffer: &mut Buffer, index: u64, names: b
     }
 }
 
-/// Reads a field's bits, not sign-extended; what is not simple is left to the cursor.
+/// Reads the bits of a field, not sign-extended. Cases that need more than one load are left to the
+/// cursor.
 #[inline(always)]
 fn bits(cursor: &mut Cursor<'_>, read: FixedRead) -> Result<u64, DecodeError> {
     let (at, length) = (cursor.pos, u32::from(read.length));
@@ -128,17 +130,17 @@ fn signed(cursor: &mut Cursor<'_>, read: FixedRead) -> Result<i64, DecodeError> 
 }
 
 impl Program {
-    /// Shows what is at the cursor.
+    /// Shows the scopes at the cursor.
     ///
     /// # Errors
-    /// If the data contradicts the layout; a part of the output has then been written.
+    /// When the data contradicts the layout; part of the output has then been written.
     pub(crate) fn run(
         &self,
         cursor: &mut Cursor<'_>,
         slots: &mut [u64],
         buffer: &mut Buffer,
     ) -> Result<(), DecodeError> {
-        // Position and end of output are kept in registers between strings and rarer things.
+        // Position and end of the output stay in registers until a step needs the buffer.
         let mut at = *cursor;
         let mut end = buffer.len();
         let mut out = buffer.all();
@@ -223,7 +225,8 @@ impl Program {
         match kind {
             LineOp::Elements(elements) => {
                 let count = count(elements.length, slots);
-                // Elements take at least a bit each; others are left to the general way.
+                // An element has at least one bit; an array that cannot have that many is left to
+                // the walk.
                 if count > cursor.end.saturating_sub(cursor.pos) {
                     let mut shower = Shower::within_array(buffer, &self.style, elements.names);
                     return walk_over(&elements.tree, cursor, slots, &mut shower);
@@ -309,7 +312,7 @@ fn count(length: Length, slots: &[u64]) -> u64 {
     }
 }
 
-/// Index in the cursor's data of its (byte-aligned) position.
+/// Index of the cursor's position in its data; the position must be byte-aligned.
 #[inline(always)]
 fn start_of(cursor: &Cursor<'_>) -> Result<usize, DecodeError> {
     let start = (cursor.pos >> 3).checked_sub(cursor.base);
@@ -321,7 +324,7 @@ fn start_of(cursor: &Cursor<'_>) -> Result<usize, DecodeError> {
         })
 }
 
-/// The number of bytes before the first null.
+/// Number of bytes before the first null byte.
 #[inline(always)]
 fn null_at(bytes: &[u8]) -> usize {
     const LOW: u64 = 0x0101_0101_0101_0101;

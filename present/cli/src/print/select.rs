@@ -1,4 +1,4 @@
-//! Which event records are shown: the options and the filter expression together.
+//! Selects event records by options and the filter expression together.
 
 use std::cell::OnceCell;
 
@@ -21,7 +21,7 @@ use crate::output::say;
 use crate::time::TimeSpec;
 use crate::warnings::Warnings;
 
-/// What is known of a stream's packet.
+/// The current packet of a stream.
 #[derive(Debug, Default)]
 struct StreamPacket {
     packet: u64,
@@ -41,8 +41,8 @@ pub(crate) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Warns why no event record is selected, in a time range and with an offset of times, unless a
-    /// warning on unknown names came before.
+    /// Warns why no event record is selected in the time range; `offset` is added to the times of
+    /// the traces. No warning is needed if unknown names were reported before (`is_doubted`).
     pub(crate) fn report_nothing(
         &self,
         set: &TraceSet,
@@ -67,31 +67,29 @@ impl Chosen<'_> {
             hints::none_in_range(set, range, offset, zone, warnings);
         } else {
             let given = given.join(" and ");
-            warnings.note(&format!(
-                "no event record is selected: none matches {given}"
-            ));
+            warnings.note(&format!("no event record matches {given}"));
         }
     }
 }
 
-/// Chooses event records.
+/// Selects event records.
 #[derive(Debug)]
 pub(crate) struct Selection<'t> {
     set: &'t TraceSet,
     filter: Filter<'t>,
-    /// By trace.
+    /// Indexed by trace.
     tasks: Vec<Tasks>,
-    /// By trace: location of the CPU of its event records.
+    /// Location of the CPU in event records, indexed by trace.
     cpus: Vec<Cpus>,
-    /// By the readers' ranks.
+    /// Indexed by the reader's rank.
     lanes: Vec<StreamPacket>,
 }
 
 impl<'t> Selection<'t> {
-    /// From the options; `None` if they choose all.
+    /// Makes a selection from the options; `None` if they select all event records.
     ///
     /// # Errors
-    /// When the expression cannot be understood.
+    /// When the filter expression is wrong.
     pub(crate) fn new(
         set: &'t TraceSet,
         chosen: &Chosen<'_>,
@@ -142,17 +140,18 @@ impl<'t> Selection<'t> {
         }))
     }
 
-    /// Probable mistakes in the options and the expression.
+    /// Probable mistakes in the options and the filter expression.
     pub(crate) fn doubts(&self) -> Vec<Doubt> {
         self.filter.doubts(Alternatives::Each)
     }
 
-    /// Whether the event records before a time range matter for those in it.
+    /// Whether event records before the time range affect the selection in it.
     pub(crate) fn needs_past(&self) -> bool {
         self.filter.needs_tasks()
     }
 
-    /// Whether the reader's next event record is wanted. Must be asked of every one, in order.
+    /// Whether the reader's next event record is selected. Must be called for all event records, in
+    /// order.
     pub(crate) fn wants(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
         let rank = reader.rank();
         if self
@@ -211,7 +210,7 @@ impl<'t> Selection<'t> {
     }
 }
 
-/// Conditions of the options, of which all must hold.
+/// Conditions of the options, all of which must hold.
 fn of_options(set: &TraceSet, select: &SelectArgs) -> Vec<Expr> {
     let mut parts = Vec::new();
     if !select.cpu.is_empty() {
@@ -246,7 +245,7 @@ fn of_options(set: &TraceSet, select: &SelectArgs) -> Vec<Expr> {
         Vec::new()
     };
     for (_, pid) in recorders {
-        // The same number on another machine is another process.
+        // On another host, the same process id belongs to another process.
         let named = Field::Environment(options::RECORDER.to_owned());
         let recorder = Expr::And(vec![
             equals(Field::Pid, pid.into()),

@@ -1,22 +1,22 @@
-//! A slot: a small piece of the output of constant size, in which one literal and one number are
-//! written without asking for room again.
+//! A piece of the output of constant size that takes one literal and one number without further
+//! checks for room.
 
 use super::digits::{
     SMALL, characters, decimal_count, decimal8, hexadecimal_characters, hexadecimal8,
 };
 
-/// Bytes of a slot.
+/// Size of a slot in bytes.
 pub(crate) const SLOT: usize = OFFSETS + LITERAL;
 
-/// Offsets are taken modulo this, which with a literal more is within the slot: the compiler then
-/// knows that no check is needed. Nothing that is written begins as far as this into the slot: two
-/// literals and two numbers fit.
+/// Offsets are taken modulo this number. With a literal more they stay within the slot, so the
+/// compiler omits bounds checks. No value begins this far into the slot, which has room for two
+/// literals and two numbers.
 const OFFSETS: usize = 128;
 
-/// Bytes of a short literal.
+/// Maximum size of a short literal in bytes.
 pub(crate) const LITERAL: usize = 32;
 
-/// A short literal.
+/// A literal of at most [`LITERAL`] bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Short {
     bytes: [u8; LITERAL],
@@ -24,7 +24,7 @@ pub(crate) struct Short {
 }
 
 impl Short {
-    /// A copy of `bytes`, if they are not too many.
+    /// A copy of `bytes`; `None` if they are too long.
     pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
         let mut short = Short {
             length: bytes.len(),
@@ -35,14 +35,12 @@ impl Short {
     }
 }
 
-/// The slot.
 #[derive(Debug)]
 pub(crate) struct Slot<'b> {
     bytes: &'b mut [u8; SLOT],
 }
 
 impl<'b> Slot<'b> {
-    /// That piece of the output.
     #[inline(always)]
     pub(crate) fn of(bytes: &'b mut [u8; SLOT]) -> Self {
         Slot { bytes }
@@ -54,7 +52,7 @@ impl<'b> Slot<'b> {
         self.bytes[..LITERAL].copy_from_slice(literal);
     }
 
-    /// Puts a literal; gives the offset behind it.
+    /// Puts a literal; returns the offset of its end.
     #[inline(always)]
     pub(crate) fn short_literal(&mut self, at: usize, literal: &Short) -> usize {
         let place = at % OFFSETS;
@@ -68,7 +66,7 @@ impl<'b> Slot<'b> {
         self.bytes[at..at + 8].copy_from_slice(&characters.to_le_bytes());
     }
 
-    /// Puts a number below 10^8 without leading zeros; gives the offset behind it.
+    /// Puts a number below 10^8 without leading zeros; returns the offset of its end.
     #[inline(always)]
     fn short(&mut self, at: usize, number: u32) -> usize {
         if let Some(&entry) = SMALL.get(number as usize) {
@@ -112,14 +110,14 @@ impl<'b> Slot<'b> {
         }
     }
 
-    /// Puts a decimal number with its sign if it is negative.
+    /// Puts a decimal number, with a sign if it is negative.
     #[inline(always)]
     pub(crate) fn signed(&mut self, at: usize, number: i64) -> usize {
         self.bytes[at % OFFSETS] = b'-';
         self.decimal(at + usize::from(number < 0), number.unsigned_abs())
     }
 
-    /// Puts a hexadecimal number with capital letters, without prefix.
+    /// Puts a hexadecimal number in upper case, without prefix.
     #[inline(always)]
     pub(crate) fn hexadecimal(&mut self, at: usize, number: u64) -> usize {
         let (low, high) = (number as u32, (number >> 32) as u32);

@@ -1,4 +1,5 @@
-//! Times at the beginning of lines. All but the nanoseconds is rendered once per second.
+//! Times at the beginning of lines. Except for the nanoseconds, a time is formatted once per
+//! second.
 
 use jiff::tz::TimeZone;
 
@@ -8,51 +9,49 @@ use super::style::Palette;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// No time or difference yet; babeltrace2 takes this for none too.
+/// Marks a missing time or difference; babeltrace2 uses the same value.
 const NONE: u64 = u64::MAX;
 
-/// How times are shown.
+/// Format of times.
 #[derive(Clone, Debug)]
 pub(crate) struct StampOptions {
-    /// The clock's value instead of a time.
+    /// Show the clock's value instead of a time.
     pub(crate) cycles: bool,
-    /// Seconds from the origin instead of hours, minutes and seconds.
+    /// Show seconds since the origin instead of a time of day.
     pub(crate) seconds: bool,
-    /// The date before the time of day.
+    /// Show the date before the time of day.
     pub(crate) date: bool,
-    /// The difference from the line before.
+    /// Show the difference from the previous line.
     pub(crate) delta: bool,
-    /// `timestamp = ` instead of brackets.
+    /// Write `timestamp = ` instead of brackets.
     pub(crate) names: bool,
-    /// Zone of dates and times of day.
+    /// Time zone of dates and times of day.
     pub(crate) zone: TimeZone,
-    /// Colours.
     pub(crate) palette: Palette,
 }
 
-/// Puts times and differences.
+/// Formats times and differences.
 #[derive(Debug)]
 pub(crate) struct Stamp {
     options: StampOptions,
-    /// All up to the nanoseconds of the second that begins at `base`.
+    /// Text before the nanoseconds, for the second that begins at `base`.
     prefix: Padded,
     base: i64,
-    /// Behind the nanoseconds, up to the difference's digits.
+    /// Text between the nanoseconds and the digits of the difference.
     middle: Padded,
-    /// The same with the difference's digits of the seconds, when these are 0.
+    /// `middle` with the seconds of the difference, if these are 0.
     middle_zero: Padded,
-    /// Behind all: who puts the stamp puts it.
+    /// Text after the stamp, which the caller must put.
     end: Vec<u8>,
-    /// Prefix and middle, where both are short.
+    /// `prefix` and `middle_zero`, if both are short.
     short: Option<(Short, Short)>,
-    /// The last time or clock value, and how much later it was than the one before.
+    /// The last time or clock value, and its difference from the one before.
     last: u64,
     delta: u64,
     negative_shown: bool,
 }
 
 impl Stamp {
-    /// For lines that begin with the time as the options say.
     pub(crate) fn new(options: StampOptions) -> Self {
         let mut middle = options.palette.reset.as_bytes().to_vec();
         let mut end = Vec::new();
@@ -85,8 +84,8 @@ impl Stamp {
         }
     }
 
-    /// How much later this is than the last one; as in babeltrace2, behind the value that means
-    /// "none" the difference before is shown again.
+    /// Difference from the last time. If that has the value [`NONE`], the previous difference is
+    /// shown again, as in babeltrace2.
     #[inline(always)]
     fn step(&mut self, now: u64) -> u64 {
         if self.last != NONE {
@@ -96,12 +95,12 @@ impl Stamp {
         self.delta
     }
 
-    /// What must follow a stamp.
+    /// Text that must follow the stamp.
     pub(crate) fn end(&self) -> &[u8] {
         &self.end
     }
 
-    /// Puts the time of an event record and how much later it is than the one before.
+    /// Puts the time of an event record and its difference from the previous one.
     #[inline]
     pub(crate) fn put(&mut self, buffer: &mut Buffer, time: i64, cycles: u64) {
         if self.options.cycles {
@@ -147,7 +146,7 @@ impl Stamp {
         }
     }
 
-    /// What stands before the time.
+    /// Text before the time.
     fn open(&self) -> Vec<u8> {
         let palette = self.options.palette;
         let before = if self.options.names {
@@ -161,15 +160,15 @@ impl Stamp {
         before.into_bytes()
     }
 
-    /// Renders the prefix for another second, and gives the nanoseconds to put behind it.
+    /// Formats the prefix for another second; returns the nanoseconds to put after it.
     #[cold]
     fn render(&mut self, time: i64) -> u64 {
         let (seconds, nanoseconds) = (
             (time / SECOND).unsigned_abs(),
             (time % SECOND).unsigned_abs(),
         );
-        // As babeltrace2: the first negative time is shown in seconds, later ones as times of day
-        // of their absolute value.
+        // As in babeltrace2, the first negative time is shown in seconds, and later ones as the
+        // times of day of their absolute values.
         let negative = time < 0;
         let first_negative = negative && !self.options.seconds && !self.negative_shown;
         self.negative_shown |= first_negative;
@@ -183,7 +182,7 @@ impl Stamp {
         self.prefix.set(&prefix);
         let middle = Short::new(self.middle_zero.bytes()).filter(|_| self.options.delta);
         self.short = Short::new(&prefix).zip(middle);
-        // Negative times are never found in the cache.
+        // Negative times never match the cache.
         self.base = if negative {
             i64::MIN
         } else {
@@ -214,16 +213,15 @@ impl Stamp {
     }
 }
 
-/// Puts the times of JSON lines: nanoseconds from the origin, and the date in UTC.
+/// Formats the times of JSON lines: nanoseconds since the origin, and the date in UTC.
 #[derive(Debug)]
 pub(crate) struct JsonStamp {
-    /// `,"date":"2026-11-21T01:43:15.` of the second that begins at `base`.
+    /// `,"date":"2026-11-21T01:43:15.` for the second that begins at `base`.
     prefix: Buffer,
     base: i64,
 }
 
 impl JsonStamp {
-    /// With nothing rendered yet.
     pub(crate) fn new() -> Self {
         JsonStamp {
             prefix: Buffer::new(64),

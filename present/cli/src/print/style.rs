@@ -1,4 +1,4 @@
-//! How values and what stands between them look.
+//! Appearance of values and of the text between them.
 
 use tracebraid_ctf::layout::node::{Node, NodeKind};
 use tracebraid_ctf::schema::{DisplayBase, IntClass};
@@ -8,7 +8,7 @@ use super::buffer::Buffer;
 use super::escape;
 use super::hidden::Hidden;
 
-/// Terminal codes; all empty without colours.
+/// Terminal codes; empty without colours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Palette {
     /// Names of scopes and header fields.
@@ -23,7 +23,7 @@ pub(crate) struct Palette {
     pub(crate) event: &'static str,
     /// Times.
     pub(crate) time: &'static str,
-    /// Back to normal.
+    /// Resets the terminal to normal.
     pub(crate) reset: &'static str,
 }
 
@@ -51,20 +51,20 @@ impl Palette {
     };
 }
 
-/// The syntax of a trace's fields.
+/// Syntax of a trace's fields.
 #[derive(Debug)]
 pub(crate) struct Style {
-    /// JSON, else text.
+    /// Whether the output is JSON instead of text.
     pub(crate) json: bool,
-    /// Colours (not for JSON).
+    /// Colours; none for JSON.
     pub(crate) palette: Palette,
-    /// Which are not shown.
+    /// Fields that are not shown.
     pub(crate) hidden: Hidden,
-    /// Location of the CPU of event records.
+    /// Location of the CPU in event records.
     pub(crate) cpus: Cpus,
 }
 
-/// Keeps the bits that hexadecimal digits (4 bits each) or octal digits (3) of a field show.
+/// Mask for the bits that the hexadecimal digits (4 bits each) or octal digits (3) of a field show.
 pub(crate) fn digit_mask(length: u32, bits: u32) -> u64 {
     let rounded = length.div_ceil(bits) * bits;
     if length >= 64 || rounded >= 64 {
@@ -74,7 +74,8 @@ pub(crate) fn digit_mask(length: u32, bits: u32) -> u64 {
     }
 }
 
-/// Length in bits that a field's digits are rounded to; variable-length integers have 64.
+/// Length in bits from which the number of a field's digits follows; 64 for variable-length
+/// integers.
 pub(crate) fn shown_length(node: &Node, class: &IntClass) -> u32 {
     if matches!(node.kind, NodeKind::VarInt(_)) || class.length == 0 {
         64
@@ -84,7 +85,7 @@ pub(crate) fn shown_length(node: &Node, class: &IntClass) -> u32 {
 }
 
 impl Style {
-    /// Puts an integer without its labels and colours.
+    /// Puts an integer without labels and colours.
     pub(crate) fn put_integer(&self, buffer: &mut Buffer, class: &IntClass, length: u32, raw: u64) {
         match class.base {
             _ if self.json => put_decimal(buffer, class.signed, raw),
@@ -202,7 +203,7 @@ impl Style {
         buffer.put(self.palette.reset.as_bytes());
     }
 
-    /// Puts a floating point number.
+    /// Puts a floating-point number.
     pub(crate) fn put_float(&self, buffer: &mut Buffer, value: f64) {
         if self.json {
             // JSON has no infinities and no NaN.
@@ -225,7 +226,7 @@ impl Style {
         buffer.put(self.palette.reset.as_bytes());
     }
 
-    /// Puts bytes: `{ 0x01, 0xFF }`, or a string of hexadecimal digits as JSON.
+    /// Puts bytes: `{ 0x01, 0xFF }` as text, a string of hexadecimal digits as JSON.
     pub(crate) fn put_blob(&self, buffer: &mut Buffer, bytes: &[u8]) {
         if self.json {
             buffer.put_byte(b'"');
@@ -244,7 +245,7 @@ impl Style {
         buffer.put(b" }");
     }
 
-    /// Puts what stands before a member's or element's value.
+    /// Puts the name before the value of a member.
     pub(crate) fn put_name(&self, buffer: &mut Buffer, name: &str) {
         if self.json {
             self.put_quoted(buffer, name.as_bytes());
@@ -257,7 +258,7 @@ impl Style {
         }
     }
 
-    /// Puts what stands before the first, or between two members or elements.
+    /// Puts the separator before a member or an element.
     pub(crate) fn put_separator(&self, buffer: &mut Buffer, first: bool) {
         match (self.json, first) {
             (true, true) => {}

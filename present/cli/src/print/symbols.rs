@@ -1,10 +1,10 @@
-//! Names of functions behind a line.
+//! Names of functions at the end of a line.
 
 use tracebraid_profile::Named;
 
 use super::buffer::Buffer;
 
-/// Puts the names of an event record's addresses at the end of its line, which is there.
+/// Appends the function names for an event record's addresses to its complete line.
 pub(crate) fn put(buffer: &mut Buffer, json: bool, names: &[Named<'_>]) {
     if names.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Fields whose shape depends on the data: shown while they are walked over.
+//! Shows fields whose shape depends on the data while walking over them.
 
 use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::schema::{Encoding, IntClass};
@@ -8,22 +8,22 @@ use super::buffer::Buffer;
 use super::escape;
 use super::style::{Style, shown_length};
 
-/// What the value that comes next is part of.
+/// The field that contains the next value.
 #[derive(Clone, Copy, Debug)]
 enum Frame {
-    /// A struct, of which so many members were shown.
+    /// A struct, with the number of members shown so far.
     Struct(u64),
-    /// An array, of which so many elements were shown.
+    /// An array, with the number of elements shown so far.
     Array(u64),
-    /// A variant or optional: its value has no name.
+    /// A variant or an optional field, whose value has no name.
     Single,
-    /// An array whose brackets somebody else puts.
+    /// An array whose brackets the caller puts.
     Open,
-    /// What is not shown.
+    /// A field that is not shown.
     Hidden,
 }
 
-/// Shows what it is told of.
+/// Shows the fields that it visits.
 pub(crate) struct Shower<'a> {
     buffer: &'a mut Buffer,
     style: &'a Style,
@@ -32,8 +32,8 @@ pub(crate) struct Shower<'a> {
 }
 
 impl<'a> Shower<'a> {
-    /// Shows one field (the name in front of it is not its business), with the names of members
-    /// below it if `names`.
+    /// Shows one field without its own name, with the names of the members below it if `names` is
+    /// true.
     pub(crate) fn new(buffer: &'a mut Buffer, style: &'a Style, names: bool) -> Self {
         Shower {
             buffer,
@@ -43,7 +43,7 @@ impl<'a> Shower<'a> {
         }
     }
 
-    /// Shows an array whose opening bracket is there already, and whose closing one will be put.
+    /// Shows an array whose brackets the caller puts.
     pub(crate) fn within_array(buffer: &'a mut Buffer, style: &'a Style, names: bool) -> Self {
         Shower {
             buffer,
@@ -53,7 +53,7 @@ impl<'a> Shower<'a> {
         }
     }
 
-    /// Puts separator and name; false if the field is not to be shown.
+    /// Puts separator and name; returns false if the field is not shown.
     fn lead(&mut self, node: &Node) -> bool {
         if !self.frames.is_empty() && self.style.hidden.hides(node) {
             return false;

@@ -1,4 +1,4 @@
-//! The studies; each needs the machine for itself, as what disturbs it is what it measures.
+//! Case studies that need the machine for themselves, because they measure what disturbs it.
 
 use crate::study::{Context, study};
 
@@ -11,17 +11,17 @@ fn a_task_of_higher_priority_takes_the_cpu() {
     ) else {
         return;
     };
-    // Who it was, and in which function: the thread has the same name as the one that it takes the
-    // CPU from.
+    // The culprit and its function: its thread has the same name as the one from which it takes the
+    // CPU.
     let contexts = study.contexts();
-    let first = contexts.first().expect("they differ");
+    let first = contexts.first().expect("contexts differ");
     let way = [
         "[preempted]",
         "<controller>",
         "housekeeping",
         "keep_house",
         "rebuild_index",
-        // The compiler put it there: debug information tells.
+        // The compiler inlined it; debug information contains the name.
         "compute",
     ];
     assert!(first.goes(&way), "{first:?}");
@@ -38,8 +38,8 @@ fn the_log_is_written_while_a_request_reads() {
     ) else {
         return;
     };
-    // The time of a request is divided between those who use the disk: the reader itself has the
-    // greatest part, or one as great.
+    // The time of a request is divided between the users of the disk. The reader itself has the
+    // largest part, or one as large.
     let own = [
         "handle_request",
         "read_block",
@@ -47,16 +47,16 @@ fn the_log_is_written_while_a_request_reads() {
         "[block-device]",
     ];
     let contexts = study.contexts();
-    let first = contexts.first().expect("they differ");
+    let first = contexts.first().expect("contexts differ");
     assert!(first.goes(&own), "{first:?}");
-    // Of others the first is the cause. With all within it, as its part may stand under `fsync` or
-    // beside that.
+    // Of the other users, the first is the cause. Times include nested frames, because its part may
+    // be shown under `fsync` or beside it.
     let contexts = study.whole_contexts();
     let is_other = |of: &&Context| of.frames.iter().any(|frame| frame.starts_with('<'));
     let other = contexts
         .iter()
         .find(is_other)
-        .expect("somebody else used it");
+        .expect("another thread used it");
     assert!(other.goes(&own) && other.has("<logger>"), "{other:?}");
     let cause = contexts
         .iter()
@@ -77,7 +77,7 @@ fn an_order_waits_for_the_bookkeeper_s_transaction() {
     };
     // From the client to its session in the server, and to the other session, which computes.
     let contexts = study.contexts();
-    let first = contexts.first().expect("they differ");
+    let first = contexts.first().expect("contexts differ");
     let way = [
         "place_order",
         "<postgres>",
@@ -100,7 +100,7 @@ fn a_commit_sleeps_in_the_server() {
         return;
     };
     let contexts = study.contexts();
-    let first = contexts.first().expect("they differ");
+    let first = contexts.first().expect("contexts differ");
     let way = [
         "write_line",
         "<postgres>",

@@ -1,5 +1,5 @@
-//! The case studies of `docs/case-studies`, each from its program to what the comparison says: what
-//! slows executions down, on purpose, is what stands first.
+//! The case studies of `docs/case-studies`, from the program to the result of the comparison: the
+//! injected cause of slow executions must come first.
 
 #[path = "../support/mod.rs"]
 mod support;

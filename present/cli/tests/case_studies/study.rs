@@ -1,4 +1,4 @@
-//! A case study that has been run, and what its comparison says.
+//! Runs a case study and compares its executions.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,27 +11,27 @@ use tempfile::TempDir;
 
 use crate::support::{libraries, recording_directory, run, skipped, text};
 
-/// Studies disturb each other: one at a time.
+/// Studies disturb each other, so only one runs at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// What a script ends with that cannot do here what it is to do.
+/// Exit code of a script that cannot run on this machine.
 const CANNOT: i32 = 3;
 
-/// How often a study is made anew since something else than what it injects slowed it: the machine
-/// may be busy.
+/// Maximum number of runs of a study. On a busy machine, other causes than the injected one may
+/// slow executions.
 const TRIES: u32 = 3;
 
-/// How long a script may take, with servers that begin and end on a busy machine.
+/// Timeout of a script in seconds, including servers that start and stop on a busy machine.
 const PATIENCE: &str = "120";
 
 /// A study whose script has run.
 pub(crate) struct Study {
     directory: TempDir,
-    /// What a group of slow executions is.
+    /// Condition for the slow executions.
     slow: &'static str,
-    /// What one of the others is.
+    /// Condition for the others.
     fast: &'static str,
-    /// The number that each has.
+    /// Captured value that identifies an execution.
     captured: &'static str,
     _one: MutexGuard<'static, ()>,
 }
@@ -39,9 +39,9 @@ pub(crate) struct Study {
 /// A calling context that differs.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// Frames, the outermost first: `function`, `call()`, `<thread>`, `[reason]`.
+    /// Frames from the outermost to the innermost: `function`, `call()`, `<thread>`, `[reason]`.
     pub(crate) frames: Vec<String>,
-    /// Nanoseconds that an average slow execution spent more there.
+    /// Additional nanoseconds of an average slow execution in this context.
     pub(crate) more: f64,
 }
 
@@ -50,7 +50,7 @@ impl Context {
         self.frames.iter().any(|other| other == frame)
     }
 
-    /// Whether these frames stand there in this order, with others between them.
+    /// Whether the context contains these frames in this order, possibly with others between them.
     pub(crate) fn goes(&self, way: &[&str]) -> bool {
         let mut frames = self.frames.iter();
         way.iter().all(|wanted| frames.any(|frame| frame == wanted))
@@ -63,8 +63,8 @@ fn at(name: &str) -> std::path::PathBuf {
         .join(name)
 }
 
-/// Runs the script of a study, of which at least so many executions are slowed; `captured` is what
-/// they are called by. None where that cannot be done, which is said loudly.
+/// Runs the script of a study in which at least `least` executions are slowed; `captured` is their
+/// captured value. `None`, with a message, if it cannot run here.
 pub(crate) fn study(
     name: &str,
     [fast, slow]: [&'static str; 2],
@@ -111,7 +111,7 @@ impl Study {
         self.path("requests.db")
     }
 
-    /// Runs the script; false if that cannot be done here.
+    /// Runs the script; false if it cannot run here.
     fn run(&self, name: &str) -> bool {
         let mut script = Command::new("timeout");
         script
@@ -135,10 +135,11 @@ impl Study {
         true
     }
 
-    /// That the slow ones are those that were slowed, as the program itself says: nine of ten at
-    /// least; and that they are so many.
+    /// Checks against the program's own log that at least nine of ten slow executions were slowed,
+    /// and that there are at least `least` of them.
     fn slow_ones_were_slowed(&self, least: usize) -> Result<(), String> {
-        let truth = fs::read_to_string(self.path("truth.csv")).expect("the truth");
+        let truth =
+            fs::read_to_string(self.path("truth.csv")).expect("the log of slowed executions");
         let causes: HashMap<i64, &str> = truth
             .lines()
             .filter_map(|line| line.split_once(','))
@@ -159,12 +160,13 @@ impl Study {
         }
     }
 
-    /// Where slow ones surely spend more time than the others, the greatest differences first.
+    /// Contexts in which slow executions spend significantly more time, the greatest differences
+    /// first.
     pub(crate) fn contexts(&self) -> Vec<Context> {
         self.ranked(&[])
     }
 
-    /// The same of contexts with all that is within them.
+    /// As `contexts`, with times that include nested frames.
     pub(crate) fn whole_contexts(&self) -> Vec<Context> {
         self.ranked(&["--whole"])
     }
@@ -186,8 +188,8 @@ impl Study {
         more.map(context).collect()
     }
 
-    /// That a test of performance fails for the slow ones, by that context, and not for halves of
-    /// the others.
+    /// Checks that a performance gate on that context fails for the slow executions, and passes for
+    /// two halves of the others.
     pub(crate) fn gates(&self, inside: &str, amount: &str) {
         let gate = format!("context > {amount}");
         let compare = [

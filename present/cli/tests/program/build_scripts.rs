@@ -11,7 +11,7 @@ fn repository() -> PathBuf {
     path.canonicalize().expect("the repository")
 }
 
-/// A command in the repository whose builds go to that directory, if one is given.
+/// A command in the repository; builds go to `target` if it is given.
 fn command(program: &str, target: Option<&Path>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(repository());
@@ -43,7 +43,7 @@ fn the_directory_of_builds_is_cargo_s() {
     );
     assert_eq!(told(Some(Path::new("built"))), repository().join("built"));
     assert!(told(None).is_absolute());
-    // A setting that only cargo sees.
+    // A setting that only cargo knows.
     let mut configured = command("scripts/target", None);
     configured.env("CARGO_BUILD_TARGET_DIR", "/some/place");
     let output = configured.output().expect("bash runs");

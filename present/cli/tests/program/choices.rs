@@ -1,4 +1,4 @@
-//! Options that choose: ranges of numbers, and what is said of a choice that matches nothing.
+//! Options that select: ranges of numbers, and warnings about selections that match nothing.
 
 use crate::support::{failure, recorded_trace, said, says, text};
 
@@ -87,7 +87,7 @@ fn a_filter_that_matches_something_is_not_named() {
     }
 }
 
-/// Also where tables of CPUs, disks or interfaces have rows whoever was asked for.
+/// Warned of even where tables of CPUs, disks or interfaces have rows for any selection.
 #[test]
 fn threads_and_cpus_that_are_not_there_are_named() {
     for command in [
@@ -108,8 +108,8 @@ fn threads_and_cpus_that_are_not_there_are_named() {
             ("--pid", "4000000", "no process with the id 4000000 ran"),
             (
                 "--procname",
-                "nobody-is-called-so",
-                "no thread matches --procname 'nobody-is-called-so'",
+                "no-such-name",
+                "no thread matches --procname 'no-such-name'",
             ),
         ] {
             says(&[command, option, value], expected);
@@ -152,15 +152,15 @@ fn numbers_may_be_ranges() {
     for (options, expected) in [
         (
             ["sched", "--prio", "99-0"],
-            "a priority from -1 to 139 is expected, or a range as 0-99",
+            "expected a priority from -1 to 139 or a range such as 0-99",
         ),
         (
             ["sched", "--cpu", "3-0"],
-            "the number of a CPU is expected, or a range as 0-3",
+            "expected a CPU number or a range such as 0-3",
         ),
         (
             ["print", "--cpu", "0-99999"],
-            "these are more than 16384 CPUs",
+            "the range has more than 16384 CPUs",
         ),
     ] {
         let mut arguments = options.to_vec();
@@ -171,7 +171,7 @@ fn numbers_may_be_ranges() {
     }
 }
 
-/// Packets may begin long before their first event record, which is where `print` begins.
+/// Packets may begin long before their first event record, which is the first line of `print`.
 #[test]
 fn a_range_outside_of_the_trace_is_told_the_times_of_its_events() {
     let events = "no event record is selected: the range is outside the trace, which lasts from \

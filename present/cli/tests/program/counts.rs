@@ -1,4 +1,4 @@
-//! `count` counts the event records that `print` prints, for all packet heads.
+//! `count` counts the event records that `print` prints, for all forms of packet headers.
 
 use std::path::Path;
 
@@ -66,7 +66,7 @@ event { id = 1; name = "lib.mempool.get"; fields := struct { uint64_t pool; uint
 event { id = 2; name = "lib.eal.generic.u8"; fields := struct { uint8_t in; }; };
 "#;
 
-/// The stream of a core: event records at 100 cycles from each other, from `first` on.
+/// The stream of a core: event records at intervals of 100 cycles from `first` on.
 fn dpdk_stream(core: u32, first: u64, records: u64) -> Vec<u8> {
     let mut data = 0xC1FC_1FC1u32.to_le_bytes().to_vec();
     data.extend(0u8..16);
@@ -95,7 +95,8 @@ fn dpdk(directory: &Path) {
     }
 }
 
-/// Heads give no times and no sizes: the first defect that users met was "0 event records".
+/// Packet headers without times and sizes: the first defect that users reported was "0 event
+/// records".
 #[test]
 fn dpdk_traces() {
     let directory = TempDir::new().unwrap();
@@ -126,7 +127,7 @@ fn dpdk_traces() {
         columns.iter().all(|&column| (30..300).contains(&column)),
         "{columns:?}"
     );
-    // 2000 records at 50 ns, the last stream beginning 70 us after the first.
+    // 2000 records at 50 ns; the last stream begins 70 us after the first.
     assert_eq!(
         report["last"].as_i64().unwrap() - report["first"].as_i64().unwrap(),
         169_950
@@ -135,7 +136,7 @@ fn dpdk_traces() {
     assert_eq!(info["duration"], 169_950, "{info}");
 }
 
-/// The last packets of a tracer that was killed have an end of 0 (`lttng-crash`).
+/// The last packets of a killed tracer have an end of 0 (`lttng-crash`).
 #[test]
 fn packets_without_an_end() {
     let bare = Bare::read(
@@ -201,7 +202,7 @@ fn packets_without_an_end() {
     );
 }
 
-/// A packet that ends hours after the next one begins ends with its last event record.
+/// The end of a packet that claims to end hours after the next one begins is its last event record.
 #[test]
 fn packets_with_an_end_that_is_far_too_late() {
     let bare = Bare::read(&Path::new(&recorded_trace("kernel-mix-small")).join("kernel")).unwrap();
@@ -230,7 +231,7 @@ fn packets_with_an_end_that_is_far_too_late() {
     assert_eq!(seen(&late), seen(&bare));
 }
 
-/// Reports on a kernel trace do not depend on ends and sizes in packet heads.
+/// Reports on a kernel trace do not depend on the ends and sizes in packet headers.
 #[test]
 fn reports_on_kernel_traces_with_less_in_their_heads() {
     let whole = format!("{}/kernel", recorded_trace("disk-contention"));
@@ -241,7 +242,7 @@ fn reports_on_kernel_traces_with_less_in_their_heads() {
     ] {
         let less = bare
             .without(roles, true)
-            .expect("it can be read without them");
+            .expect("the trace is readable without these fields");
         let directory = TempDir::new().unwrap();
         less.save(directory.path()).unwrap();
         let less = directory.path().to_str().unwrap();
@@ -276,6 +277,8 @@ fn reports_on_kernel_traces_with_less_in_their_heads() {
                     ]
                     .concat(),
                 )
+                // The summary's commands name the trace.
+                .replace(trace, "TRACE")
             };
             let expected = of(&whole, "1");
             for threads in ["1", "2"] {

@@ -1,5 +1,5 @@
-//! A trace of perf's first converter: one stream for all CPUs, the CPU among the fields. It crosses
-//! midnight.
+//! A trace of perf's first converter: one stream for all CPUs, with the CPU in a field. The trace
+//! crosses midnight.
 
 use std::path::Path;
 
@@ -116,7 +116,7 @@ fn the_cpu_is_found_among_the_fields() {
         (&some["events"], &some["by_cpu"]),
         (&5.into(), &serde_json::json!({ "3": 5 }))
     );
-    // One by one.
+    // Each option alone.
     let some = json(&[
         "count", "--cpu", "3", "--tid", "13", "--format", "json", trace,
     ]);

@@ -43,7 +43,7 @@ fn the_longest_calls_as_tables() {
         "  178.382 ms  fdatasync fd 35, woken by jbd2/vdc-8 (206)\n",
         "  177.798 ms    block-device: vdc\n",
         "206   jbd2/vdc-8\n",
-        // Who made the disk slow.
+        // The thread that slowed the disk.
         "296   diskwriter\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -51,7 +51,7 @@ fn the_longest_calls_as_tables() {
     assert_eq!(text.matches("Critical path of ").count(), 2, "{text}");
 }
 
-/// Where there is nothing, what would help is said.
+/// Messages for empty results contain a remedy.
 #[test]
 fn what_is_not_there_is_told_with_a_remedy() {
     let trace = trace();
@@ -61,19 +61,19 @@ fn what_is_not_there_is_told_with_a_remedy() {
         said
     };
     for (arguments, expected) in [
-        (&["--longest", "5"][..], "--top 5 says how many"),
+        (&["--longest", "5"][..], "--top 5 sets how many"),
         (
             &["--longest", "read,nosuch*,5", "--from", "+3600s"],
             "the range is outside the trace, which lasts from",
         ),
         (&["--longest", "nosuch*"], "tracebraid syscalls"),
-        (&["--tid", "99999"], "thread 99999 is not in the traces"),
-        (&["--process", "nobody"], "tracebraid processes"),
+        (&["--tid", "99999"], "thread 99999 does not exist"),
+        (&["--process", "nosuch"], "tracebraid processes"),
     ] {
         let said = said(arguments);
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
-    // 0 is all, as everywhere.
+    // 0 selects all paths.
     let all = json(&["--process", "worker*", "--top", "0"]);
     assert!(all["paths"].as_array().is_some_and(|paths| paths.len() > 1));
     let all = json(&["--longest", "fsync,fdatasync", "--top", "0"]);
@@ -108,7 +108,7 @@ fn all_ways_to_add_up_give_the_same() {
 #[test]
 fn stacks_and_rows_are_of_the_same_path() {
     let trace = trace();
-    let asked = ["--tid", "314", "--from", "+10s", "--to", "+10.5s"];
+    let asked = ["--tid", "314", "--from", "+10s", "--to", "+500ms"];
     let of = |format| {
         let arguments = [
             &["critical-path", "--format", format],
@@ -159,8 +159,8 @@ fn a_file_for_perfetto_is_written() {
         file,
         &trace(),
     ]);
-    let bytes = std::fs::read(file).expect("it was written");
-    // A packet comes first.
+    let bytes = std::fs::read(file).expect("the file was written");
+    // The file begins with a packet.
     assert_eq!(bytes.first(), Some(&0x0a));
     assert!(memchr::memmem::find(&bytes, b"Critical path: cpuhog").is_some());
 }
@@ -175,7 +175,7 @@ fn whose_path_must_be_said() {
     );
 }
 
-/// The end of the time that is given lies within a wait, whose end is told by what comes behind.
+/// The given range ends within a wait, whose end is found in the events after it.
 #[test]
 fn waits_that_go_on_at_the_end_are_explained() {
     let whole = json(&["--longest", "fdatasync", "--top", "1"]);
@@ -223,6 +223,6 @@ fn who_dies_wakes_whoever_waits_for_it() {
         &trace,
     ]);
     assert!(waits.lines().count() > 20, "{waits}");
-    // Its sockets were closed before, and something came in for them.
+    // Its sockets had been closed, and packets for them arrived.
     assert!(!waits.contains("network"), "{waits}");
 }

@@ -22,7 +22,8 @@ fn tables() {
     insta::assert_snapshot!("net", text(&["net", "--top", "3", "--clock-gmt", &trace]));
 }
 
-/// What has no end counts for its disk: on those of all recordings together as on each alone.
+/// Requests without an end are counted for their disk: for several recordings together as for each
+/// alone.
 #[test]
 fn unfinished_requests_are_of_the_disks_that_are_chosen() {
     let requests = recorded("kernel-ust-requests").join("kernel-ust-requests");
@@ -117,7 +118,7 @@ fn disk_shows_what_is_chosen() {
         issued.len() as u64,
         slow["total"]["requests"].as_u64().unwrap_or(0) + flushes(&slow)
     );
-    // One thread's requests, and the disks as a whole.
+    // The requests of one thread, and the disks as a whole.
     let one = json(&["disk", "--tid", "283", "--format", "json", &trace]);
     assert_eq!(rows(&one, "threads").len(), 1);
     assert_eq!(one["total"]["requests"], 685);
@@ -138,7 +139,7 @@ fn net_in_json_and_csv() {
     assert_eq!(lo["interface"], "lo");
     assert_eq!(lo["sent_bytes"], 21_110_630);
     assert_eq!(lo["received_bytes"], 21_012_924);
-    // Each packet is queued by somebody, once.
+    // Each packet is queued once, by one thread.
     let queued = rows(&report, "threads")
         .iter()
         .map(|row| row["packets"].as_u64());
@@ -148,7 +149,7 @@ fn net_in_json_and_csv() {
         rows.filter_map(|row| row[column].as_u64()).sum()
     };
     assert_eq!(sum("a_to_b_packets") + sum("b_to_a_packets"), 6979);
-    // The link's header is not the network's.
+    // The byte counts do not include the link layer's header.
     assert_eq!(sum("a_to_b_bytes") + sum("b_to_a_bytes"), 21_012_924);
     let csv = text(&["net", "--format", "csv", "--top", "2", &trace]);
     assert!(

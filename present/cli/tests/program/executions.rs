@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
 
-/// What delimits requests of that trace.
+/// Definition of the requests of that trace.
 const PERIOD: &str = "request : app:request_begin :
     app:request_end && id == $begin.id";
 
@@ -53,7 +53,7 @@ pub(crate) fn file() -> &'static str {
     database().to_str().expect("UTF-8")
 }
 
-/// In a terminal that wide.
+/// Output in a terminal with 140 columns.
 pub(crate) fn shown(arguments: &[&str]) -> String {
     let output = tracebraid()
         .env("TRACEBRAID_COLUMNS", "140")
@@ -85,7 +85,8 @@ fn executions_are_told_as_they_were_found() {
     let info = json(&["executions", "info", file(), "--format", "json"]);
     assert_eq!(info["kinds"][0]["executions"], 2500);
     assert_eq!(info["sources"].as_array().map(Vec::len), Some(2));
-    // Each is as long as its steps, and where it says it is.
+    // The duration of an execution is the sum of its steps, and the duration of the path that its
+    // command shows.
     let all = json(&[
         "executions",
         "list",
@@ -118,7 +119,7 @@ fn executions_are_told_as_they_were_found() {
     );
 }
 
-/// A database of what the documentation defines.
+/// A database with the definitions of the documentation.
 fn documented() -> &'static str {
     static DONE: OnceLock<(TempDir, String)> = OnceLock::new();
     let (_, path) = DONE.get_or_init(|| {
@@ -176,7 +177,7 @@ fn the_example_of_the_documentation_is_one() {
     );
 }
 
-/// Texts are columns, and something to sort by, as figures are.
+/// Texts are columns and sort keys, just as figures are.
 #[test]
 fn executions_are_listed_and_sorted_by_texts() {
     fn listed<'m>(more: &[&'m str]) -> Vec<&'m str> {
@@ -239,7 +240,7 @@ fn executions_are_listed_and_sorted_by_texts() {
     }
 }
 
-/// What the database has, and knows of no execution of a kind, holds for none.
+/// A condition on a value that no execution of the kind has matches nothing.
 #[test]
 fn what_is_known_of_no_execution_can_be_asked_for() {
     let listed = |condition: &'static str| {
@@ -278,25 +279,23 @@ fn what_is_no_database_of_executions_is_not_written_over() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), said)
     };
-    // The head of a file of SQLite that says nothing of whose it is.
+    // The header of an SQLite database without an application id.
     let mut other = b"SQLite format 3\0".to_vec();
     other.resize(4096, 0);
     std::fs::write(&path, &other).expect("a file");
     let (code, said) = built();
     assert!(
-        code == Some(2)
-            && said.contains("is no database of executions")
-            && said.contains("another name"),
+        code == Some(2) && said.contains("refusing to overwrite") && said.contains("another name"),
         "{said}"
     );
-    assert_eq!(std::fs::read(&path).expect("it is there"), other);
-    // A file that is empty, as `mktemp` makes it, and one of executions are.
+    assert_eq!(std::fs::read(&path).expect("the file"), other);
+    // An empty file, as `mktemp` creates it, and a database of executions are overwritten.
     std::fs::write(&path, b"").expect("a file");
     assert_eq!(built().0, Some(0));
     assert_eq!(built().0, Some(0));
 }
 
-/// Why there are no executions, and what helps.
+/// Messages on missing executions contain a remedy.
 #[test]
 fn what_is_not_in_the_traces_is_told_with_a_remedy() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -322,17 +321,17 @@ fn what_is_not_in_the_traces_is_told_with_a_remedy() {
         ) && text.contains(" to 2026-"),
         "{text}"
     );
-    assert!(!text.contains("there are none"), "{text}");
+    assert!(!text.contains("the traces contain none"), "{text}");
     for (option, pattern, remedy) in [
         ("--span", "*", "tb_span_begin"),
-        ("--process", "nobody", "tracebraid processes"),
+        ("--process", "nosuch", "tracebraid processes"),
         ("--call", "readahead", "tracebraid syscalls"),
         ("--period", "p : zz", "tracebraid count"),
     ] {
         let text = said(&[option, pattern]);
         assert!(text.contains(remedy), "{option}: {text}");
     }
-    // A trace that has begun, and no packets yet.
+    // A trace that has begun, but has no packets yet.
     let begun = directory.path().join("begun");
     std::fs::create_dir(&begun).expect("a directory");
     let metadata = recorded("kernel-ust-requests").join("kernel-ust-requests/kernel/metadata");
@@ -348,7 +347,7 @@ fn what_is_not_in_the_traces_is_told_with_a_remedy() {
     ]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        text.contains("have no packets") && !text.contains("there are none"),
+        text.contains("have no packets") && !text.contains("the traces contain none"),
         "{text}"
     );
     assert!(!String::from_utf8_lossy(&output.stdout).contains('%'));
@@ -362,7 +361,7 @@ fn what_is_not_in_the_traces_is_told_with_a_remedy() {
     assert!(text.contains("'operator== = equals'"), "{text}");
 }
 
-/// Several traces of one machine can be told apart where there is no room for their paths.
+/// Traces of one host remain distinguishable where there is no room for their paths.
 #[test]
 fn traces_of_one_machine_are_told_apart() {
     let output = tracebraid()
@@ -389,8 +388,9 @@ fn databases_grow_and_stay_whole() {
             String::from_utf8_lossy(&output.stderr).into_owned(),
         )
     };
-    assert_eq!(said(build(&path, &["--append"])).0, Some(3));
-    assert_eq!(said(build(&path, &["--label", "one"])).0, Some(0));
+    // Without a database, one is made.
+    let first = build(&path, &["--append", "--label", "one"]);
+    assert_eq!(said(first).0, Some(0));
     assert_eq!(
         said(build(
             &path,
@@ -418,16 +418,13 @@ fn databases_grow_and_stay_whole() {
         wrong.contains("duration_ns") && wrong.contains("label"),
         "{wrong}"
     );
-    // The trace itself is not written over, and what is no database is not added to.
+    // The trace itself is not overwritten, and a file that is no database is not appended to.
     let metadata = recorded("kernel-ust-requests").join("kernel-ust-requests/kernel/metadata");
     assert_eq!(said(build(&metadata, &[])).0, Some(2));
     let other = directory.path().join("other");
     std::fs::write(&other, "text").expect("a file");
     assert_eq!(said(build(&other, &["--append"])).0, Some(3));
-    assert_eq!(
-        std::fs::read_to_string(&other).expect("it is there"),
-        "text"
-    );
+    assert_eq!(std::fs::read_to_string(&other).expect("the file"), "text");
     let left = std::fs::read_dir(directory.path())
         .expect("a directory")
         .count();
@@ -457,11 +454,11 @@ fn renames_that_contradict_each_other_are_refused() {
     let (code, text) = said(&["--rename", "new=older", "--rename-file", names]);
     assert_eq!(code, Some(2), "{text}");
     assert!(
-        text.contains("contradicts --rename (new=older)") && text.contains("in a circle"),
+        text.contains("contradicts --rename (new=older)") && text.contains("form a circle"),
         "{text}"
     );
     assert!(!path.exists());
-    // What is in the database counts, too.
+    // Renames in the database count, too.
     assert_eq!(said(&["--rename-file", names]).0, Some(0));
     let (code, text) = said(&["--append", "--label", "two", "--rename", "new=old"]);
     assert_eq!(code, Some(2), "{text}");
@@ -504,16 +501,16 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
         said
     };
     let end = "app:request_end";
-    assert!(!appended("one", end).contains("otherwise"));
-    // However it is written.
-    assert!(!appended("two", &format!("  ({end})")).contains("otherwise"));
+    assert!(!appended("one", end).contains("a different definition"));
+    // The same condition in another spelling.
+    assert!(!appended("two", &format!("  ({end})")).contains("a different definition"));
     let said = appended("three", "app:response");
     assert!(
-        said.contains("warning: request: the executions of that name")
-            && said.contains("otherwise"),
+        said.contains("warning: request: executions of this name")
+            && said.contains("a different definition"),
         "{said}"
     );
-    assert!(!said.contains("fsync: the executions"), "{said}");
+    assert!(!said.contains("fsync: executions"), "{said}");
     let info = text(&["executions", "info", name]);
     let definition =
         format!("\nrequest, fsync, as defined:\n  period request : app:request_begin :{end} &&");
@@ -527,7 +524,7 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
         .expect("a definition");
     assert!(definition.starts_with("period request : "), "{definition}");
     assert!(!definition.contains("app:response"), "{definition}");
-    // The other one is told, too, of which recording it is.
+    // The other definition is shown, too, with the label of its recording.
     let others = info["kinds"][0]["defined_otherwise"]
         .as_array()
         .expect("definitions");
@@ -545,15 +542,15 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     );
     let info = text(&["executions", "info", name]);
     assert!(
-        info.contains("\nrequest of three, defined otherwise:\n  period request : "),
+        info.contains("\nrequest of three, defined differently:\n  period request : "),
         "{info}"
     );
-    // It goes on to be compared with the first one.
-    assert!(!appended("four", end).contains("otherwise"));
+    // Later recordings are compared with the first definition.
+    assert!(!appended("four", end).contains("a different definition"));
 }
 
-/// The client's clock is 3.7 s ahead: requests that go over to the server make no sense as they
-/// are.
+/// The client's clock is 3.7 s ahead: without correction, requests that reach the server make no
+/// sense.
 #[test]
 fn machines_whose_clocks_may_differ_are_warned_of() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -577,19 +574,19 @@ fn machines_whose_clocks_may_differ_are_warned_of() {
     };
     let text = built(&[&client, &server]);
     assert!(
-        text.contains("several machines (cli, srv)") && text.contains("--sync auto"),
+        text.contains("several hosts (cli, srv)") && text.contains("--sync auto"),
         "{text}"
     );
-    assert!(!built(&[&client, &server, "--sync", "auto"]).contains("several machines"));
-    assert!(!built(&[&client]).contains("several machines"));
+    assert!(!built(&[&client, &server, "--sync", "auto"]).contains("several hosts"));
+    assert!(!built(&[&client]).contains("several hosts"));
     let text = said(&["critical-path", "--process", "reqapp", &client, &server]);
-    assert!(text.contains("several machines"), "{text}");
-    // The kernel's and the programs' traces of one machine have one clock.
+    assert!(text.contains("several hosts"), "{text}");
+    // The kernel trace and the program traces of one host share a clock.
     let one = recorded_trace("kernel-ust-requests");
-    assert!(!built(&[&one]).contains("several machines"));
+    assert!(!built(&[&one]).contains("several hosts"));
 }
 
-/// Steps of a path can be read where there are 40 columns.
+/// The steps of a path are readable in 40 columns.
 #[test]
 fn executions_are_shown_in_narrow_terminals() {
     let at = |width: &str| {
@@ -600,7 +597,7 @@ fn executions_are_shown_in_narrow_terminals() {
             .output()
             .expect("the binary runs");
         let text = String::from_utf8(output.stdout).expect("UTF-8");
-        // The command that shows it in its trace stays whole, to be typed.
+        // The command for the trace is not wrapped, so that it can be copied.
         let lines = text
             .lines()
             .filter(|line| !line.starts_with("show it in the trace:"));
@@ -614,7 +611,7 @@ fn executions_are_shown_in_narrow_terminals() {
     insta::assert_snapshot!("executions-show", at("100"));
 }
 
-/// What was captured of requests that are slow, and in which threads they end.
+/// Captured values of slow requests, and the threads in which they end.
 #[test]
 fn texts_tell_groups_apart() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -733,8 +730,8 @@ fn flame_graphs_of_slow_executions_can_be_drawn() {
     );
 }
 
-/// A record that cannot be decoded hides where a CPU's packet goes on. Call stacks of that time are
-/// taken over once the graph has reached the same time for every chunk size.
+/// A record that cannot be decoded hides where a CPU's packet continues. Call stacks from that time
+/// are assigned when the graph has reached the same time for every chunk size.
 #[test]
 fn call_stacks_beside_damage_do_not_depend_on_chunks() {
     let directory = recorded("disk-contention");
@@ -750,7 +747,7 @@ fn call_stacks_beside_damage_do_not_depend_on_chunks() {
     let mut bytes = std::fs::read(&stream).expect("the stream");
     // The id of an event record.
     bytes[825_170] ^= 1;
-    std::fs::write(&stream, bytes).expect("it can be written");
+    std::fs::write(&stream, bytes).expect("the stream is written");
     let folded = |chunk_size: &str| {
         let (trace, file) = (
             place.path().join("disk-contention"),

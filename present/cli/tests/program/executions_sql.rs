@@ -65,7 +65,7 @@ fn answers_in_each_form() {
         let same = listed
             .iter()
             .find(|of| of["id"] == row["id"])
-            .expect("it is listed");
+            .expect("the execution is listed");
         assert_eq!(same["duration_ns"], row["duration_ns"]);
     }
     let csv = sql(&[database(), question, "--format", "csv"]);
@@ -96,14 +96,14 @@ fn answers_in_each_form() {
         ]),
         "a\n1\n\nb\n2\n"
     );
-    // Tables fit, and no name reaches the terminal as a command.
+    // Tables fit, and names cannot send commands to the terminal.
     let long =
         "SELECT text, state, thread_name, char(27) || '[2J' AS hostile FROM segments LIMIT 50";
     let narrow = tracebraid()
         .env("TRACEBRAID_COLUMNS", "50")
         .args(["executions", "sql", database(), long])
         .output()
-        .expect("it runs");
+        .expect("the binary runs");
     let narrow = support::succeeds(&narrow);
     assert!(
         narrow.lines().all(|line| line.chars().count() <= 50) && !narrow.contains('\x1b'),
@@ -138,11 +138,11 @@ fn traces_of_a_database_and_traces_alone_are_asked_about() {
         .sum();
     assert_eq!(Value::from(total), counted["events"], "{counted}");
     assert!(of("sched_switch").is_some());
-    let one = "SELECT count(*) AS n FROM events JOIN executions AS one ON time_ns = one.begin_ns
-        WHERE one.id = 17 AND name = 'app:request_begin' AND json_extract(fields, '$.id') = one.id_value";
-    // The value is called id_value, since executions have an id of their own.
+    let one = "SELECT count(*) AS n FROM events JOIN executions AS e ON time_ns = e.begin_ns
+        WHERE e.id = 17 AND name = 'app:request_begin' AND json_extract(fields, '$.id') = e.id_value";
+    // The value is named id_value, because executions have an id of their own.
     assert_eq!(json(&[database(), one])[0]["n"], 1);
-    // What executions wait for is what their threads do.
+    // Waits of executions are states of their threads.
     let same = "SELECT count(*) AS n FROM executions AS one JOIN intervals AS i ON i.tid = one.tid
         WHERE one.id = 17 AND i.begin_ns < one.begin_ns + one.duration_ns AND i.end_ns > one.begin_ns";
     assert!(json(&[database(), same])[0]["n"].as_i64() > Some(0));
@@ -158,7 +158,7 @@ fn examples() -> Vec<String> {
         .collect()
 }
 
-/// Each example runs, and shows what the page says.
+/// Each example runs, and its result is that of the page.
 #[test]
 fn examples_of_the_documentation_show_what_they_say() {
     let examples = examples();
@@ -251,14 +251,14 @@ fn questions_come_from_standard_input() {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("the binary runs");
     let mut input = child.stdin.take().expect("a pipe");
     input
         .write_all(b"SELECT 6 * 7 AS answer\n;\n")
-        .expect("it reads");
+        .expect("the binary reads");
     drop(input);
     assert_eq!(
-        support::succeeds(&child.wait_with_output().expect("it ends")),
+        support::succeeds(&child.wait_with_output().expect("the binary ends")),
         "answer\n42\n"
     );
 }
@@ -328,10 +328,11 @@ fn traces_that_are_gone_are_told_of() {
         "--period",
         period,
     ]);
-    std::fs::remove_dir_all(Path::new(&moved)).expect("it goes");
+    std::fs::remove_dir_all(Path::new(&moved)).expect("the trace is removed");
     let (code, said) = failure(&["executions", "sql", &file, "SELECT count(*) FROM events"]);
     assert!(
-        code == 1 && said.contains("not there any more; --trace"),
+        code == 1
+            && said.contains("no longer exists; give the current paths of the traces with --trace"),
         "{code} {said}"
     );
     let trace = recorded_trace("kernel-ust-requests");
@@ -344,7 +345,7 @@ fn traces_that_are_gone_are_told_of() {
     assert_eq!(found[0]["n"], 1);
 }
 
-/// Both an endless question and one that reads a trace end soon when they are interrupted.
+/// An endless query and a query that reads a trace both end soon after an interrupt.
 #[test]
 fn interrupted_questions_end() {
     let trace = recorded_trace("kernel-mix-small");
@@ -357,9 +358,9 @@ fn interrupted_questions_end() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("it runs");
-        // The query is running then, however long it takes to get there.
-        tracebraid_testkit::processes::until("it works", || {
+            .expect("the binary runs");
+        // The query is running then, however long it takes to start.
+        tracebraid_testkit::processes::until("the query uses CPU time", || {
             tracebraid_testkit::processes::cpu_time(child.id())
                 .is_some_and(|used| used.as_secs() >= 1)
         });
@@ -367,7 +368,7 @@ fn interrupted_questions_end() {
             .args(["-INT", &child.id().to_string()])
             .status();
         assert!(interrupted.expect("kill runs").success());
-        let output = child.wait_with_output().expect("it ends");
+        let output = child.wait_with_output().expect("the binary ends");
         assert_eq!(
             output.status.code(),
             Some(130),
@@ -377,7 +378,7 @@ fn interrupted_questions_end() {
     }
 }
 
-/// Nobody has to read to the end.
+/// The reader may close the pipe early.
 #[test]
 fn closed_pipes_end_quietly() {
     let endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c";
@@ -387,12 +388,12 @@ fn closed_pipes_end_quietly() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("it runs");
+            .expect("the binary runs");
         let mut first = [0; 100];
         std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut first)
-            .expect("rows come");
+            .expect("rows are printed");
         drop(child.stdout.take());
-        let output = child.wait_with_output().expect("it ends");
+        let output = child.wait_with_output().expect("the binary ends");
         assert!(
             output.status.success() && output.stderr.is_empty(),
             "{output:?}"

@@ -33,7 +33,7 @@ fn in_json_and_csv() {
     let files = rows(&report, "files");
     let served = files.iter().find(|row| row["path"] == "/scratch/www/f.bin");
     let served = served.expect("the file that nginx serves");
-    // 500 requests of 40 KiB each, half of them by another process.
+    // 500 requests of 40 KiB each, half of them served by another process.
     assert_eq!(served["read_bytes"], 500 * 40_960);
     assert_eq!(
         (&served["opens"], &served["processes"]),
@@ -98,7 +98,7 @@ fn what_is_chosen() {
     let log = rows(&large, "log");
     let sized: Vec<_> = log.iter().filter(|row| !row["bytes"].is_null()).collect();
     assert!(sized.len() > 100 && sized.iter().all(|row| row["bytes"] == 65_536));
-    // What has no size passes.
+    // Calls without a size are not filtered by size.
     assert!(log.iter().any(|row| row["class"] == "open"));
     let one = json(&[
         "--path",
@@ -123,10 +123,7 @@ fn what_is_chosen() {
     );
     let (code, message) = failure(&["files", "--minsize", "much", &trace]);
     assert_eq!(code, 2);
-    assert!(
-        message.contains("a number of bytes is expected"),
-        "{message}"
-    );
+    assert!(message.contains("expected a number of bytes"), "{message}");
 }
 
 #[test]

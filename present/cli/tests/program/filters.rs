@@ -1,4 +1,4 @@
-//! Selecting event records: every option and the filter language, against what the lines say.
+//! Selecting event records: every option and the filter language, compared with the printed lines.
 
 use crate::support::small::Small;
 use crate::support::{failure, recorded, recorded_trace, run, text};
@@ -7,7 +7,7 @@ fn trace() -> String {
     recorded_trace("kernel-discarded")
 }
 
-/// Lines without deltas, which depend on what is shown.
+/// Lines without deltas, which depend on the selection.
 fn print(options: &[&str]) -> Vec<String> {
     let trace = trace();
     let mut arguments = vec!["print", "--no-delta"];
@@ -97,7 +97,8 @@ fn cpus_and_limits() {
     assert!(print(&["--limit", "0"]).is_empty());
 }
 
-/// Who runs is what `sched_switch` said last on that CPU; a switch belongs to who ran before.
+/// The running thread is the one of the last `sched_switch` on the CPU; a switch belongs to the
+/// thread that ran before it.
 #[test]
 fn threads() {
     let all = print(&[]);
@@ -152,7 +153,7 @@ fn threads_by_context() {
     );
 }
 
-/// perf tells the thread of every event record, but in no context.
+/// perf records the thread of every event record, but not in a context.
 #[test]
 fn threads_of_perf() {
     let trace = recorded("perf-mix").join("perf-mix");
@@ -171,7 +172,7 @@ fn threads_of_perf() {
         let found = text(&["print", "--no-delta", option, id, trace]);
         assert!(found == expected, "{option} {id}");
     }
-    // Names are those of switches.
+    // Names come from switches.
     let named = text(&["print", "--no-delta", "--procname", "swapper/0", trace]);
     let idle = |line: &str| line.contains("{ cpu_id = 0 }") && line.contains(" common_pid = 0,");
     assert!(
@@ -217,7 +218,7 @@ fn times() {
         1
     );
     assert_eq!(count(&["--filter", "time < +2ns"]), 3);
-    // An offset moves the times that options mean, too.
+    // An offset also shifts the times of options.
     assert_eq!(count(&["--clock-offset", "10", "--from", "22:13:33"]), 4);
 }
 
@@ -295,16 +296,13 @@ fn what_cannot_be_understood_is_shown_with_its_place() {
         );
     }
     for (option, word) in [
-        ("--tid", "a thread id"),
-        ("--pid", "a process id"),
-        ("--cpu", "the number of a CPU"),
+        ("--tid", "expected a thread id"),
+        ("--pid", "expected a process id"),
+        ("--cpu", "expected a CPU number"),
     ] {
         let (code, message) = failure(&["print", option, "x", &trace]);
         assert_eq!(code, 2);
-        assert!(
-            message.contains(&format!("{word} is expected")),
-            "{message}"
-        );
+        assert!(message.contains(word), "{message}");
     }
 }
 
@@ -316,7 +314,7 @@ fn who_recorded_is_left_out_only_where_the_trace_says_who() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0));
         assert!(
-            said.contains("no trace says which process recorded it"),
+            said.contains("no trace names the process that recorded it"),
             "{said}"
         );
     }

@@ -1,4 +1,4 @@
-//! Packets whose UUID is not the metadata's.
+//! Packets whose UUID differs from that of the metadata.
 
 use crate::support::{run, text};
 

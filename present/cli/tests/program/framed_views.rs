@@ -3,7 +3,7 @@
 use crate::support::{failure, recorded_trace, text, tracebraid};
 use serde_json::Value;
 
-/// The commands, and the traces that tell something of them.
+/// The commands, each with a trace that has events for it.
 const COMMANDS: [(&str, &str); 4] = [
     ("cpu", "kernel-mix-small"),
     ("processes", "kernel-mix-small"),
@@ -53,7 +53,7 @@ fn tables_fit_terminals() {
     }
 }
 
-/// Calls of two kinds together are those of each.
+/// A selection of two kinds of calls is the sum of both.
 #[test]
 fn system_calls_are_chosen_by_name() {
     let all = json("io", &[]);
@@ -86,13 +86,13 @@ fn system_calls_are_chosen_by_name() {
         assert_eq!(two["total"][key], sum(rows(&two, "threads")), "{key}");
         assert_eq!(two["total"][key], sum(rows(&two, "types")), "{key}");
     }
-    // The slowest ones are those of `files`: none is of another kind.
+    // The slowest calls are those of `files`, and none is of another kind.
     let log = json("io", &["--syscall", "writev", "--view", "log"]);
     let calls = rows(&log, "log");
     assert!(!calls.is_empty() && calls.iter().all(|call| call["syscall"] == "writev"));
 }
 
-/// The threads that had a priority, with all their time.
+/// Threads that had a priority, with all their time.
 #[test]
 fn threads_are_chosen_by_priority() {
     let has = |row: &&Value, priority: &str| {
@@ -110,7 +110,7 @@ fn threads_are_chosen_by_priority() {
     assert_eq!(chosen, expected);
 }
 
-/// Without `--view` everything is as it was: statistics, and no list.
+/// Without `--view`, only statistics are shown, and no list.
 #[test]
 fn statistics_are_what_is_shown_if_nothing_is_said() {
     for (command, trace) in COMMANDS {
@@ -167,8 +167,8 @@ fn stretches() {
     let limited = json("cpu", &["--min", "10ms"]);
     assert_eq!(limited["threads"], report["threads"]);
     assert_ne!(limited["stretches"], report["stretches"]);
-    // The range cuts what it begins in.
-    let part = json("cpu", &["--view", "log", "--from", "+1s", "--to", "+1.5s"]);
+    // The range cuts intervals at its beginning.
+    let part = json("cpu", &["--view", "log", "--from", "+1s", "--to", "+500ms"]);
     let cut = rows(&part, "log")
         .iter()
         .filter(|row| row["cut_by"] == "range");
@@ -292,7 +292,7 @@ fn calls() {
     );
 }
 
-/// Every table of each view is announced with as many columns.
+/// The metadata announces every table of each view, with the right number of columns.
 #[test]
 fn machine_interface() {
     for (command, trace) in COMMANDS {

@@ -1,5 +1,5 @@
-//! Names for addresses: of functions in programs compiled with `-finstrument-functions`, and of
-//! those without symbols.
+//! Names of functions for addresses: in programs compiled with `-finstrument-functions`, and in
+//! programs without symbols.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::{compiled_with, succeeds, text, tracebraid};
 use tempfile::TempDir;
 
-/// Functions of its own, of a library that it loads from where it is, and in a forked child.
+/// Calls its own functions and those of a library beside it, also in a forked child.
 const PROGRAM: &str = r#"
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ int main(void) { return 0; }
 
 const INSTRUMENTED: &str = "-finstrument-functions";
 
-/// Records a command in its directory; the trace.
+/// Records a command in the directory; returns the path of the trace.
 fn record(directory: &Path, options: &[&str], command: &str) -> String {
     let trace = directory.join("trace").to_str().expect("UTF-8").to_owned();
     let mut record = tracebraid();
@@ -61,7 +61,7 @@ fn record(directory: &Path, options: &[&str], command: &str) -> String {
     trace
 }
 
-/// What stands behind each line, of lines of that event.
+/// The names after each line of an event.
 fn named<'t>(printed: &'t str, event: &str) -> Vec<&'t str> {
     let lines = printed.lines().filter(|line| line.contains(event));
     lines
@@ -102,18 +102,18 @@ fn functions_have_names_where_they_were_loaded() {
             "addr = leaf, call_site = branch }",
         ]
     );
-    // Modules stand before what is in them, whichever process's trace it is.
+    // The load of a module precedes its functions, in whichever process's trace it was recorded.
     let first = |event: &str| printed.find(event).unwrap();
     assert!(first("lttng_ust_lib:load") < first("func_entry"));
     assert!(first("plugged.so") < first("addr = plugged"));
-    // No stacks were asked for.
+    // Call stacks were not requested.
     assert!(!printed.contains("tracebraid:stacks_state") && !printed.contains("cpu_stack"));
     let printed = text(&["print", "--symbols", "--format", "json", &trace]);
     let entries = printed.lines().filter(|line| line.contains("func_entry"));
     let entry: serde_json::Value = serde_json::from_str(entries.clone().nth(4).unwrap()).unwrap();
     assert_eq!(entry["symbols"]["addr"], serde_json::json!(["plugged"]));
     assert_eq!(entry["symbols"]["call_site"], serde_json::json!(["main"]));
-    // Without it nothing of that is there, as babeltrace2 has it.
+    // Without the option, lines are those of babeltrace2.
     assert!(!text(&["print", &trace]).contains("addr = main"));
 }
 
@@ -128,8 +128,8 @@ fn modules_that_lttng_tells_of_count_as_well() {
         trace.to_str().unwrap(),
     ]);
     let names = named(&printed, "func_entry");
-    // The program is not here, so that its functions have no names; but that it was there is told
-    // from some time on.
+    // The program does not exist here, so its functions have no names; but from some time on the
+    // trace records that it was loaded.
     let behind = names
         .iter()
         .skip_while(|names| !names.starts_with("addr = [cyg+0x"));
@@ -150,7 +150,7 @@ fn traces_that_cannot_name_anything_say_so() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0));
     assert!(
-        said.contains("nothing in the trace tells what was loaded where"),
+        said.contains("the trace does not record loaded modules"),
         "{said}"
     );
 }
@@ -185,7 +185,7 @@ int main(void)
         .filter(|row| row["name"].as_str().unwrap().starts_with("[spin+") && own(row) > 0);
     let samples: Vec<u64> = of_program.map(own).collect();
     assert!(samples.iter().sum::<u64>() > 10, "{profile:#}");
-    // Nearly all of it is in `work`, at many addresses.
+    // Nearly all samples are in `work`, at many addresses.
     assert!(samples.len() <= 2, "{profile:#}");
     let stripped = Command::new("nm").arg(&program).output().unwrap();
     assert!(stripped.stdout.is_empty());

@@ -44,7 +44,7 @@ fn tables() {
             "--from",
             "+1.2s",
             "--to",
-            "+1.2005s",
+            "+500us",
         ],
     );
     insta::assert_snapshot!("history-changes", changes);
@@ -61,14 +61,14 @@ fn tables() {
     );
     assert_eq!(
         query(&built, &["--at", "+1s", "thread/77777/*"]),
-        "Nothing of that is known.\n"
+        "No values in this time range.\n"
     );
 }
 
 #[test]
 fn each_way_to_ask_says_the_same() {
     let built = built("kernel-mix-small");
-    let rows = json(&built, &["cpu/1/thread", "--from", "+1s", "--to", "+1.1s"]);
+    let rows = json(&built, &["cpu/1/thread", "--from", "+1s", "--to", "+100ms"]);
     let rows = rows["rows"].as_array().unwrap();
     assert!(rows.len() > 10);
     for pair in rows.windows(2) {
@@ -116,8 +116,8 @@ fn machines_are_told_apart() {
     assert_eq!(one.matches("srv/cpu/1/thread").count(), 1, "{one}");
 }
 
-/// Two recordings of one machine are told apart by names with a slash, one of which ends minutes
-/// before the other.
+/// Two recordings of one host are distinguished by names with a slash. One ends minutes before the
+/// other.
 #[test]
 fn machines_of_one_name_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ fn machines_of_one_name_are_told_apart() {
     let query = |more: &[&str]| text(&[&["history", "query", &file, path], more].concat());
     assert!(query(&["--first", "== 0"]).contains(path));
     let end = query(&["--previous", "+525s"]);
-    assert!(end.contains(" -"), "nothing is known behind its end: {end}");
+    assert!(end.contains(" -"), "nothing is known after its end: {end}");
     let report = text(&["history", "report", &file, path, "--format", "json"]);
     let report: Value = serde_json::from_str(&report).unwrap();
     let values = report["attributes"][0]["values"].as_array().unwrap();
@@ -157,7 +157,7 @@ fn failures_name_what_to_do() {
         2,
         "no attribute has that path",
     );
-    is(&["history", "query", &built.file], 2, "which attributes?");
+    is(&["history", "query", &built.file], 2, "no attributes given");
     is(
         &[
             "history",
@@ -202,7 +202,7 @@ fn failures_name_what_to_do() {
         3,
         "rebuild it",
     );
-    // Nothing tells any longer which trace it is of.
+    // Without its description, the trace of the history is unknown.
     bytes.truncate(100);
     fs::write(&built.file, &bytes).unwrap();
     is(
@@ -212,7 +212,7 @@ fn failures_name_what_to_do() {
     );
     fs::write(
         &built.file,
-        "something else, and much longer than the head of a history is, so that it is read",
+        "another file, and much longer than the header of a history, so that it is read",
     )
     .unwrap();
     is(
@@ -276,7 +276,7 @@ fn answers_are_written_for_other_tools() {
     assert_eq!(query(&built, &arguments), "");
     let bytes = fs::read(&file).unwrap();
     assert!(bytes.starts_with(b"ARROW1") && bytes.ends_with(b"ARROW1"));
-    // The same to whoever reads a pipe.
+    // The output is the same through a pipe.
     let output = tracebraid()
         .args([
             "history",
@@ -353,10 +353,10 @@ fn what_cannot_be_known_is_told() {
     ]);
     let (code, said) = failure(&["history", "query", &file, "cpu/0/state", "--at", "+99s"]);
     assert_eq!(code, 2);
-    assert!(said.contains("behind the trace's end"), "{said}");
+    assert!(said.contains("after the end of the trace"), "{said}");
     let (code, _) = failure(&["history", "report", &file, "cpu/0/state", "--from", "+5s"]);
     assert_eq!(code, 2);
-    // Up to the end, nothing behind it.
+    // Changes up to the end, and none after it.
     let up_to = |to: &str| {
         text(&[
             "history",
@@ -374,13 +374,15 @@ fn what_cannot_be_known_is_told() {
         let output = run(&["history", "query", &file, unknown]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            said.contains(&format!("{unknown}: the history knows no such attribute")),
+            said.contains(&format!(
+                "{unknown}: the history contains no such attribute"
+            )),
             "{said}"
         );
     }
     let (code, said) = failure(&["history", "query", &file, "*", "--samples", "1000000"]);
     assert_eq!(code, 2);
-    assert!(said.contains("ask for less"), "{said}");
+    assert!(said.contains("request at most"), "{said}");
 }
 
 #[test]
@@ -413,7 +415,7 @@ fn doubtful_histories_say_so() {
     );
 }
 
-/// Options that would be ignored, or can never hold, are mistakes.
+/// Options that would be ignored, or that can never hold, are refused.
 #[test]
 fn questions_that_make_no_sense_are_refused() {
     let built = built("kernel-discarded");
@@ -468,9 +470,9 @@ fn questions_that_make_no_sense_are_refused() {
         assert_eq!(output.status.code(), Some(0));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    assert!(said("== raed").contains("nothing in the history is ever `raed`"));
+    assert!(said("== raed").contains("the value `raed` never occurs in the history"));
     assert_eq!(said("== futex"), "");
-    // A pattern that names some for which it makes sense.
+    // A pattern is accepted if the condition makes sense for some of its attributes.
     let some = query(&built, &["cpu/*", "--first", "== idle"]);
     assert!(
         some.contains("cpu/0/state") && !some.contains("cpu/0/thread"),
@@ -500,7 +502,7 @@ fn questions_that_make_no_sense_are_refused() {
     }
 }
 
-/// Threads are told by value; so are those of all CPUs together.
+/// Threads are reported by value, also those of all CPUs together.
 #[test]
 fn threads_are_not_averaged() {
     let built = built("kernel-mix-small");

@@ -1,4 +1,4 @@
-//! Analyses that users define, beside plain passes, in `history`.
+//! User-defined analyses in `history`, compared with plain passes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::support::{failure, recorded_trace, text, tracebraid};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// An analysis of the documentation's.
+/// An analysis of the documentation.
 pub(crate) fn analysis(name: &str) -> String {
     format!("{}/../../docs/analyses/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -39,8 +39,7 @@ fn events(trace: &str, filter: &str) -> Vec<Value> {
 
 type Plain = std::collections::BTreeMap<String, Value>;
 
-/// What `docs/analyses/requests.toml` says, done plainly: one pass over the event records in the
-/// order of time.
+/// `docs/analyses/requests.toml` as a plain pass over the event records in the order of time.
 #[derive(Default)]
 struct Requests {
     values: Plain,
@@ -125,7 +124,7 @@ fn analyses_of_users_say_what_a_plain_pass_says() {
             .is_none_or(|next| next["timestamp"] != event["timestamp"]);
         if at % 997 == 0 && is_last || at + 1 == events.len() {
             let found = ask(event["timestamp"].as_u64().unwrap());
-            assert_eq!(found, plain.values, "behind event {at}");
+            assert_eq!(found, plain.values, "after event {at}");
         }
     }
     assert_eq!(plain.values["requests/count"], 2500);
@@ -151,7 +150,7 @@ fn state_providers_of_trace_compass_are_read() {
     }
     let end = format!("{}ns", switches.last().unwrap()["timestamp"]);
     for (cpu, count) in counts.iter().enumerate() {
-        // Its own attribute is that of the kernel, but for the idle thread, which it leaves out.
+        // Its attribute equals that of the kernel model, except that it omits the idle thread.
         let paths = [
             format!("CPUs/{cpu}/switches"),
             format!("CPUs/{cpu}/thread"),

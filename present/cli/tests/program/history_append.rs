@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::support::{failure, recorded, recorded_trace, text};
 use tracebraid_ctf::trace::TraceSet;
 
-/// Writes the first packets of each stream of a trace, in hundredths, as its tracer would have left
-/// them.
+/// Writes the first packets of each stream of a trace, `share` hundredths of them, as its tracer
+/// would have left them.
 fn grow(trace: &str, to: &Path, share: usize) {
     let set = TraceSet::open(&[trace]).unwrap();
     fs::create_dir_all(to).unwrap();
@@ -58,7 +58,7 @@ fn a_history_follows_its_trace() {
             assert_eq!(ask(&file), ask(&whole), "{share} % {question:?}");
         }
     }
-    // It has moved.
+    // The trace has moved.
     fs::rename(&trace, path("moved")).unwrap();
     let (code, said) = failure(&["history", "append", &file]);
     assert!(
@@ -68,7 +68,7 @@ fn a_history_follows_its_trace() {
     let question = ["history", "query", &file, "--at", "+0.2s"];
     let answer = text(&question);
     text(&["history", "append", &file, &path("moved")]);
-    // From then on it knows where.
+    // The history now contains the new path.
     assert!(text(&["history", "info", "--verify", &file]).contains(&path("moved")));
     assert_eq!(text(&question), answer);
     assert_eq!(

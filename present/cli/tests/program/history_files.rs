@@ -1,4 +1,4 @@
-//! Files of histories: damaged, replaced, built at a time, and traces that are not written over.
+//! Files of histories: damaged, replaced, built concurrently, and traces that are not overwritten.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn damaged_histories_are_built_again() {
     let question = ["history", "query", &file, "--at", "+0.01s"];
     let answer = text(&question);
     let mut bad = good.clone();
-    // In the first block.
+    // Damage in the first block.
     bad[6000] ^= 1;
     fs::write(&file, &bad).unwrap();
     let (code, said) = failure(&[&question[..], &["--no-rebuild"]].concat());
@@ -25,12 +25,12 @@ fn damaged_histories_are_built_again() {
     let output = tracebraid().args(question).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("is damaged at byte") && said.contains("building it again from"),
+        said.contains("is damaged at byte") && said.contains("rebuilding it from"),
         "{said}"
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout), answer);
     assert_eq!(fs::read(&file).unwrap(), good);
-    // Without its end, or its head, it still tells what it is of.
+    // Without its end or its beginning, the file still identifies its trace.
     let mut beheaded = good.clone();
     beheaded[20] ^= 1;
     for bad in [&good[..good.len() / 2], &good[..good.len() - 1], &beheaded] {
@@ -40,7 +40,7 @@ fn damaged_histories_are_built_again() {
         assert_eq!(text(&question), answer);
         assert_eq!(fs::read(&file).unwrap(), good);
     }
-    // What tells that may be damaged, too.
+    // The description of the trace may be damaged, too.
     fs::write(&file, &good[..100]).unwrap();
     let (code, said) = failure(&question);
     assert!(
@@ -62,13 +62,13 @@ fn what_is_no_file_is_not_replaced_by_one() {
     assert_eq!(code, 1);
     assert!(said.contains("this is not a regular file"), "{said}");
     assert!(!fs::metadata(at("pipe")).unwrap().is_file());
-    // A link stays one.
+    // A symbolic link stays a link.
     fs::write(at("target"), "old").unwrap();
     std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
     text(&["history", "build", &trace, "-o", &at("link")]);
     assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
     text(&["history", "info", "--verify", &at("target")]);
-    // Nobody else's file is taken for what is not complete.
+    // A file of the user with the name of a temporary file is left alone.
     fs::write(at("target.part"), "mine").unwrap();
     text(&["history", "build", &trace, "-o", &at("target")]);
     assert_eq!(fs::read_to_string(at("target.part")).unwrap(), "mine");
@@ -124,7 +124,7 @@ fn a_history_is_built_again_from_its_own_trace_only() {
         "{said}"
     );
     assert_eq!(fs::read(at("history")).unwrap(), damaged);
-    // Nor at other times than by the clocks that it was built with.
+    // Nor with other clock corrections than those with which it was built.
     let hosts = ["twohost-client", "twohost-server"].map(|name| recorded("twohost").join(name));
     let [client, server] = hosts.map(|path| path.display().to_string());
     text(&["sync", "-o", &at("clocks"), &client, &server]);
@@ -155,7 +155,7 @@ fn copy(trace: &str, to: &std::path::Path) -> String {
     to.display().to_string()
 }
 
-/// Whatever a command writes, it does not write over what it reads.
+/// No command overwrites its own input.
 #[test]
 fn traces_are_not_written_over() {
     let directory = tempfile::tempdir().unwrap();
@@ -178,8 +178,8 @@ fn traces_are_not_written_over() {
         let query = ["history", "query", &history, "cpu/*/state", "-o", target];
         let build = ["history", "build", &trace, "-o", target];
         for command in [
-            // An answer takes the place of the name only, and the history does not look for others
-            // outside of the trace.
+            // With a hard link outside the trace, a query is not refused: its result replaces only
+            // that name.
             if *target == hard { &build } else { &query[..] },
             &build,
             &["print", &trace, "-w", target],
@@ -195,14 +195,16 @@ fn traces_are_not_written_over() {
         ] {
             let (code, said) = failure(command);
             assert!(
-                code == 2 && said.contains(target.as_str()) && said.contains("not written over"),
+                code == 2
+                    && said.contains(target.as_str())
+                    && said.contains("refusing to overwrite"),
                 "{command:?}: {code}, {said}"
             );
         }
     }
     let (code, said) = failure(&["history", "query", &history, "cpu/*/state", "-o", &history]);
     assert!(
-        code == 2 && said.contains("not written over"),
+        code == 2 && said.contains("refusing to overwrite"),
         "{code}, {said}"
     );
     let rules = analysis("running.xml");
@@ -210,7 +212,7 @@ fn traces_are_not_written_over() {
     fs::copy(rules, &own).unwrap();
     let (code, said) = failure(&["history", "build", &trace, "--analysis", &own, "-o", &own]);
     assert!(
-        code == 2 && said.contains("not written over"),
+        code == 2 && said.contains("refusing to overwrite"),
         "{code}, {said}"
     );
     assert_eq!(
@@ -218,6 +220,6 @@ fn traces_are_not_written_over() {
         before
     );
     text(&["history", "info", "--verify", &history]);
-    // What is only beside it may be replaced.
+    // A file beside the trace may be replaced.
     text(&["history", "build", &trace, "-o", &history]);
 }

@@ -1,4 +1,4 @@
-//! What reports on several traces call their machines.
+//! Names of hosts in reports on several traces.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn traces_of_one_machine_are_told_apart() {
     assert!(json.contains("\"name\": \"vm1\""));
 }
 
-/// A UUID as metadata has it.
+/// A UUID as in metadata.
 fn uuid_text(uuid: &[u8]) -> Vec<u8> {
     let digits =
         |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
@@ -41,8 +41,7 @@ fn uuid_text(uuid: &[u8]) -> Vec<u8> {
     parts.join("-").into_bytes()
 }
 
-/// Copies the files of a trace; the copy gets a UUID of its own, as those of one UUID are one
-/// trace.
+/// Copies the files of a trace with another UUID, because files with the same UUID form one trace.
 fn copy_trace(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     let metadata = std::fs::read(from.join("metadata")).unwrap();
@@ -68,7 +67,7 @@ fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Two recordings of one session have the same name: their directories tell them apart.
+/// Two recordings of one session have the same name and are distinguished by their directories.
 #[test]
 fn traces_of_one_name_are_told_apart_by_their_directories() {
     let trace = recorded("kernel-discarded").join("kernel-discarded/kernel");

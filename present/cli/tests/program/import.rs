@@ -1,5 +1,5 @@
-//! Files of perf and trace-cmd: every event equals what their own tools say of it, damage is told
-//! with its place, and nothing is left behind.
+//! Files of perf and trace-cmd: every event equals the output of their own tools, damage is
+//! reported with its offset, and no temporary files are left.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ fn trace_cmd_file(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// What another tool says of a file.
+/// Output of another tool for a file.
 fn told(file: &Path, by: &str) -> String {
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".{by}.txt"));
@@ -46,7 +46,7 @@ fn assert_same(mut ours: Vec<String>, mut theirs: Vec<String>) {
     assert!(!ours.is_empty());
 }
 
-/// The samples alone, without what perf's conversion to CTF has not: host and name of the thread.
+/// The samples without host and thread name, which perf's conversion to CTF lacks.
 fn samples(lines: &str) -> Vec<String> {
     let plain = |line: &str| {
         let (time, rest) = line.split_once("] ").expect("a time");
@@ -77,7 +77,7 @@ fn samples_of_perf_are_those_of_perf_data_convert() {
     ] {
         let file = perf_file(name);
         let ours = text(&["print", "--clock-gmt", "--no-delta", path(&file)]);
-        // Without CPUs in its samples perf takes all to be of the first.
+        // perf assigns samples without a CPU to the first CPU.
         let theirs = told(&file, "convert");
         let theirs = match name {
             "samples.data" => theirs.replace("{ cpu_id = 0 }, ", ""),
@@ -132,8 +132,7 @@ fn threads_cpus_and_times_of_perf_are_those_of_perf_script() {
     }
 }
 
-/// `name=value` for each field, as `trace-cmd report -R` shows it; numbers as 64 bits without a
-/// sign.
+/// `name=value` for each field, as `trace-cmd report -R` prints it; numbers are unsigned 64-bit.
 fn fields(event: &Value) -> String {
     let payload = event["payload"].as_object().expect("a payload");
     let own = payload
@@ -156,7 +155,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A number in one way of writing it; anything else as it is.
+/// A number in a uniform notation; other text is unchanged.
 fn unsigned(text: &str) -> String {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -179,7 +178,7 @@ fn reported(line: &str) -> Option<String> {
     for word in rest.split(' ').filter(|word| !word.is_empty()) {
         match word.split_once('=') {
             Some((name, value)) => fields.push(format!("{name}={}", unsigned(value))),
-            // Names of threads may have blanks.
+            // Names of threads may contain blanks.
             None => {
                 let last = fields.last_mut()?;
                 *last = format!("{last} {word}");
@@ -214,7 +213,7 @@ fn events_of_trace_cmd_are_those_of_its_report() {
     }
 }
 
-/// Losses by CPU, as `count` tells them.
+/// Losses by CPU, from `count`.
 fn lost(file: &Path) -> u64 {
     let json = text(&["count", "--format", "json", path(file)]);
     let count: Value = serde_json::from_str(&json).expect("JSON");
@@ -286,7 +285,7 @@ fn an_imported_trace_is_the_same_as_the_file() {
     let options = ["print", "--clock-gmt", "--no-delta"];
     let print = |path: &str| text(&[&options[..], &[path]].concat());
     assert_eq!(print(path(&to)), print(path(&file)));
-    // It is not overwritten.
+    // The trace is not overwritten.
     let (code, said) = failure(&["import", path(&file), "-o", path(&to)]);
     assert_eq!(code, 1, "{said}");
     assert!(to.join("kernel/metadata").exists() && !directory.path().join("trace.part").exists());
@@ -314,10 +313,10 @@ fn what_a_file_lacks_is_said() {
     assert!(!dated.contains("time of day"), "{dated}");
 }
 
-/// A copy of the file with an instance, whose instance has a clock of that name.
+/// A copy of a file with an instance, in which the instance has a clock with this name.
 fn with_clock(directory: &TempDir, clock: &[u8; 4]) -> PathBuf {
     let mut bytes = fs::read(trace_cmd_file("v7inst.dat")).expect("the file");
-    // Behind the name of the instance.
+    // After the name of the instance.
     let at = bytes
         .windows(10)
         .rposition(|bytes| bytes == b"inst\0mono\0");
@@ -340,7 +339,7 @@ fn instances_with_one_clock_have_one_time() {
         let output = run(&["count", "--strict", path(&file)]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{said}");
-        // The file is named, not what it became.
+        // Messages name the file, not the imported trace.
         let told = format!(
             "the clocks of {0}/instance-1-inst and {0}/kernel cannot",
             path(&file)
@@ -350,7 +349,7 @@ fn instances_with_one_clock_have_one_time() {
     }
 }
 
-/// Temporary directories of that process's parent directory.
+/// Temporary directories below the directory.
 fn left(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a directory");
     entries
@@ -375,7 +374,7 @@ fn nothing_is_left_behind() {
             .args([arguments[0], path(&file)])
             .env("TMPDIR", directory.path())
             .output()
-            .expect("it runs");
+            .expect("the binary runs");
         assert_eq!(
             output.status.code(),
             Some(if arguments[1] == "truncated" { 3 } else { 0 })
@@ -387,8 +386,7 @@ fn nothing_is_left_behind() {
 
 #[test]
 fn nothing_is_left_behind_by_an_interruption() {
-    // Where it is writing the last of all it ends as if nobody had interrupted it: on a busy
-    // machine that may be.
+    // An interrupt that arrives at the very end has no effect, which may happen on a busy machine.
     let codes: Vec<Option<i32>> = (0..5)
         .map(|_| interrupted_code())
         .take_while(|code| *code != Some(130))
@@ -399,33 +397,36 @@ fn nothing_is_left_behind_by_an_interruption() {
     );
 }
 
-/// What printing what is imported ends with when it is interrupted; it leaves nothing.
+/// Exit code of an interrupted `print` of an imported file, which must leave no files.
 fn interrupted_code() -> Option<i32> {
     let directory = TempDir::new().expect("a directory");
-    // Nobody takes what it prints: it waits when the pipe is full.
+    // The output is not read: the program blocks when the pipe is full.
     let child = tracebraid()
         .args(["print", path(&trace_cmd_file("lost.dat"))])
         .env("TMPDIR", directory.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("the binary runs");
     let is_there = || {
         left(directory.path())
             .iter()
             .any(|made| made.join("lost.dat/kernel/metadata").exists())
     };
-    tracebraid_testkit::processes::until("it imports into the temporary directory", is_there);
+    tracebraid_testkit::processes::until(
+        "the import has begun in the temporary directory",
+        is_there,
+    );
     let status = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
     assert!(status.expect("kill runs").success());
-    let ended = child.wait_with_output().expect("it ends");
+    let ended = child.wait_with_output().expect("the binary ends");
     assert_eq!(left(directory.path()), [] as [PathBuf; 0]);
     ended.status.code()
 }
 
-/// Damaged copies: what is read of them, and what is said.
+/// Imports a damaged copy: exit code, printed lines and messages.
 fn damaged(original: &Path, change: impl FnOnce(&mut Vec<u8>)) -> (i32, String, String) {
     let directory = TempDir::new().expect("a directory");
     let file = directory.path().join("damaged");
@@ -472,7 +473,7 @@ fn damage_is_told_with_its_place_and_hides_nothing_else() {
     );
 }
 
-/// The user knows the file, not the directory that it is imported to.
+/// Messages name the user's file, not the directory of the import.
 #[test]
 fn messages_name_the_file_that_was_imported() {
     let directory = TempDir::new().expect("a directory");
@@ -512,7 +513,7 @@ fn no_damage_makes_it_panic() {
             let (code, _, said) = damaged(&file, |bytes| {
                 for _ in 0..20 {
                     let length = bytes.len();
-                    // Most of what matters stands at the beginning or at the end.
+                    // Most fields that matter are at the beginning or the end.
                     let at = [random(512), length - 1 - random(4096), random(length)][random(3)];
                     bytes[at.min(length - 1)] = random(256) as u8;
                 }

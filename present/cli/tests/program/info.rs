@@ -1,10 +1,10 @@
-//! What `info` tells.
+//! The output of `info`.
 
 use crate::support::small::Small;
 use crate::support::{recorded, text, tracebraid};
 use serde_json::Value;
 
-/// Relative paths, so that what is shown does not depend on where it was unpacked.
+/// Uses relative paths, so that the output does not depend on the directory of the trace.
 fn info(arguments: &[&str]) -> String {
     let directory = recorded("kernel-discarded");
     recorded("ust-cyg-profile");
@@ -60,7 +60,7 @@ fn json() {
     assert_eq!(trace["clocks"][0]["frequency"], 1_000_000_000u64);
     assert_eq!(trace["streams"][3]["cpu"], 3);
     assert_eq!(trace["streams"][0]["loss_counter_faults"], 1);
-    // The counter of the first stream reads 3080, 0, 3080 and in the end 3395: nothing counts
+    // The counter of the first stream reads 3080, 0, 3080 and finally 3395: no loss is counted
     // twice.
     let lost = |index: usize| trace["streams"][index]["lost_events"].as_u64().unwrap();
     assert_eq!(lost(0), 3395);

@@ -81,7 +81,7 @@ fn what_is_chosen() {
             .iter()
             .all(|row| row["min_ns"].as_u64() >= Some(1_000_000))
     );
-    // Both ends of a range belong to it.
+    // The range includes both ends.
     let end = json(&["--irq", "26", "--view", "log"])["log"][7]["begin_ns"]
         .as_i64()
         .expect("a time");

@@ -1,5 +1,5 @@
-//! Recordings and databases of the case studies that are kept in the repository: what slowed
-//! executions is still what stands first.
+//! Recordings and databases of the case studies in the repository: the injected cause of slow
+//! executions still comes first.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,18 +9,18 @@ use tempfile::TempDir;
 
 use crate::support::text;
 
-/// A study with what is kept of it.
+/// A study and its files in the repository.
 struct Study {
     name: &'static str,
     fast: &'static str,
     slow: &'static str,
-    /// How many executions are slow.
+    /// Number of slow executions.
     count: u64,
-    /// Frames of the cause, outermost first, with others between them.
+    /// Frames of the cause, from the outermost to the innermost, with others between them.
     cause: &'static [&'static str],
-    /// Those of them that are known without the binaries of the server that was recorded.
+    /// Frames that are known without the binaries of the recorded server.
     known: &'static [&'static str],
-    /// Among how many contexts the cause is.
+    /// Number of top contexts that must include the cause.
     among: usize,
 }
 
@@ -131,13 +131,13 @@ fn utf8(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Whether these frames stand there in this order, with others between them.
+/// Whether these frames occur in this order, with others between them.
 fn goes(frames: &Value, way: &[&str]) -> bool {
     let mut frames = frames.as_array().expect("frames").iter();
     way.iter().all(|wanted| frames.any(|frame| frame == wanted))
 }
 
-/// That the comparison of a database names the cause, and where.
+/// Checks that the comparison of a database lists the cause among the top contexts.
 fn names(study: &Study, database: &Path, cause: &[&str]) {
     let options = [
         "compare", "--format", "json", "--a", study.fast, "--b", study.slow,

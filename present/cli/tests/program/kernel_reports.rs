@@ -38,7 +38,7 @@ fn cpu_shows_tables_json_and_csv() {
     ));
     for part in [
         "   284   284   ab ",
-        " 1.471132 s   55.72 % ",
+        " 1.471132 s      55.72 % ",
         "  ... and 242 more\n",
     ] {
         let line = part.trim_start();
@@ -88,7 +88,7 @@ fn cpu_counts_what_is_chosen() {
         .map(|row| row["name"].clone())
         .collect();
     assert_eq!(names, ["ab", "nginx", "nginx"]);
-    // Two halves are the whole.
+    // The two halves add up to the whole.
     let first = json(&["cpu", "--format", "json", "--to", "1795225395.5", &trace]);
     let second = json(&[
         "cpu",
@@ -101,7 +101,7 @@ fn cpu_counts_what_is_chosen() {
     assert_eq!(sum(&first) + sum(&second), sum(&whole));
 }
 
-/// Whoever made a process stands above it; formats tell the same numbers.
+/// The parent of a process is above it; all formats contain the same numbers.
 #[test]
 fn processes_show_a_tree_json_and_csv() {
     let trace = trace();
@@ -122,7 +122,7 @@ fn processes_show_a_tree_json_and_csv() {
         .map(|name| {
             (
                 name["name"].as_str().expect("a name"),
-                name["by"].as_str().expect("how"),
+                name["by"].as_str().expect("a method"),
             )
         })
         .collect();
@@ -138,7 +138,7 @@ fn processes_show_a_tree_json_and_csv() {
         line.contains(",bash → ab,1,1471131630,1471131630,10519,10519,"),
         "{line}"
     );
-    // What is kept of a shorter list has what leads to it.
+    // A shortened list keeps the ancestors of its processes.
     let few = json(&["processes", "--format", "json", "--top", "5", &trace]);
     let few = few["processes"].as_array().expect("rows");
     assert_eq!(few.len(), 5);
@@ -179,10 +179,10 @@ fn io_shows_tables_json_and_csv() {
         .expect("pipes");
     assert_eq!(
         pipe["read_bytes"], pipe["written_bytes"],
-        "what goes into a pipe comes out"
+        "the bytes written to pipes are read"
     );
     let csv = text(&["io", "--format", "csv", &trace]);
-    assert!(csv.contains(",283,283,dd,disk,"), "{csv}");
+    assert!(csv.contains(",283,283,dd,file,"), "{csv}");
     let chosen = json(&["io", "--format", "json", "--tid", "283", &trace]);
     assert_eq!(chosen["total"]["written_bytes"], 4_194_401);
     assert_eq!(chosen["threads"].as_array().map(Vec::len), Some(1));
@@ -234,8 +234,8 @@ fn traces_that_tell_nothing_of_it() {
     let user_space = recorded("ust-cyg-profile").join("ust-cyg-profile");
     let path = user_space.to_str().expect("UTF-8");
     for (command, words) in [
-        ("cpu", "sched_switch was not recorded"),
-        ("io", "system calls were not recorded"),
+        ("cpu", "enable sched_switch"),
+        ("io", "enable them"),
         ("syscalls", "no system calls were recorded: enable them"),
         ("irq", "enable irq_handler_entry"),
         ("waits", "no system calls were recorded: enable them"),
@@ -269,7 +269,7 @@ fn several_machines_are_told_apart() {
     );
 }
 
-/// What a command shows on a terminal of that width.
+/// Output of a command in a terminal with this width.
 fn shown(width: usize, arguments: &[&str], trace: &str) -> String {
     let output = tracebraid()
         .env("TRACEBRAID_COLUMNS", width.to_string())
@@ -302,7 +302,7 @@ fn everything_fits_narrow_terminals_and_no_number_is_cut() {
                     "{arguments:?} at {width}: {line}"
                 );
             }
-            // Bars are for other parts of the range when there are fewer.
+            // With fewer bars, each bar stands for a longer part of the range.
             let rest = narrow.split("Over time").next().expect("text");
             for word in rest.split_whitespace().filter(|word| number(word)) {
                 assert!(
@@ -372,12 +372,13 @@ fn traces_of_perf() {
     );
 }
 
-/// The one-page summary; its numbers are those of the reports that it is made from.
+/// The one-page summary; its numbers equal those of the reports that it combines.
 #[test]
 fn one_page() {
     let trace = trace();
-    insta::assert_snapshot!("report-80", shown(80, &["report"], &trace));
-    insta::assert_snapshot!("report-120", shown(120, &["report"], &trace));
+    let page = |width| shown(width, &["report"], &trace).replace(&trace, "TRACE");
+    insta::assert_snapshot!("report-80", page(80));
+    insta::assert_snapshot!("report-120", page(120));
     let report = json(&["report", "--format", "json", "--top", "3", &trace]);
     let cpu = json(&["cpu", "--format", "json", &trace]);
     for (at, row) in report["cpu"].as_array().expect("rows").iter().enumerate() {

@@ -1,8 +1,10 @@
-//! The program as users call it. One binary, which links once.
+//! End-to-end tests of the program, in one binary that links once.
 #![allow(missing_docs)]
 
+mod archives;
 mod build_scripts;
 mod choices;
+mod command_line;
 mod compare;
 mod counts;
 mod cpu_fields;
@@ -43,6 +45,7 @@ mod python_probes;
 mod recorded_stacks;
 mod sched;
 mod sessions;
+mod single_tables;
 mod stack_names;
 mod stacks;
 #[path = "../support/mod.rs"]

@@ -47,7 +47,7 @@ fn json_and_csv() {
         ),
         (Some(141), Some(-47))
     );
-    // The program touches 64 pages, its child half of them again.
+    // The program touches 64 pages, and its child half of them again.
     assert!(report["faults"][0]["user_faults"].as_u64() >= Some(64));
     assert!(report["faults"][1]["user_faults"].as_u64() >= Some(32));
     let child = json(&["--tid", "25987"]);
@@ -81,7 +81,7 @@ fn machine_interface() {
     }
 }
 
-/// What was recorded lacks one of the two.
+/// The recordings lack one of the two kinds of events.
 #[test]
 fn traces_that_tell_nothing_of_it() {
     let kernel = recorded("kernel-mix-small").join("kernel-mix-small");

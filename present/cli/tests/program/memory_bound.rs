@@ -28,17 +28,17 @@ pub(crate) const REPORTS: [&str; 13] = [
 /// Limit of the anonymous memory of any report with two threads, in KiB.
 const MOST: u64 = 64 << 10;
 
-/// Largest value, in KiB, of a line of a process's status file until the process ends. It is
-/// sampled: a short peak of the present size may be missed.
+/// The largest value, in KiB, of a line of a process's status file until the process ends. The line
+/// is sampled, so a short peak may be missed.
 pub(crate) fn largest(line: &str, child: &mut Child) -> (u64, ExitStatus) {
     let mut most = 0;
-    let status = tracebraid_testkit::processes::until_some("it has ended", || {
+    let status = tracebraid_testkit::processes::until_some("the process has ended", || {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
         let line = status.lines().find(|found| found.starts_with(line));
         let kibibytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
         most = most.max(kibibytes.unwrap_or(0u64));
-        child.try_wait().expect("it can be asked")
+        child.try_wait().expect("the status of the process")
     });
     (most, status)
 }
@@ -67,7 +67,7 @@ fn memory_of_reports_is_bounded_at_any_length() {
     for report in REPORTS {
         let (of_short, of_long) = (peak(report, &short), peak(report, &long));
         assert!(of_long < MOST, "{report}: {of_long} KiB");
-        // Each repetition creates processes of its own, and `processes` lists all of them.
+        // Each repetition creates new processes, and `processes` lists all processes.
         let may_grow = if report == "processes" {
             MOST
         } else {

@@ -6,7 +6,7 @@ use tracebraid_testkit::partial::PartialTrace;
 
 use crate::support::{recorded_trace, run, succeeds, text};
 
-/// The trace with the channel file of the first of four CPUs only, and its path.
+/// The trace with only the channel file of the first of four CPUs, and its path.
 fn first_cpu(index: bool) -> (PartialTrace, String) {
     let part = PartialTrace::of(&[0], index);
     let path = part.path().display().to_string();

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use crate::support::{failure, recorded, text};
 use serde_json::Value;
 
-/// Samples, waits, and nanoseconds of waits.
+/// Number of samples, number of waits, and nanoseconds of waits.
 type Sums = (u64, u64, u64);
 
-/// By the functions of the program, the innermost first, and the number of functions of the kernel:
-/// their names are those of the kernel that recorded, which another machine does not know.
+/// By the functions of the program, the innermost first, and the number of kernel functions. The
+/// names of kernel functions are those of the recorded kernel, which another machine does not know.
 type Stacks = BTreeMap<(Vec<String>, usize), Sums>;
 
 fn file(name: &str) -> PathBuf {
@@ -31,7 +31,7 @@ fn nanoseconds(time: &str) -> u64 {
         .expect("a time")
 }
 
-/// An event in `perf script`'s text.
+/// An event in the output of `perf script`.
 struct Scripted {
     head: String,
     thread: String,
@@ -62,7 +62,7 @@ fn scripted() -> Vec<Scripted> {
     events
 }
 
-/// A plain reading: a wait goes from a switch at which the thread does not stay ready to the record
+/// A plain model: a wait lasts from a switch after which the thread is not runnable to the record
 /// of its return.
 fn of_perf_script() -> Stacks {
     let mut stacks = Stacks::new();
@@ -197,7 +197,7 @@ fn folded_stacks_have_both_kinds() {
         "{waits}"
     );
     assert_eq!(sum(&waits) / 1000, 34);
-    // Selected by the same options as other stacks.
+    // The usual options select these stacks.
     let child = profile(&["--tid", "11194"]);
     assert_eq!(
         (&child["cpu_samples"], &child["waits"]),
@@ -209,7 +209,7 @@ fn folded_stacks_have_both_kinds() {
 fn without_the_program_addresses_are_of_its_file() {
     let data = path("chains.data");
     let folded = text(&["stacks", "--format", "folded", &data]);
-    // Its build id is known, so another file at its path names nothing.
+    // Its build id is known, so another file at its path provides no names.
     assert!(folded.contains("[chains+0x"), "{folded}");
 }
 
@@ -222,7 +222,7 @@ fn profile_of(trace: &str) -> Value {
     serde_json::from_str(&text(&["stacks", "--format", "json", trace])).expect("JSON")
 }
 
-/// One program was recorded, with only the switches away from it.
+/// A recording of one program with only the switches away from it.
 #[test]
 fn waits_without_an_end_are_counted() {
     let trace = other("tracepoints.data");
@@ -247,7 +247,7 @@ fn waits_without_an_end_are_counted() {
 fn the_period_of_a_recording_without_periods_is_that_of_its_head() {
     let trace = other("samples.data");
     let found = profile_of(&trace);
-    // 39 samples of the clock; page faults, of which there are none here, would not be CPU time.
+    // 39 samples of the clock. Page faults, if any, would not be CPU time.
     assert_eq!(found["cpu_samples"], 39);
     assert_eq!(found["cpu_ns"], 39 * 100_000);
     // An imported trace gives the same answers.

@@ -57,7 +57,7 @@ fn tables() {
     }
 }
 
-/// Every table that periods have is one that LAMI was told of, with those columns.
+/// LAMI's metadata announces every table of periods with its columns.
 #[test]
 fn lami() {
     let metadata: Value =
@@ -103,16 +103,15 @@ fn lami() {
     }
 }
 
-/// From each switch to the next one on its CPU somebody runs: by thread that is what `cpu` says,
-/// but for the last switch of each CPU, behind which `cpu` knows the end of the trace.
+/// From each switch to the next one on its CPU, a thread runs. By thread this is the active time of
+/// `cpu`, except after the last switch of each CPU, where `cpu` knows the end of the trace.
 #[test]
 fn time_between_switches_is_active_time() {
     let report = periods(&["--group-by", "run.tid", "--view", "stats,log"]);
     let mut found: BTreeMap<i64, u64> = BTreeMap::new();
     for row in rows(&report, "groups") {
-        let group = row["group"].as_str().expect("text");
-        let tid = group.strip_prefix("run.tid = ").expect("the group's name");
-        found.insert(tid.parse().expect("a thread"), number(row, "total_ns"));
+        let tid = row["group"]["run.tid"].as_i64().expect("a thread");
+        found.insert(tid, number(row, "total_ns"));
     }
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
     for row in rows(&report, "log") {
@@ -132,7 +131,7 @@ fn time_between_switches_is_active_time() {
         .map(|row| number(row, "idle_ns"))
         .sum();
     expected.insert(0, idle);
-    // What runs behind the last switches belongs to threads that are not among the periods.
+    // Running time after the last switches belongs to threads without such a period.
     let end = number(&cpu, "end_ns");
     let behind: u64 = last.values().map(|last| end - last).sum();
     let sum = |all: &BTreeMap<i64, u64>| all.values().sum::<u64>();
@@ -149,7 +148,7 @@ fn time_between_switches_is_active_time() {
     assert_eq!(report["total"]["unfinished"], last.len() as u64);
 }
 
-/// A system call as a period is what `syscalls` finds, where calls stay on their CPU.
+/// Periods that match system calls equal `syscalls`, for calls that stay on one CPU.
 #[test]
 fn system_calls_are_periods() {
     let call = "call : syscall_entry_getpid : syscall_exit_getpid && cpu \
@@ -168,7 +167,7 @@ fn system_calls_are_periods() {
     assert_eq!(pairs(rows(&report, "log")), pairs(rows(&calls, "log")));
 }
 
-/// Definitions in a file; and a trace of a program, whose conditions are about pointers.
+/// Definitions in a file, and a trace of a program with conditions on pointers.
 #[test]
 fn definitions_come_from_files() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -232,8 +231,8 @@ fn what_is_chosen() {
         ]
         .concat(),
     );
-    let expected = "begin_ns,end_ns,duration_ns,period,cpu,begin_captures,end_captures\n\
-                    1795225395220023739,1795225395312005892,91982153,run,2,\"comm = stress-ng-cpu, tid = 333\",\n";
+    let expected = "begin_ns,end_ns,duration_ns,period,cpu,begin.comm,begin.tid,end\n\
+                    1795225395220023739,1795225395312005892,91982153,run,2,stress-ng-cpu,333,\n";
     assert_eq!(csv, expected);
 }
 

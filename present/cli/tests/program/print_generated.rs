@@ -1,4 +1,4 @@
-//! Lines of random traces are those of babeltrace2, but for its known faults.
+//! Lines of random traces equal those of babeltrace2, except for its known faults.
 
 use crate::support::{babeltrace2, first_difference, run, without_known_faults};
 use tracebraid_testkit::generate::{Options, generate};

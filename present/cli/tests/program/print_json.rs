@@ -1,4 +1,4 @@
-//! JSON lines say what the text lines say.
+//! JSON lines contain the same values as text lines.
 
 use crate::support::small::Small;
 use crate::support::{recorded, text};

@@ -1,4 +1,4 @@
-//! Event records nested deeper than the programs that show the usual ones, and as deep as can be.
+//! Event records nested deeper than compiled programs support, and as deep as possible.
 
 use crate::support::text;
 use tracebraid_ctf::schema::MOST_LEVELS;
@@ -6,7 +6,7 @@ use tracebraid_ctf::schema::MOST_LEVELS;
 const TRACE: &str = "/* CTF 1.8 */ typealias integer { size = 8; } := u8;\n\
                      trace { major = 1; minor = 8; byte_order = le; };\n";
 
-/// What `print` shows of the only event record of a trace, as text and as JSON.
+/// Output of `print` for the only event record of a trace, as text and as JSON.
 fn printed(fields: &str, stream: &[u8]) -> (String, String) {
     let place = tempfile::tempdir().unwrap();
     let metadata = format!("{TRACE}event {{ name = e; fields := struct {{ {fields} }}; }};");

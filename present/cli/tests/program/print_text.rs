@@ -1,12 +1,12 @@
-//! Text lines are byte for byte those of babeltrace2.
+//! Text lines equal those of babeltrace2, byte for byte.
 
 use std::path::PathBuf;
 
 use crate::support::small::Small;
 use crate::support::{babeltrace2, first_difference, published, recorded, run, sha256, text};
 
-/// Hashes of what babeltrace 2.2 prints (TZ=UTC); Debian's 2.0.4 shows an earlier string for an
-/// empty one.
+/// Hashes of the output of babeltrace 2.2 (TZ=UTC). Debian's 2.0.4 shows an earlier string in place
+/// of an empty one.
 const RECORDED: [(&str, &str, &str); 7] = [
     (
         "kernel-mix-small",
@@ -38,7 +38,7 @@ const RECORDED: [(&str, &str, &str); 7] = [
         "kernel-discarded",
         "4b27f20709ef59803781e23962c234f47e624ba6167fdf9e3b7e50b593dc9c13",
     ),
-    // It has no empty strings: the hash is 2.0.4's.
+    // This trace has no empty strings, so the hash is that of 2.0.4.
     (
         "perf-mix",
         "perf-mix",
@@ -55,7 +55,7 @@ fn recorded_traces() {
     }
 }
 
-/// Published traces, and the names of their hashes where these differ.
+/// Published traces, with the names of their hashes where these differ.
 const PUBLISHED: [&str; 9] = [
     "many-threads",
     "ros2",
@@ -153,8 +153,8 @@ const OPTIONS: [&str; 22] = [
     "--timerange=22:13:21.000000001,22:13:23",
 ];
 
-/// All options and all pairs of them, on traces with all kinds of fields, and times on both sides
-/// of the origin.
+/// All options and all pairs of options, on traces with all kinds of fields and with times before
+/// and after the origin.
 #[test]
 fn options_and_pairs_of_options_are_those_of_babeltrace2() {
     let directory = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ fn options_and_pairs_of_options_are_those_of_babeltrace2() {
                 let Some(mut theirs) = babeltrace2(&theirs) else {
                     return;
                 };
-                // The peer leaves the terminal as it found it.
+                // babeltrace2 resets the terminal at the end.
                 if options.contains(&"--color=always") && theirs.ends_with(b"\x1b[0m") {
                     theirs.truncate(theirs.len() - 4);
                 }
@@ -200,11 +200,11 @@ fn options_and_pairs_of_options_are_those_of_babeltrace2() {
     assert!(compared > 300, "{compared}");
 }
 
-/// Two traces merged, and two traces at once that have the same times.
+/// Two traces merged, and two traces with the same times.
 #[test]
 fn merged_traces_are_in_the_order_of_babeltrace2() {
     let directory = tempfile::tempdir().unwrap();
-    // The order on disk is not the order of UUIDs.
+    // The order on disk differs from the order of UUIDs.
     Small {
         uuid: 2,
         ..Small::default()
@@ -225,7 +225,7 @@ fn merged_traces_are_in_the_order_of_babeltrace2() {
         return;
     };
     assert_eq!(first_difference(&ours, &theirs), None);
-    // The known fault about empty strings keeps the fields of these from being compared.
+    // Because of the known fault with empty strings, the fields of these lines cannot be compared.
     let without_fields = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes).into_owned();
         text.lines()

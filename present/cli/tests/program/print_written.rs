@@ -1,5 +1,5 @@
-//! What the writer writes is read by babeltrace2 without a word of warning, and shown as we show
-//! it.
+//! Traces of the writer: babeltrace2 reads them without a warning and prints the same lines as
+//! tracebraid.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +13,8 @@ use tracebraid_testkit::rewrite::{copy, write};
 
 const SEEDS: u64 = 120;
 
-/// What babeltrace2 prints; it must have nothing to say on standard error. `None`, and a loud word,
-/// if it is not installed.
+/// The output of babeltrace2, which must not write to standard error. `None`, with a message, if it
+/// is not installed.
 fn babeltrace2(path: &Path) -> Option<Vec<u8>> {
     let mut command = Command::new("babeltrace2");
     command
@@ -24,8 +24,8 @@ fn babeltrace2(path: &Path) -> Option<Vec<u8>> {
     match command.output() {
         Ok(output) => {
             let told = String::from_utf8_lossy(&output.stderr);
-            // These are about what random traces have: fields of headers that mean nothing to
-            // readers, and losses.
+            // These warnings concern properties of random traces: header fields without a meaning
+            // for readers, and losses.
             let is_of_writer = |line: &&str| {
                 let known = ["WARN-MEANINGLESS-HEADER-FIELDS", "discarded"];
                 !known.iter().any(|known| line.contains(known))
@@ -42,7 +42,7 @@ fn babeltrace2(path: &Path) -> Option<Vec<u8>> {
     }
 }
 
-/// Compares the two; false if there is no babeltrace2.
+/// Compares both outputs; false if babeltrace2 is not installed.
 fn compare(path: &Path, what: &str) -> bool {
     let output = run(&["print".as_ref(), "--strict".as_ref(), path.as_os_str()]);
     assert_eq!(

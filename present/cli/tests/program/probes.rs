@@ -1,4 +1,4 @@
-//! Switching the probes of a program that is being recorded.
+//! Enabling and disabling the probes of a recorded program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -111,16 +111,16 @@ fn classes_are_listed_and_switched_while_a_program_runs() {
     };
     assert_eq!(numbers("shop:order"), [0, 1, 2]);
     assert_eq!(numbers("shop:visit"), [0, 2]);
-    // Nobody runs there any more.
+    // No recorded program is running any more.
     assert!(text(&["probes", &trace]).contains("no program"));
     let (code, said) = failure(&["probes", directory.path().to_str().unwrap()]);
     assert!(
-        code == 3 && said.contains("no recording of programs with probes"),
+        code == 3 && said.contains("neither a recording of programs with probes"),
         "{code}: {said}"
     );
 }
 
-/// Fires so many events, one each millisecond.
+/// Fires N events, one per millisecond.
 const TICKER: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -136,7 +136,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// All files below a directory, and what is in them.
+/// All files below a directory, with their contents.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -149,8 +149,8 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Traces until there is a file of the first name, forks children that do, and starts programs.
-/// Writes its number to the second.
+/// Traces until a file with the first name exists, forks children that do the same, and executes
+/// programs. Writes its process id to the second file.
 const BUSY: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,13 +194,13 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         ("stacks", "--stacks"),
         ("newest", "--snapshot"),
     ] {
-        // The program runs until `goes_on` is removed, by this test or with its directory if the
-        // test fails.
+        // The program runs until `goes_on` is removed, by this test or together with its directory
+        // if the test fails.
         let files = |attempt: &str| {
             ["trace", "goes_on", "number", "said"]
                 .map(|file| directory.path().join(format!("{name}.{attempt}.{file}")))
         };
-        // On a busy machine the program may not have come to trace: then for longer.
+        // On a busy machine the program may not have traced in time: then record for longer.
         let has_traced = |duration: &&str| {
             let [trace, goes_on, number, said] = files(duration);
             fs::write(&goes_on, "").unwrap();
@@ -210,7 +210,7 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
                 .args(["--duration", duration, option, "-o"])
                 .arg(&trace);
             record.arg("--").arg(&busy).args([&goes_on, &number]);
-            // Its command goes on with whatever it is given here.
+            // The command keeps these streams after the recording.
             record
                 .stdout(Stdio::null())
                 .stderr(fs::File::create(&said).unwrap());
@@ -226,8 +226,8 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         let attempt = ["400ms", "2s", "10s", "50s"].into_iter().find(has_traced);
         let [trace, goes_on, number, said] = files(attempt.expect("the program has traced"));
         let then = contents(&trace);
-        // A recording may end after the libraries have begun to trace, but before the program has
-        // begun.
+        // The recording may end when the libraries are tracing, but the program itself has not
+        // started.
         let written = || fs::read_to_string(&number).unwrap_or_default();
         until("the program has written its number", || {
             written().ends_with('\n')
@@ -248,7 +248,7 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         if option != "--quiet" {
             let said = fs::read_to_string(said).unwrap();
             assert!(
-                said.contains("goes on, and is not recorded any more"),
+                said.contains("is still running, but no longer recorded"),
                 "{said}"
             );
         }
@@ -295,7 +295,7 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
             .count()
     };
     let mut copies = 0;
-    let first = until_some("it has ticked", || {
+    let first = until_some("the program has ticked", || {
         copies += 1;
         let name = format!("copy{copies}");
         session(&["snapshot", "ticks", "-o", &name]);
@@ -307,7 +307,7 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
     let recorder = status["sessions"][0]["pid"].as_u64().unwrap() as u32;
     let programs = children(recorder);
     session(&["stop", "ticks"]);
-    // The program goes on.
+    // The program is still running.
     let is_there = |&program: &u32| state(program).is_some_and(|state| state != 'Z');
     assert!(
         programs.len() == 1 && programs.iter().all(is_there),
@@ -321,7 +321,7 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
     assert!(last >= first, "{first} and {last}");
 }
 
-/// Traces for as long as it runs.
+/// Traces until it is killed.
 const ENDLESS: &str = r"
 #include <tracebraid/probe.h>
 #include <unistd.h>
@@ -355,14 +355,14 @@ fn rings_of_a_recorder_that_was_killed_are_put_in_order() {
         || fs::read_dir(trace.join("ust/pid")).is_ok_and(|mut traces| traces.next().is_some());
     let child = (0..600).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
-        // Its own child: the program.
+        // The program is the recorder's child.
         let children = format!("/proc/{0}/task/{0}/children", recorder.id());
         let children = std::fs::read_to_string(children).unwrap_or_default();
         let child = children.split_whitespace().next()?.parse::<i32>().ok()?;
         has_traced().then_some(child)
     });
     let child = child.expect("the program traces");
-    until("it has traced for a while", || {
+    until("the program has traced for a while", || {
         cpu_time(child as u32).is_some_and(|used| used >= Duration::from_millis(50))
     });
     recorder.kill().unwrap();

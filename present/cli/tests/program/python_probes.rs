@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::support::{libraries, reads_alike, skipped, succeeds, text};
 use tempfile::TempDir;
 
-/// Events of all types, some of them at their limits; spans within spans, threads, and a child.
+/// Events of all types, some at their limits; nested spans, threads, and a child process.
 const PROGRAM: &str = r#"
 import os, threading
 import tracebraid
@@ -46,7 +46,7 @@ fn module() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/python")
 }
 
-/// Runs a program, with a session or without; nothing if there is no interpreter or no library.
+/// Runs a program, with or without a session; `None` without an interpreter or the library.
 fn python(program: &str, session: Option<&Path>) -> Option<Output> {
     if !libraries().join("libtracebraid_probe.so").is_file() {
         skipped("libtracebraid_probe.so has not been built");
@@ -68,7 +68,7 @@ fn python(program: &str, session: Option<&Path>) -> Option<Output> {
     }
 }
 
-/// It has succeeded, and complained of nothing.
+/// Asserts success without any message.
 fn succeeds_quietly(output: &Output) {
     succeeds(output);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -97,7 +97,7 @@ fn events_of_a_python_program_are_what_it_gave() {
         payloads("shop:limits"),
         ["{ least = -9223372036854775808, most = 9223372036854775807, wraps = 7 }"]
     );
-    // An é has two bytes: one of the 4095 is left.
+    // An é takes two bytes: one of the 4095 is left.
     let long = format!(
         "{{ long = \"{}\", nul = \"a\\?b\", odd = \"\\\\udc80\", none = \"(null)\" }}",
         "é".repeat(2047)
@@ -107,8 +107,8 @@ fn events_of_a_python_program_are_what_it_gave() {
     assert_eq!(
         payloads("shop:error"),
         [
-            "{ said = \"shop:order: no paid is given\" }",
-            "{ said = \"shop:order has no more\" }"
+            "{ said = \"shop:order: missing field paid\" }",
+            "{ said = \"shop:order: unknown fields: more\" }"
         ]
     );
     let threads = payloads("shop:thread");
@@ -148,7 +148,7 @@ for number in range(3): tracebraid.probe("shop:visit", name="x")
 "#;
         let mut command = Command::new("python3");
         command.args(["-c", program]).env("PYTHONPATH", module());
-        // The module finds another file of that name.
+        // The module finds another file with the same name.
         command
             .env("TRACEBRAID_LIBRARIES", copies.path())
             .env("TRACEBRAID_SESSION", session.path())

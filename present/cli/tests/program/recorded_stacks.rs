@@ -1,4 +1,4 @@
-//! Recordings of call stacks, for tests.
+//! Records call stacks for tests.
 
 use std::path::Path;
 use std::process::Output;
@@ -10,11 +10,11 @@ pub(crate) fn error(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Records a command; gives the output, and the path of the trace.
+/// Records a command; returns its output and the path of the trace.
 pub(crate) fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, String) {
     let trace = directory.join("trace").to_str().expect("UTF-8").to_owned();
     let mut record = tracebraid();
-    // Commands leave files where they are.
+    // Commands write files into their working directory.
     record
         .env("TRACEBRAID_LIBRARIES", crate::support::libraries())
         .current_dir(directory);
@@ -33,14 +33,14 @@ pub(crate) fn profile(trace: &str) -> Value {
     serde_json::from_str(&text(&["stacks", "--format", "json", trace])).expect("JSON")
 }
 
-/// A number of a function.
+/// A number of a function in a profile.
 pub(crate) fn of(profile: &Value, function: &str, which: &str, sum: &str) -> u64 {
     let functions = profile["functions"].as_array().expect("functions");
     let found = functions.iter().find(|row| row["name"] == function);
     found.and_then(|row| row[which][sum].as_u64()).unwrap_or(0)
 }
 
-/// Events of a class as text, a line each.
+/// Events of a class as text, one per line.
 pub(crate) fn events(trace: &str, class: &str) -> Vec<String> {
     let printed = text(&["print", trace]);
     let lines = printed
@@ -49,7 +49,7 @@ pub(crate) fn events(trace: &str, class: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Samples of those folded stacks that have a function whose name has that in it.
+/// Samples of the folded stacks with a function whose name contains `part`.
 pub(crate) fn samples_in(folded: &str, name: &str) -> u64 {
     let stacks = folded.lines().filter_map(|line| line.rsplit_once(' '));
     let stacks = stacks.filter(|(stack, _)| stack.contains(name));

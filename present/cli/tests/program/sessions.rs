@@ -1,4 +1,4 @@
-//! Recordings in the background, with the real binary.
+//! Background recordings, with the real binary.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use crate::support::{recording_directory, succeeds, text, tracebraid};
 use tempfile::TempDir;
 use tracebraid_testkit::processes::{state, until};
 
-/// A command whose sessions are those of a directory only.
+/// Runs a command whose sessions are those of the directory `run`.
 fn command(run: &Path, arguments: &[&str]) -> Output {
     let mut command = tracebraid();
     command
@@ -22,7 +22,7 @@ fn command(run: &Path, arguments: &[&str]) -> Output {
 
 fn fails(output: &Output) -> (i32, String) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code().expect("it ends by itself"), said)
+    (output.status.code().expect("an exit code"), said)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_session_is_started_asked_and_stopped() {
     let (code, said) = fails(&command(run, &["snapshot", "one", "-o", "no"]));
     assert_eq!(code, 1);
     assert!(
-        said.contains("keeps nothing in memory: start it with --snapshot"),
+        said.contains("keeps none in memory: start it with --snapshot"),
         "{said}"
     );
     assert!(!run.join("no").exists());
@@ -66,8 +66,8 @@ fn a_session_is_started_asked_and_stopped() {
     let (code, said) = fails(&command(run, &["stop", "one"]));
     assert_eq!(code, 3);
     assert!(said.contains("no session is named `one`"), "{said}");
-    assert!(succeeds(&command(run, &["list"])).starts_with("No recording"));
-    // It had nothing more to say.
+    assert!(succeeds(&command(run, &["list"])).starts_with("No background recording"));
+    // The session had no message, so it leaves no log.
     until("nothing is left", || {
         std::fs::read_dir(run.join("tracebraid"))
             .unwrap()
@@ -126,14 +126,14 @@ int main(void)
             &shell,
         ]);
     succeeds(&start.output().expect("the binary runs"));
-    // The program waits for it until it is opened, and then for what comes.
+    // The program waits until the pipe is opened, and then for input.
     let open = std::fs::File::options().write(true).open(&pipe).unwrap();
     let told = || -> serde_json::Value {
         let status = succeeds(&command(run, &["status", "one", "--format", "json"]));
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
         status["sessions"][0]["probes"]["events"].clone()
     };
-    until("its events are told", || {
+    until("its events are reported", || {
         told().as_u64().is_some_and(|events| events >= 1001)
     });
     let listed = succeeds(&command(run, &["list"]));
@@ -164,7 +164,7 @@ fn what_is_in_rings_is_not_told_as_nothing() {
         ];
         let sleep = ["--", "sh", "-c", "exec sleep 60 > /dev/null 2>&1"];
         succeeds(&command(run, &[&start, options, &sleep].concat()));
-        // As a program with probes would begin a trace.
+        // As a program with probes would start its trace.
         let trace = run.join(name).join("ust/pid/x-1-2");
         std::fs::create_dir_all(&trace).unwrap();
         std::fs::write(
@@ -252,7 +252,7 @@ fn a_snapshot_has_the_newest_and_what_is_there() {
             .output()
             .unwrap();
     }
-    // On a busy machine more than what is kept may happen before the snapshot is taken.
+    // On a busy machine, more events than are kept may occur before the snapshot.
     for attempt in 0..10 {
         let _ = fs::remove_dir_all(run.join("first"));
         Command::new("/bin/true").status().unwrap();
@@ -282,7 +282,7 @@ fn a_snapshot_has_the_newest_and_what_is_there() {
         assert!(dumped.lines().count() >= 1);
     }
     let first = run.join("first");
-    // Nothing was moved to one time.
+    // No event is moved to a common time.
     let printed = text(&["print", "--clock-cycles", first.to_str().unwrap()]);
     let mut times = std::collections::HashMap::new();
     for line in printed.lines() {
@@ -334,7 +334,7 @@ fn a_session_that_was_killed_is_no_more() {
             .success()
     );
     let process = pid.parse().unwrap();
-    until("it has ended", || {
+    until("the session has ended", || {
         matches!(state(process), None | Some('Z'))
     });
     let (code, said) = fails(&command(run, &["status", "doomed"]));
@@ -343,7 +343,7 @@ fn a_session_that_was_killed_is_no_more() {
         said.contains("if its recorder was killed, `tracebraid stop DIR`"),
         "{said}"
     );
-    // What had been written by then can be read, whole packets all.
+    // The packets written until then are readable and complete.
     let trace = run.join("trace");
     text(&["info", "--strict", trace.to_str().unwrap()]);
     succeeds(&command(
@@ -395,13 +395,13 @@ fn a_snapshot_goes_into_a_directory_of_its_own() {
         "{said}"
     );
     assert_eq!(std::fs::read_dir(run.join("full")).unwrap().count(), 1);
-    // There the session's own trace will be, when it ends.
+    // The session's own trace will be in this directory at its end.
     let (code, said) = fails(&command(run, &["snapshot", "box", "-o", "last"]));
     assert!(
         code == 1 && said.contains("the session writes its own trace"),
         "{code}: {said}"
     );
-    // It goes on.
+    // The session continues.
     std::fs::create_dir(run.join("empty")).unwrap();
     let kept = succeeds(&command(run, &["snapshot", "box", "-o", "empty"]));
     let count = text(&[
@@ -435,10 +435,10 @@ fn who_connects_and_says_nothing_keeps_nobody_waiting() {
     let silent: Vec<UnixStream> = (0..3).map(|_| connect()).collect();
     let mut slow = connect();
     slow.write_all(b"\"sta").unwrap();
-    // The client gives up after the timeout for silent callers: waiting for one after the other
-    // would be too long.
+    // The client has the same timeout as silent callers, so serving them one after another would
+    // take too long.
     succeeds(&command(run, &["status", "one"]));
-    // Half a line may come later.
+    // The rest of a line may arrive later.
     slow.write_all(b"tus\"\n").unwrap();
     let mut answer = String::new();
     BufReader::new(&slow).read_line(&mut answer).unwrap();

@@ -1,5 +1,5 @@
-//! Names of functions in call stacks: of compiled and interpreted programs, and of files that are
-//! gone.
+//! Names of functions in call stacks: of compiled and interpreted programs, and of files that no
+//! longer exist.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,13 +29,13 @@ let x = 0; while (process.cpuUsage().user < end) x += burntAway(100000);";
     if all == 0 {
         return skipped("perf events are refused here: no stacks");
     }
-    // The program itself counts 500 ms of CPU time, whatever is compiled into the function.
+    // The program itself uses 500 ms of CPU time, however the function is compiled.
     let folded = text(&["stacks", "--format", "folded", &trace]);
     let samples = samples_in(&folded, "burntAway");
     assert!(samples >= 250, "{samples} of {all}: {folded}");
 }
 
-/// Interpreters of which functions can be seen.
+/// Interpreters whose functions are visible in stacks.
 const PYTHONS: [&str; 4] = ["python3", "python3.11", "python3.12", "python3.13"];
 
 #[test]
@@ -100,7 +100,7 @@ print(sys.version_info[1])";
                 .map(|(_, count)| count.parse::<u64>().unwrap())
                 .sum::<u64>()
         };
-        // In the main thread and in the other one.
+        // In the main thread and in the other thread.
         assert!(serves("<module> (shop.py:") >= 30, "{python}: {folded}");
         assert!(
             serves("Thread.run (threading.py:") >= 30,
@@ -141,9 +141,9 @@ int main(void) { struct timespec t; for (int i = 0; i < 10000000; i++) clock_get
     let functions = profile["functions"].as_array().unwrap();
     let named = |row: &&Value| row["name"].as_str().unwrap().contains("vdso.so");
     assert_eq!(functions.iter().find(named), None, "{profile:#}");
-    // The program does nothing else. How its time is divided between it, the C library, the
-    // kernel's and, where that cannot read the clock, the kernel itself is the machine's; but
-    // whatever is called from `main` has a name.
+    // The program does nothing else. The division of its time between itself, the C library, the
+    // vDSO and (where the vDSO cannot read the clock) the kernel depends on the machine, but all
+    // functions called from `main` have names.
     let folded = text(&["stacks", "--format", "folded", &trace]);
     let below = folded.lines().filter(|line| line.contains(";main"));
     let unnamed: Vec<&str> = below
@@ -187,7 +187,7 @@ fn names_are_kept_for_the_next_run() {
     let without = text(&["stacks", &trace]);
     assert!(without.contains("spins_inside"), "{without}");
     assert_eq!(stacks(), without);
-    // What is kept is what is shown.
+    // The cache contains the names that were shown.
     let mut files = fs::read_dir(&kept)
         .expect("names are kept")
         .map(|entry| entry.expect("a file").path());
@@ -196,7 +196,7 @@ fn names_are_kept_for_the_next_run() {
             .expect("text")
             .contains("spins_inside")
     };
-    let file = files.find(is_ours).expect("those of the program too");
+    let file = files.find(is_ours).expect("names of the program");
     let names = fs::read_to_string(&file)
         .expect("text")
         .replace("spins_inside", "spins_within");
@@ -204,7 +204,7 @@ fn names_are_kept_for_the_next_run() {
     assert_eq!(stacks(), without.replace("spins_inside", "spins_within"));
 }
 
-/// Uses CPU time in a function that is put into another one.
+/// Uses CPU time in a function that is inlined into another one.
 const SPINS: &str = "
     #include <time.h>
     __attribute__((always_inline)) static inline void spins_inside(volatile long *sum)
@@ -294,7 +294,7 @@ fn frames_of_files_that_do_not_exist_are_counted_with_a_remedy() {
         shown.contains("have no names: the file does not exist or cannot be read: restore it there (cp -p), or copy it to"),
         "{shown}"
     );
-    // The remedy: the file by its build id.
+    // The remedy works: the file is found by its build id.
     let (first, rest) = missing["build_id"].as_str().unwrap().split_at(2);
     let advice = format!("DIR/.build-id/{first}/{rest}.debug");
     assert!(shown.contains(&advice), "{shown}");
@@ -309,7 +309,7 @@ fn frames_of_files_that_do_not_exist_are_counted_with_a_remedy() {
     );
 }
 
-/// A program that runs itself from memory.
+/// A program that executes itself from memory.
 const IN_MEMORY: &str = "
     #define _GNU_SOURCE
     #include <fcntl.h>
@@ -363,7 +363,7 @@ fn frames_of_programs_in_memory_are_counted_with_a_remedy() {
     );
 }
 
-/// Paragraphs are broken between words.
+/// The text with its line breaks removed.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Call stacks of commands, of programs that run already, and of the whole system.
+//! Call stacks of commands, of running programs, and of the whole system.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tracebraid_testkit::processes::cpu_time;
 
-/// The program with known chains of calls.
+/// The program with known call chains.
 fn chains(directory: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/chains.c");
     let source = fs::read_to_string(source).unwrap();
@@ -24,8 +24,8 @@ fn chains(directory: &Path) -> PathBuf {
     )
 }
 
-/// Stacks of `chains` in a trace, as `print` shows them: but for those in the middle of becoming
-/// the program, which have none of it.
+/// Stacks of `chains` in a trace, as `print` shows them, without those taken before the process has
+/// become the program.
 fn stacks_of_chains(trace: &str) -> Vec<String> {
     let all =
         ["tracebraid_cpu_stack", "tracebraid_syscall_stack"].map(|class| events(trace, class));
@@ -51,7 +51,7 @@ fn stacks_are_whole_without_frame_pointers() {
     );
     let begin = "_start;__libc_start_main_impl;__libc_start_call_main;main;";
     let deep = format!("{begin}{}leaf;burn", "recurse;".repeat(29));
-    // The C library's functions differ between its versions.
+    // Functions of the C library differ between its versions.
     for (what, parts) in [
         ("deep", &[&*deep][..]),
         ("exec", &[&deep]),
@@ -142,13 +142,14 @@ fn waits_have_whole_stacks_and_are_not_interrupted() {
     let directory = TempDir::new().unwrap();
     let program = chains(directory.path());
     let options = [&ONLY_STACKS[..4], &["--stacks=period_us=0"]].concat();
-    // A wait is not seen where something else runs before the thread can leave its CPU and its
-    // timer is over by then: on a busy machine that may be any of them, but none is always.
+    // No wait occurs if another thread runs before this one can leave its CPU, and the timer
+    // expires in the meantime. On a busy machine any wait may be missed, but none is missed every
+    // time.
     let mut missing: BTreeSet<&str> = WAITS.map(|(name, _)| name).into();
     for _ in 0..10 {
         let run = TempDir::new().unwrap();
         let (output, trace) = record(run.path(), &options, &[program.to_str().unwrap(), "waits"]);
-        // It names each call that was interrupted.
+        // The output contains each call that was interrupted.
         let said = String::from_utf8_lossy(&output.stdout);
         assert_eq!(said, "end\n", "{}", error(&output));
         let stacks = stacks_of_chains(&trace);
@@ -206,7 +207,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A program that runs until it is dropped.
+/// A program that is killed on drop.
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -226,7 +227,11 @@ impl Running {
 
     /// CPU time in microseconds at the end of the next round.
     fn round(&mut self) -> u64 {
-        let line = self.lines.next().expect("it goes on").unwrap();
+        let line = self
+            .lines
+            .next()
+            .expect("the program prints lines")
+            .unwrap();
         line.parse().unwrap()
     }
 }
@@ -242,11 +247,11 @@ fn plain(directory: &Path) -> PathBuf {
     compiled_with(directory, "plain", PLAIN, &["-fno-omit-frame-pointer"])
 }
 
-/// Rounds of the program that are recorded whole, at least.
+/// Minimum number of rounds that are recorded completely.
 const ROUNDS: u64 = 12;
 
-/// Functions of the program and of the kernel stand in what was recorded with these options during
-/// some of its rounds, however long those take.
+/// A recording with these options contains the program's functions and the kernel's, for several
+/// rounds of the program, however long these take.
 fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
     if !can_record_kernel() {
         return;
@@ -270,13 +275,13 @@ fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
         "-o",
         &trace,
     ];
-    // When that has ended recording has begun.
+    // When `start` returns, recording has begun.
     session(
         &[&["start", "stacks"][..], &only_stacks].concat(),
         &options(process),
     );
-    // Rounds that ended earlier are in the pipe, too.
-    let since = cpu_time(process).expect("it runs").as_micros() as u64;
+    // The pipe also contains rounds that ended earlier.
+    let since = cpu_time(process).expect("the process runs").as_micros() as u64;
     let first = std::iter::repeat_with(|| running.round()).find(|&used| used > since);
     let last = (0..ROUNDS).map(|_| running.round()).last();
     session(&["stop", "stacks"], &[]);
@@ -292,15 +297,15 @@ fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
     ];
     let profile: Value = serde_json::from_str(&text(&ask)).expect("JSON");
     let burnt = of(&profile, "burn", "own", "cpu_samples");
-    // One sample for each millisecond of CPU time.
+    // One sample per millisecond of CPU time.
     assert!(burnt >= used_ms / 2, "{burnt} of {used_ms}: {profile:#}");
-    // But for a few that are broken.
+    // A few stacks are broken.
     let below_main = of(&profile, "main", "total", "cpu_samples");
     assert!(
         below_main * 100 >= burnt * 98,
         "{below_main} of {burnt}: {profile:#}"
     );
-    // Except where something else ran before the program could wait, and its timer was over then.
+    // Except where another thread ran before the program could wait, and its timer expired then.
     assert!(
         of(&profile, "rest", "total", "waits") >= ROUNDS - 2,
         "{profile:#}"
@@ -309,7 +314,7 @@ fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
     let in_kernel = |row: &&Value| row["name"].as_str().unwrap().ends_with("nanosleep_[k]");
     let slept = functions.iter().filter(in_kernel).map(|row| &row["total"]);
     let slept = slept.max_by_key(|total| total["wait_ns"].as_u64());
-    // As long as it sleeps once, at least.
+    // At least as long as it sleeps once.
     let slept = slept.expect("the kernel's function")["wait_ns"].as_u64();
     assert!(slept.unwrap() >= 5_000_000, "{profile:#}");
     let name = |row: &Value| row["name"] == "plain" && row["pid"] == process;
@@ -331,7 +336,7 @@ fn stacks_of_the_whole_system() {
 
 #[test]
 fn stacks_of_the_newest_only() {
-    // What was mapped long ago is told again.
+    // Old mappings are recorded again.
     sees_plain(|_| {
         ["--system", "--snapshot", "--max-size", "32M"]
             .map(str::to_owned)
@@ -339,7 +344,7 @@ fn stacks_of_the_newest_only() {
     });
 }
 
-/// A server's way: it begins as root, and its workers are somebody else.
+/// A server that starts as root, with workers of another user.
 const DROPS: &str = "
 #define _GNU_SOURCE
 #include <grp.h>
@@ -380,7 +385,7 @@ int main(void)
 fn workers_that_give_up_root_have_stacks() {
     let user = Command::new("id").arg("-u").output().unwrap().stdout;
     if user != b"0\n" {
-        skipped("only root can become somebody else");
+        skipped("only root can become another user");
         return;
     }
     let directory = TempDir::new().unwrap();
@@ -395,10 +400,10 @@ fn workers_that_give_up_root_have_stacks() {
         .iter()
         .filter(|process| process["name"] == "drops");
     assert_eq!(ours.count(), 2, "{profile:#}");
-    // Milliseconds of CPU time that each has used in its function, with all that this calls: which
-    // part of it is spent in the kernel's library is the processor's. One sample for each, but for
-    // some that fall into signal handlers. More are possible, since the clock of samples goes on
-    // while a host takes the CPU from a virtual machine.
+    // Milliseconds of CPU time that each worker has used in its function and the functions that it
+    // calls. Which part of that is spent in the vDSO depends on the processor. There is one sample
+    // per millisecond, except for some that fall into signal handlers. More samples are possible,
+    // because the clock of samples goes on while the host takes the CPU from a virtual machine.
     let told = String::from_utf8(output.stdout).unwrap();
     let told = told.lines().filter_map(|line| line.split_once(' '));
     let mut all = 0;
@@ -458,7 +463,7 @@ fn a_recording_with_stacks_that_has_none_is_not_told_to_have_them_recorded() {
         let (code, said) = crate::support::failure(&["stacks", &trace]);
         assert!(code == 3 && said.contains(expected), "{code}: {said}");
     }
-    // Nor are kernel events alone any.
+    // Kernel events alone are no call stacks either.
     if can_record_kernel() {
         let directory = TempDir::new().unwrap();
         let (_, trace) = record(directory.path(), &[], &["true"]);

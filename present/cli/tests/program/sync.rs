@@ -1,4 +1,4 @@
-//! Several hosts with one time, by the real program.
+//! Several hosts with a common time, with the real program.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::{failure, published, recorded, run, text};
 use serde_json::Value;
 
-/// The recordings of a server and of its client, whose clock is 3.7166 s ahead.
+/// Recordings of a server and its client, whose clock is 3.7166 s ahead.
 fn two_hosts() -> [String; 2] {
     let directory = recorded("twohost");
     ["twohost-server", "twohost-client"]
@@ -45,7 +45,7 @@ fn two_hosts_are_related() {
         (3_716_590_000..=3_717_036_000).contains(&offset),
         "{offset}"
     );
-    // Of two hosts the table of pairs says the same, in the same direction.
+    // For two hosts, the table of pairs contains the same values, in the same direction.
     let pair = &found["pairs"][0];
     assert_eq!(
         (&pair["reference"], &pair["other"]),
@@ -53,13 +53,12 @@ fn two_hosts_are_related() {
     );
     assert_eq!(pair["offset_ns"], host["offset_ns"]);
     assert!(pair["packets_to_reference"].as_u64() > Some(0));
-    // The same however it is read.
+    // The result does not depend on threads and chunks.
     let way = |threads, size| text(&["sync", "-j", threads, "--chunk-size", size, server, client]);
     assert_eq!(way("1", "1G"), way("3", "4K"));
 }
 
-/// Bytes that tell a TCP segment from others, and when it was sent or received, as `print` tells
-/// it.
+/// Bytes that identify a TCP segment, and the time at which it was sent or received, from `print`.
 fn segments(arguments: &[&str]) -> HashMap<(String, String), Vec<(String, i64)>> {
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
     let mut last = i64::MIN;
@@ -100,7 +99,7 @@ fn segments(arguments: &[&str]) -> HashMap<(String, String), Vec<(String, i64)>>
     found
 }
 
-/// How many segments went from one host to another; none arrives before it was sent.
+/// Number of segments from one host to the other; none arrives before it was sent.
 fn arrive_after_they_were_sent(arguments: &[&str]) -> usize {
     let segments = segments(arguments);
     let sent = segments.iter().filter(|((step, _), _)| step == "sent");
@@ -154,12 +153,12 @@ fn no_packet_of_the_scp_pair_arrives_before_it_was_sent() {
     ];
     assert_eq!(arrive_after_they_were_sent(&print), 46);
     let found = json(&["sync", "--format", "json", &source, &destination]);
-    // It lasts too short for its packets to bound the drift better than what is known of clocks
-    // does: see docs/reference/sync.md.
+    // The recording is too short: its packets bound the drift less than the known properties of
+    // clocks do (see docs/reference/sync.md).
     assert_eq!(found["pairs"][0]["accuracy"], "approximate");
 }
 
-/// What is shown of the two hosts, with their own times and with one.
+/// Output for the two hosts with their own times, and with a common time.
 #[test]
 fn every_command_can_read_hosts_with_one_time() {
     let [server, client] = &two_hosts();
@@ -179,8 +178,8 @@ fn every_command_can_read_hosts_with_one_time() {
         report["duration_ns"].as_i64().expect("a number")
     };
     let shorter = length(&[]) - length(&["--sync", file]);
-    // By its own time the client's last event is 3.531677171 s after the server's last one; in
-    // truth it is before it.
+    // By its own clock, the client's last event is 3.531677171 s after the server's last one; in
+    // fact it is earlier.
     assert_eq!(shorter, 3_531_677_171);
     assert_eq!(length(&["--sync", file]), length(&["--sync", "auto"]));
     for command in ["report", "count", "net", "sched", "io", "waits", "info"] {
@@ -188,22 +187,20 @@ fn every_command_can_read_hosts_with_one_time() {
         let found = read(file);
         assert_eq!(found, read("auto"), "{command}");
         let alone = text(&[command, server, client]);
-        // Whatever tells no times is the same.
+        // Output without times is unchanged.
         assert!(
             command == "report" || command == "io" || found != alone,
             "{command}"
         );
     }
-    // The reference's own times stay.
+    // The reference's own times are unchanged.
     let line = |options: &[&str]| {
         text(&[&["print", "--limit", "1"], options, &[server.as_str()]].concat())
     };
     assert_eq!(line(&[]), line(&["--sync", file]));
-    // From a time to a time is meant in the time that all have.
+    // A time range applies to the common time.
     let part = |options: &[&str]| {
-        let range = [
-            "count", "--format", "json", "--from", "+30s", "--to", "+31s",
-        ];
+        let range = ["count", "--format", "json", "--from", "+30s", "--to", "+1s"];
         json(&[&range[..], options, &[server.as_str(), client]].concat())["events"].as_u64()
     };
     assert!(part(&["--sync", file]).is_some_and(|events| events > 0));
@@ -226,18 +223,22 @@ fn hosts_that_are_not_related_are_told_of() {
     let (code, errors) = failure(&[&["count", "--strict", "--sync", "auto"], &traces[..]].concat());
     assert_eq!(code, 1);
     assert!(
-        errors.contains("nothing relates the clock of") && errors.contains("kernel-mix-small"),
+        errors.contains("cannot be related to the reference clock")
+            && errors.contains("kernel-mix-small"),
         "{errors}"
     );
-    let (code, errors) = failure(&["sync", "--reference", "nobody", server, client]);
+    let (code, errors) = failure(&["sync", "--reference", "nosuch", server, client]);
     assert_eq!(code, 2);
-    assert!(errors.contains("there are: srv, cli"), "{errors}");
+    assert!(
+        errors.contains("the traces were recorded on: srv, cli"),
+        "{errors}"
+    );
     let output = run(&["sync", &stranger]);
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.contains("all traces are of one host"), "{errors}");
+    assert!(errors.contains("all traces come from one host"), "{errors}");
 }
 
-/// Files that are none, or that say what cannot be.
+/// Files in other formats, or with impossible values.
 #[test]
 fn wrong_files_are_refused() {
     let [server, client] = &two_hosts();
@@ -270,7 +271,7 @@ fn wrong_files_are_refused() {
         "not a file written by `tracebraid sync -o`",
     );
     let newer = with("\"tracebraid_sync\": 1", "\"tracebraid_sync\": 2");
-    refused("newer", &newer, "only version 1 can be read");
+    refused("newer", &newer, "unsupported version 2, expected 1");
     let line = good.split("\"drift_e18\": ").nth(1).unwrap();
     let drift = line.split_whitespace().next().unwrap();
     let fast = good.replacen(drift, "9223372036854775807", 1);
@@ -278,12 +279,12 @@ fn wrong_files_are_refused() {
     refused(
         "stranger",
         &good.replace("\"srv\"", "\"a\"").replace("\"cli\"", "\"b\""),
-        "none of the traces",
+        "none of the hosts",
     );
     let missing = directory.path().join("missing");
     let (code, _) = failure(&["count", "--sync", missing.to_str().unwrap(), server]);
     assert_eq!(code, 2);
-    // Absurd, but possible: times saturate.
+    // Absurd but possible: times saturate.
     let offset = good
         .split("\"offset_ns\": ")
         .nth(1)

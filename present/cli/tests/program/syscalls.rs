@@ -1,4 +1,5 @@
-//! `syscalls` as users call it, and what all reports with several views have, on a recorded trace.
+//! `syscalls` as users call it, and common properties of reports with several views, on a recorded
+//! trace.
 
 use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
 use serde_json::Value;
@@ -79,7 +80,7 @@ fn all_ways_to_add_up_give_the_same() {
     assert!(log.is_sorted_by_key(end), "in the order of their ends");
 }
 
-/// Quantiles and the histogram beside those of the log's durations.
+/// Quantiles and the histogram, compared with the durations of the log.
 #[test]
 fn distributions_are_those_of_the_log() {
     let views = ["--view", "stats,log,freq", "--buckets", "linear"];
@@ -152,7 +153,7 @@ fn what_is_chosen() {
     }
     let (code, message) = failure(&["syscalls", "--min", "soon", &trace()]);
     assert_eq!(code, 2);
-    assert!(message.contains("a duration is expected"), "{message}");
+    assert!(message.contains("not a duration"), "{message}");
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn csv_has_a_table_for_each_section() {
     );
 }
 
-/// Makes a report for machines, of which each table must fit its class; gives their number.
+/// Makes a report for LAMI, in which each table must match its class; returns the number of tables.
 fn fitting_tables(
     command: &str,
     classes: &serde_json::Map<String, Value>,
@@ -257,7 +258,7 @@ fn machine_interface() {
         if several && command != "sched" {
             assert_eq!(used, classes.len(), "{command}: every class occurs");
         }
-        // Of several hosts, too.
+        // Also for several hosts.
         let other = crate::support::recorded_trace("kernel-discarded");
         fitting_tables(command, classes, &[views, &[&trace(), &other]].concat());
     }

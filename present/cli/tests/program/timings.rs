@@ -208,7 +208,7 @@ fn processing_call_stacks_is_serial() {
             (seconds("serial_s") - serial as f64 / 1e9).abs() < 1e-6,
             "{command:?}"
         );
-        // Nothing is counted twice.
+        // No time is counted twice.
         let all = serial + folds.iter().map(parallel).sum::<u64>();
         assert!(
             all as f64 / 1e9 < seconds("cpu_s") + 1e-6,
@@ -217,7 +217,7 @@ fn processing_call_stacks_is_serial() {
     }
 }
 
-/// The state of a chunk contains the stacks that were found and not processed yet.
+/// The state of a chunk contains the stacks that were found but not yet processed.
 #[test]
 fn partial_states_of_stacks_are_measured() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -273,7 +273,7 @@ fn other_files_are_not_written_over() {
     std::fs::write(&other, "precious").expect("a file");
     let (code, message) = failure(&["cpu", &trace, "--timings", to]);
     assert_eq!(code, 2);
-    assert!(message.contains("give another name"), "{message}");
+    assert!(message.contains("choose another name"), "{message}");
     assert_eq!(
         std::fs::read_to_string(&other).expect("the file"),
         "precious"
@@ -282,7 +282,7 @@ fn other_files_are_not_written_over() {
     std::fs::remove_file(&other).expect("the file is there");
     let (code, message) = failure(&[&executions(&trace, to)[..], &["--timings", to]].concat());
     assert_eq!(code, 1);
-    assert!(message.contains("give another name"), "{message}");
+    assert!(message.contains("choose another name"), "{message}");
     text(&["executions", "info", to]);
     // An earlier file of `--timings`, and a device.
     let again = directory.path().join("timings.json");

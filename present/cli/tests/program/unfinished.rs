@@ -1,4 +1,4 @@
-//! Traces that their recorder did not end, and call stacks that are not whole: all commands report
+//! Traces that were not ended by their recorder, and incomplete call stacks: all commands report
 //! both.
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::support::{compiled_with, run, succeeds, text};
 
 const NO_END: &str = "the trace has no end mark";
 
-/// What a command writes to standard error.
+/// Standard error of a command.
 fn said(options: &[&str]) -> String {
     let output = run(options);
     succeeds(&output);
@@ -26,7 +26,7 @@ fn json(options: &[&str]) -> Value {
     serde_json::from_str(&text(options)).unwrap()
 }
 
-/// Without the directory, which is another one each time.
+/// The text without the temporary directory, which differs in each run.
 fn without(directory: &TempDir, text: &str) -> String {
     text.replace(directory.path().to_str().unwrap(), "DIR")
 }
@@ -63,8 +63,8 @@ fn all_commands_report_a_trace_without_its_end() {
         assert_eq!(said.matches(NO_END).count(), 1, "{command:?}: {said}");
     }
     let said = without(&directory, &said(&["count", trace]));
-    let expected = "warning: DIR/kernel: the trace has no end mark, since the recorder was killed or the trace was cut: it contains the \
-                    first 2.000000 s, and up to 1 s of events at the end is missing (end a recording by Ctrl-C, `tracebraid \
+    let expected = "warning: DIR/kernel: the trace has no end mark because the recorder was killed or the trace was cut: it contains the \
+                    first 2.000000 s, and up to 1 s of events at the end is missing (end recordings with Ctrl-C, `tracebraid \
                     stop`, --duration or --max-size)\n";
     assert_eq!(said, expected);
     insta::assert_snapshot!(without(&directory, &text(&["info", "--clock-gmt", trace])));
@@ -98,7 +98,7 @@ fn an_ended_trace_is_not_reported() {
         (&Value::from(true), &"command_ended".into())
     );
     assert!(text(&["info", trace]).contains("Ended          yes (command ended)"));
-    // The mark moves no time.
+    // The mark does not change any time.
     let cpu = json(&["cpu", "--format", "json", trace]);
     assert_eq!(cpu["duration_ns"], 2_000_000_000u64);
     assert_eq!(cpu.get("unended"), None);
@@ -110,7 +110,7 @@ fn a_trace_that_promises_no_mark_is_not_reported() {
         environment: "",
         ..Recording::of_two_seconds()
     };
-    // Other programs copy the environment, but not classes of which they wrote no event record.
+    // Other programs copy the environment, but not classes without event records.
     let copied = Recording {
         has_end_class: false,
         ..Recording::of_two_seconds()
@@ -139,7 +139,7 @@ fn a_growing_trace_is_not_reported() {
         (&of_trace["ended"], &of_trace["is_growing"]),
         (&false.into(), &true.into())
     );
-    assert!(text(&["info", trace]).contains("Ended          no, the recording goes on"));
+    assert!(text(&["info", trace]).contains("Ended          no, the recording is still running"));
 }
 
 /// Stacks of two Java processes, of Python 3.11 and 3.12, and of a compiled program.
@@ -166,7 +166,7 @@ fn stacks() -> Recording {
             }
         }
     }
-    // A thread of the kernel: its stack has no part of a program.
+    // A kernel thread, whose stack has no part of a program.
     add(STACK, stack(15, "kworker/0:1", 2, &[]));
     let last = recording.events.last().map_or(0, |(time, ..)| *time);
     recording.events.push((last, END, end(0)));
@@ -236,7 +236,7 @@ fn stacks_that_are_not_whole_are_counted_with_a_remedy() {
             assert_eq!(text.matches(remedy).count(), 1, "{remedy}: {text}");
         }
     }
-    // Only what was chosen counts.
+    // Only selected processes count.
     let report = text(&["report", "--pid", "12", trace]);
     assert!(
         report.contains("20 of 21 call stacks") && !report.contains("Java"),
@@ -290,8 +290,8 @@ fn a_replaced_file_gives_no_names() {
     let unnamed = recording(vec![identity(hash + 1)]);
     assert!(unnamed.0.starts_with("[first+0x"), "{unnamed:?}");
     assert_eq!(unnamed.1, Some(1));
-    // Of one that changed while it was recorded either may be meant; and so of one of which nothing
-    // was recorded.
+    // If a file changed during the recording, its contents are ambiguous, as are those of a file
+    // that was not identified.
     assert_eq!(
         recording(vec![identity(hash), identity(hash + 1)]).1,
         Some(1)
@@ -313,8 +313,7 @@ fn a_replaced_file_gives_no_names() {
     );
 }
 
-/// Where the executable part of a program begins in its file, and where its first function is from
-/// there.
+/// Offsets of the executable part of a program in its file, and of its first function in that part.
 fn place_of_code(program: &Path) -> (u64, u64) {
     let output = |command: &str, options: &[&str]| {
         let output = std::process::Command::new(command)

@@ -1,5 +1,5 @@
-//! Names that the trace lacks: a valid query with an empty answer ends with 0, with a warning that
-//! says why.
+//! Names that do not occur in the trace: a valid query without results exits with 0 and a warning
+//! with the reason.
 
 use crate::support::small::Small;
 
@@ -15,7 +15,7 @@ fn unknown_events_are_told_with_the_nearest_names() {
     ] {
         says(&options, event);
     }
-    // Beside others that are there, within `!`, and as patterns.
+    // Beside names that occur, within `!`, and as patterns.
     says(
         &[
             "print",
@@ -58,7 +58,7 @@ fn unknown_fields_are_told_of_the_events_that_are_chosen() {
         "nxt_tid == 42",
         "warning: no event class has a field 'nxt_tid'; did you mean 'next_tid'?",
     );
-    // Other events have it.
+    // Other events have the field.
     of(
         "sched_switch && ret < 0",
         "warning: 'sched_switch' has no field 'ret'",
@@ -93,7 +93,7 @@ fn unknown_fields_are_told_of_the_events_that_are_chosen() {
     );
 }
 
-/// The field of a period that cannot begin is named, though other events have it.
+/// An unknown field in the begin condition of a period is reported, even if other events have it.
 #[test]
 fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
     let begin = ["periods", "--period", "p : sched_switch && ret == 3"];
@@ -120,12 +120,12 @@ fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
     );
     says(
         &["periods", "--period", "p : sched_switch && procname == x"],
-        "no event class has a context for 'procname', so periods cannot use it",
+        "no event class has the context 'procname', which periods need",
     );
 }
 
-/// The same periods in the language of filters and in that of lttng-analyses, with the thread of
-/// the context or of switches.
+/// The same periods in the filter language and in that of lttng-analyses, with the thread of the
+/// context or of switches.
 #[test]
 fn filters_and_periods_are_one_language() {
     let trace = recorded_trace("kernel-mix-small");
@@ -184,7 +184,7 @@ fn unknown_threads_are_told_with_the_nearest_names() {
     );
 }
 
-/// Contexts name threads, too.
+/// Contexts also contain names of threads.
 #[test]
 fn threads_of_contexts_are_known() {
     let directory = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ fn seconds_of_1970_are_refused() {
             "{options:?}: {message}"
         );
     }
-    // Times from the beginning are accepted as before; 0 is everything.
+    // Times from the beginning are still accepted; 0 is the whole trace.
     assert_eq!(said(&["count", "--to", "+500ms"]), "");
     assert_eq!(said(&["count", "--from", "0"]), "");
 }
@@ -238,10 +238,10 @@ fn what_chooses_nothing_says_why() {
     );
     says(
         &["print", "--filter", "sched_switch && next_tid == 123456"],
-        "no event record is selected: none matches --filter",
+        "no event record matches --filter",
     );
     says(
-        &["count", "--from", "+0.0000001s", "--to", "+0.0000002s"],
-        "none lies in the time range; the trace lasts from 2026",
+        &["count", "--from", "+0.0000001s", "--to", "+0.0000001s"],
+        "no event record lies in the time range; the trace lasts from 2026",
     );
 }

@@ -1,5 +1,4 @@
-//! The web page of executions: who is answered, what is written. How it behaves in a browser is
-//! tested in web/e2e.
+//! The web page of executions: access and export. Its behaviour in a browser is tested in web/e2e.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +14,7 @@ fn database(directory: &TempDir) -> PathBuf {
     let period = "request : app:request_begin :
         app:request_end && id == $begin.id";
     let file = path.to_str().expect("UTF-8");
-    // A name that a page must not take for its own words.
+    // A name that a page must not interpret as HTML.
     let label = "</script><img src=x onerror=alert(1)>";
     let trace = recorded_trace("kernel-ust-requests");
     text(&[
@@ -32,7 +31,7 @@ fn database(directory: &TempDir) -> PathBuf {
     path
 }
 
-/// A server that ends with the test.
+/// A server that is killed on drop.
 struct Server {
     child: Child,
     address: String,
@@ -45,7 +44,7 @@ impl Drop for Server {
     }
 }
 
-/// Long enough.
+/// A token of sufficient length.
 const TOKEN: &str = "not-a-secret-0123456789";
 
 fn served(path: &PathBuf) -> Server {
@@ -75,14 +74,14 @@ fn start(mut command: Command) -> Server {
     }
 }
 
-/// Header that requests must have.
+/// The header that requests must have.
 fn authorized() -> String {
     format!("Authorization: Bearer {TOKEN}\r\n")
 }
 
-/// Status and body of an answer.
+/// Status and body of a response.
 fn ask(server: &Server, path: &str, headers: &str) -> (u16, Vec<u8>) {
-    let mut stream = TcpStream::connect(&server.address).expect("it listens");
+    let mut stream = TcpStream::connect(&server.address).expect("the server listens");
     let host = if headers.contains("Host:") {
         String::new()
     } else {
@@ -92,9 +91,9 @@ fn ask(server: &Server, path: &str, headers: &str) -> (u16, Vec<u8>) {
         stream,
         "GET {path} HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n"
     )
-    .expect("it reads");
+    .expect("the server reads");
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("it answers");
+    stream.read_to_end(&mut answer).expect("the server answers");
     let end = answer
         .windows(4)
         .position(|bytes| bytes == b"\r\n\r\n")
@@ -131,7 +130,7 @@ fn only_who_has_the_token_is_answered() {
         );
         assert_eq!(ask(&server, api, token).0, 200, "{api}");
     }
-    // A page elsewhere whose name leads here.
+    // A page on another host whose name resolves to this address.
     assert_eq!(ask(&server, "/", "Host: elsewhere.example\r\n").0, 403);
     for (wrong, status) in [
         ("/api/pack?kind=7", 404),
@@ -167,14 +166,14 @@ fn the_page_is_written_as_one_file() {
     text(&["view", file, "--export", output]);
     let html = std::fs::read_to_string(&page).expect("a page");
     assert!(html.contains("id=\"pack\" data-encoding=\"gzip+base64\""));
-    // What the trace is called stands in the data only, where it is no HTML.
+    // The name of the trace occurs only in the data, which is not HTML.
     assert!(!html.contains("onerror=alert"));
     assert_eq!(failure(&["view", file, "--export", file]).0, 2);
     assert_eq!(failure(&["view", "/nothing.db", "--export", output]).0, 3);
 }
 
-/// Why nothing can be tested, if the program was built without its page: continuous integration
-/// always builds it.
+/// The reason why the page cannot be tested, if the program was built without it. Continuous
+/// integration always builds the page.
 fn without_page(path: &Path) -> Option<String> {
     let output = run(&[
         "view",
@@ -188,7 +187,7 @@ fn without_page(path: &Path) -> Option<String> {
     is_without.then_some(said)
 }
 
-/// The database of a case study, a page of which can be made.
+/// The database of a case study, from which a page can be made.
 fn kept() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs/case-studies/lock-contention/requests.db");
@@ -204,7 +203,7 @@ fn kept() -> Option<PathBuf> {
 #[test]
 fn connections_that_say_nothing_keep_nobody_out() {
     let Some(path) = kept() else { return };
-    // So few descriptors that all of them would be used up.
+    // Few descriptors, so that silent connections would use them up.
     let mut command = Command::new("sh");
     let script = r#"ulimit -n 256; exec "$0" view --token "$1" "$2""#;
     command
@@ -212,8 +211,8 @@ fn connections_that_say_nothing_keep_nobody_out() {
         .arg(path);
     let server = start(command);
     let half = |part: &str| {
-        let mut stream = TcpStream::connect(&server.address).expect("it listens");
-        stream.write_all(part.as_bytes()).expect("it reads");
+        let mut stream = TcpStream::connect(&server.address).expect("the server listens");
+        stream.write_all(part.as_bytes()).expect("the server reads");
         stream
     };
     let open: Vec<TcpStream> = (0..400)
@@ -229,7 +228,7 @@ fn connections_that_say_nothing_keep_nobody_out() {
         assert_eq!(ask(&server, "/api/path?execution=1", &authorized()).0, 200);
     }
     let descriptors = std::fs::read_dir(format!("/proc/{}/fd", server.child.id()))
-        .expect("it runs")
+        .expect("the command runs")
         .count();
     assert!(descriptors < 200, "{descriptors}");
     drop(open);
@@ -239,20 +238,20 @@ fn connections_that_say_nothing_keep_nobody_out() {
 fn an_export_that_nobody_takes_keeps_nobody_waiting() {
     let Some(path) = kept() else { return };
     let server = served(&path);
-    let mut stream = TcpStream::connect(&server.address).expect("it listens");
+    let mut stream = TcpStream::connect(&server.address).expect("the server listens");
     write!(
         stream,
         "GET /api/export?kind=0 HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
         authorized()
     )
-    .expect("it reads");
+    .expect("the server reads");
     // The export has begun.
     let mut first = [0; 12];
     stream.read_exact(&mut first).expect("an answer");
     assert_eq!(&first, b"HTTP/1.1 200");
     assert_eq!(ask(&server, "/api/path?execution=1", &authorized()).0, 200);
     assert_eq!(ask(&server, "/api/pack?kind=0", &authorized()).0, 200);
-    // The next export waits until the first is read or given up.
+    // The next export waits until the first one has been read or abandoned.
     drop(stream);
     assert_eq!(ask(&server, "/api/export?kind=0", &authorized()).0, 200);
 }
@@ -267,7 +266,7 @@ fn other_machines_are_answered_without_a_token_only_if_that_is_meant() {
         ("a", "a token needs at least 16 characters"),
         ("secret", "a token needs at least 16 characters"),
         ("aaaaaaaaaaaaaaaaaaaaaaaa", "8 of them different"),
-        ("0123456789 abcdef", "a token has"),
+        ("0123456789 abcdef", "a token may contain"),
     ] {
         let (code, said) = failure(&["view", file, "--token", token]);
         assert!(code == 2 && said.contains(why), "{token}: {code}: {said}");
@@ -292,7 +291,7 @@ fn other_machines_are_answered_without_a_token_only_if_that_is_meant() {
         "build-7.example",
     ]);
     let server = start(command);
-    // An address that can be opened.
+    // An address that a browser can open.
     assert!(
         server.address.starts_with("127.0.0.1:"),
         "{}",
@@ -333,10 +332,10 @@ fn localhost_is_a_name_of_this_machine() {
     assert_eq!(ask(&server, "/", "Host: elsewhere.example\r\n").0, 403);
 }
 
-/// A database with the executions of a case study repeated.
+/// A database in which the executions of a case study are repeated.
 fn many(directory: &TempDir, path: &Path, executions: u32) -> PathBuf {
     let copy = directory.path().join("many.db");
-    std::fs::copy(path, &copy).expect("it can be copied");
+    std::fs::copy(path, &copy).expect("a copy of the database");
     let script = "
 import sqlite3, sys
 file, wanted = sys.argv[1], int(sys.argv[2])
@@ -380,12 +379,12 @@ fn a_page_of_very_many_executions_is_written_in_little_memory() {
             && html.contains("id=\"paths\"")
             && html.trim_end().ends_with("</html>")
     );
-    // With all executions in memory it was more than 90 MiB.
+    // With all executions in memory, it was more than 90 MiB.
     assert!(most > 0 && most < 48 << 10, "{most} KiB");
-    // No other file is left there.
+    // No other file is left.
     assert_eq!(
         std::fs::read_dir(directory.path())
-            .expect("it is there")
+            .expect("the directory")
             .count(),
         2
     );

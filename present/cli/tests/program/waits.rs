@@ -63,7 +63,7 @@ fn all_ways_to_add_up_give_the_same() {
     for section in ["syscalls", "threads", "processes"] {
         assert_eq!(sum(rows(&report, section), "calls"), 57_406, "{section}");
     }
-    // The log has each wait that is in the tables.
+    // The log contains each wait of the tables.
     let mut waits: BTreeMap<&str, u64> = BTreeMap::new();
     for row in rows(&report, "log") {
         let duration = row["duration_ns"].as_u64().expect("a number");
@@ -89,8 +89,8 @@ fn all_ways_to_add_up_give_the_same() {
     );
 }
 
-/// What runs in the trace is known: sleepers wait for timers, those who wait for children for
-/// these, and `dd oflag=dsync` for its disk.
+/// The programs in the trace wait for known reasons: `sleep` for timers, parents for their
+/// children, and `dd oflag=dsync` for its disk.
 #[test]
 fn programs_wait_for_what_they_do() {
     let report = json(&["--view", "stats", "--procname", "sleep"]);
@@ -112,7 +112,7 @@ fn programs_wait_for_what_they_do() {
     assert!(child["share"].as_f64() > Some(0.95), "{child}");
 }
 
-/// Everything that happened is in the histogram, too.
+/// The histogram contains all calls.
 #[test]
 fn histograms_have_all_calls() {
     let report = json(&["--view", "stats,freq"]);
@@ -204,7 +204,7 @@ fn what_is_chosen() {
     assert_eq!(rows(&top, "longest")[0]["duration_ns"].as_u64(), longest);
     let (code, message) = failure(&["waits", "--min", "soon", &trace()]);
     assert_eq!(code, 2);
-    assert!(message.contains("a duration is expected"), "{message}");
+    assert!(message.contains("not a duration"), "{message}");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn machine_interface() {
     }
 }
 
-/// The help has examples, and says what to record.
+/// The help has examples, and names the events to record.
 #[test]
 fn help() {
     let help = text(&["waits", "--help"]);
@@ -272,7 +272,7 @@ fn help() {
     }
 }
 
-/// A thread's histogram holds that thread's calls, not everybody's.
+/// A thread's histogram contains only calls of that thread.
 #[test]
 fn histograms_are_of_the_threads_that_were_asked_for() {
     let trace = trace();

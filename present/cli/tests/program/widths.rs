@@ -2,7 +2,7 @@
 
 use crate::support::{recorded_trace, tracebraid};
 
-/// The lines of tables that a command shows in a terminal that wide: not their titles.
+/// The lines of a command's tables, without titles, in a terminal with this width.
 fn rows(options: &[&str], width: usize) -> Vec<String> {
     let output = tracebraid()
         .env("TRACEBRAID_COLUMNS", width.to_string())
@@ -12,7 +12,8 @@ fn rows(options: &[&str], width: usize) -> Vec<String> {
         .expect("the binary runs");
     assert!(output.status.success(), "{options:?}");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
-    let of_table = |line: &&str| line.starts_with(' ');
+    // Commands are whole, so that they can be copied.
+    let of_table = |line: &&str| line.starts_with(' ') && !line.contains(" tracebraid ");
     text.lines().filter(of_table).map(str::to_owned).collect()
 }
 
@@ -47,17 +48,20 @@ fn tables_fit_narrow_terminals() {
     }
 }
 
-/// The commands that dig further can be typed as they stand there.
+/// The commands of the summary are complete and can be copied.
 #[test]
 fn the_summary_gives_commands_whole() {
-    let whole = |row: &String| {
-        let name = row.split("tracebraid ").nth(1)?.trim_end();
-        Some(["info", "cpu", "syscalls", "sched", "irq", "disk", "net"].contains(&name))
-    };
-    let rows = rows(&["report"], 80);
-    let commands: Vec<bool> = rows.iter().filter_map(whole).collect();
+    let trace = recorded_trace("kernel-mix-small");
+    let output = tracebraid()
+        .env("TRACEBRAID_COLUMNS", "80")
+        .args(["report", &trace])
+        .output()
+        .expect("the binary runs");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let commands = text.lines().filter(|line| line.contains(" tracebraid "));
+    let whole: Vec<bool> = commands.map(|line| line.ends_with(&trace)).collect();
     assert!(
-        commands.len() > 5 && commands.iter().all(|&whole| whole),
-        "{rows:#?}"
+        whole.len() > 5 && whole.iter().all(|&whole| whole),
+        "{text}"
     );
 }

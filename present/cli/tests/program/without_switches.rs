@@ -4,7 +4,7 @@
 use crate::support::{recorded, run, text};
 use tempfile::TempDir;
 
-/// Events of a program, and none of the kernel.
+/// A trace with events of a program and none of the kernel.
 fn trace() -> String {
     let path = recorded("ust-counters").join("ust-counters/ust/uid/0/64-bit");
     path.to_str().expect("UTF-8").to_owned()
@@ -71,7 +71,7 @@ fn critical_paths_are_unknown_for_one_reason() {
             said.contains("critical paths are unknown: enable sched_switch"),
             "{said}"
         );
-        // The thread is in the trace; no other command shows it either.
+        // The thread is in the trace, and no other command shows it either.
         assert_eq!(said.matches("warning").count(), 1, "{said}");
     }
 }
@@ -98,7 +98,7 @@ fn calls_alone_show_no_path() {
     }
 }
 
-/// Threads are listed, too, if only the entries of their calls were recorded.
+/// Threads are also listed if only the entries of their calls were recorded.
 #[test]
 fn processes_lists_callers_whose_calls_never_ended() {
     for (archive, file, callers) in [

@@ -1,15 +1,14 @@
-//! Traces whose packets tell times that cannot be: a bit is wrong, or they are beyond what is
-//! counted with.
+//! Traces with impossible packet times: a flipped bit, or times out of range.
 
 use std::path::Path;
 
 use crate::support::{recorded_trace, run, text};
 
-/// Where the packets of the recording are in their files, and their beginning in them.
+/// Size of the recording's packets, and offset of the begin timestamp in a packet.
 const PACKET: usize = 262_144;
 const BEGIN: usize = 32;
 
-/// The recording without its index, whose copy of a file `change` changes.
+/// The recording without its index, and with one file changed.
 fn changed(to: &Path, file: &str, change: impl FnOnce(&mut Vec<u8>)) -> String {
     let kernel = Path::new(&recorded_trace("kernel-mix-small")).join("kernel");
     for entry in std::fs::read_dir(&kernel).expect("the recording") {
@@ -25,8 +24,8 @@ fn changed(to: &Path, file: &str, change: impl FnOnce(&mut Vec<u8>)) -> String {
     to.to_str().expect("UTF-8").to_owned()
 }
 
-/// Each report is that of the sound trace, whatever bit of a packet's beginning is wrong; and it is
-/// told.
+/// Every report equals that of the intact trace, whichever bit of a packet's begin timestamp is
+/// wrong, and the damage is reported.
 #[test]
 fn one_wrong_bit_moves_nothing() {
     let sound = tempfile::tempdir().expect("a directory");
@@ -65,7 +64,7 @@ fn one_wrong_bit_moves_nothing() {
     }
 }
 
-/// What happens after April 2262 counts all the same.
+/// Events after April 2262 are counted.
 #[test]
 fn times_beyond_the_last_one_are_counted() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -89,7 +88,7 @@ fn times_beyond_the_last_one_are_counted() {
 }
 
 /// A last packet that begins too late fits after the others. If the rest of the trace contradicts
-/// it, a note reports it.
+/// it, a note reports that.
 #[test]
 fn a_last_packet_that_is_far_later_than_the_trace_is_told() {
     let end = BEGIN + 8;
@@ -112,12 +111,12 @@ fn a_last_packet_that_is_far_later_than_the_trace_is_told() {
             "{bit}: {message}"
         );
     }
-    // A trace of which a stream goes on for less than the rest took.
+    // A trace in which a stream continues for less time than the rest lasted.
     let message = far(30);
     assert!(!message.contains("the rest of the trace"), "{message}");
 }
 
-/// A dangling link may have led to a trace, or to a stream of one.
+/// A dangling link may have led to a trace, or to a stream of a trace.
 #[test]
 fn links_that_lead_nowhere_are_told() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -148,7 +147,7 @@ fn links_that_lead_nowhere_are_told() {
     assert_eq!(output.status.code(), Some(1), "{message}");
 }
 
-/// A trace of three event records at those clock values, with the times of the packet if
+/// A trace of three event records with these clock values, and with the packet's times if
 /// `has_bounds`.
 fn small_trace(to: &Path, clock: &str, has_bounds: bool, times: &[u64]) -> String {
     let context = if has_bounds {
@@ -215,7 +214,7 @@ fn times_out_of_range_are_told_as_damage() {
     }
 }
 
-/// Only the clock's zero is out of range, not the times.
+/// Only the zero of the clock is out of range, not the times.
 #[test]
 fn a_clock_that_begins_out_of_range_has_right_times() {
     let directory = tempfile::tempdir().expect("a directory");

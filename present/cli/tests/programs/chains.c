@@ -1,4 +1,4 @@
-/* Known call chains: the first argument says which one. Frames that a test looks for are neither inlined nor left by a
+/* Known call chains; the first argument selects one. Frames that a test looks for are neither inlined nor left by a
  * tail call. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -76,7 +76,7 @@ FRAME void interrupted(void) {
   sink++;
 }
 
-/* A local that is aligned more than the stack: the compiler realigns it, and the CFA becomes an expression. */
+/* A local variable with a larger alignment than the stack: the compiler realigns the stack, and the CFA becomes an expression. */
 FRAME void realigned(void *(*call)(void *)) {
   alignas(64) volatile char local[128] = {1};
   sink += (long)((uintptr_t)local % 64);
@@ -144,7 +144,7 @@ static void profiled(void) {
   struct itimerval every = {{0, 10000}, {0, 10000}};
   setitimer(ITIMER_PROF, &every, NULL);
   burn(500);
-  /* The kernel counts the ticks of its clock that find the program running: on a busy machine these may be few. */
+  /* The kernel counts clock ticks at which the program is running, which may be few on a busy machine. */
   while (signals < 10) burn(10);
   printf("%d\n", signals);
 }
@@ -167,7 +167,7 @@ static void traps(void) {
   printf("%d\n", signal(SIGTRAP, SIG_DFL) == count);
 }
 
-/* Until a thread sleeps, however busy the machine is; then some time that it is seen to wait. */
+/* Waits until a thread sleeps, however busy the machine is, and then long enough for the wait to be recorded. */
 static void until_asleep(pid_t thread) {
   char path[64], line[256], *end, state = 0;
   snprintf(path, sizeof path, "/proc/%d/stat", thread);
@@ -202,7 +202,7 @@ static void *forker(void *none) {
   return none;
 }
 
-/* Signals come for the first time while other threads fork. */
+/* The first signals arrive while other threads fork. */
 static void forking(void) {
   pthread_t threads[4];
   for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, forker, NULL);

@@ -1,6 +1,6 @@
-/* Does what a recorder may disturb, so many times each: programs that become others by raw system calls, sandboxes that
- * kill, closed descriptors, handlers that come and go, other roots and users. Prints how each child ended, so that two
- * runs print the same unless something has changed it. */
+/* Does N times each what a recorder may disturb: programs that execute others by raw system calls, sandboxes that kill,
+ * closed descriptors, signal handlers that come and go, other roots and users. Prints how each child ended, so that two
+ * runs print the same unless the recorder changed the result. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void doze(void) {
   nanosleep(&pause, NULL);
 }
 
-/* A system call that the C library does not know of. */
+/* A system call that the C library does not wrap. */
 static long raw(long number, long a, long b, long c, long d, long e) {
   register long r10 __asm__("r10") = d;
   register long r8 __asm__("r8") = e;
@@ -68,7 +68,7 @@ static void by_vfork(void) {
   _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 98);
 }
 
-/* Allows what this program does afterwards, and nothing else. */
+/* Allows only the system calls that this program makes from here on. */
 static void sandbox(unsigned otherwise) {
 #define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
   struct sock_filter filter[] = {
@@ -96,7 +96,7 @@ static void closing(void) {
   raw(SYS_close_range, 3, ~0U, 0, 0, 0);
   burn_us(300);
   doze();
-  /* The lowest one is free: nothing of others' has been opened since. */
+  /* The lowest descriptor is free: no other code has opened one since. */
   _exit(open("/dev/null", O_RDONLY) == 3 ? 25 : 97);
 }
 

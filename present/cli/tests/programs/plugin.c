@@ -1,4 +1,4 @@
-/* A library that is loaded later. */
+/* A library that is loaded at run time. */
 static volatile long sink;
 
 __attribute__((noinline)) static void inside(void (*burn)(long), long ms) {

@@ -1,4 +1,4 @@
-//! What holds for every recording.
+//! Checks for every recording.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{self, reads_alike, run, text};
 
-/// Reports that every recording has something to say for.
+/// Reports that have results for every recording.
 const REPORTS: [&str; 13] = [
     "info",
     "count",
@@ -23,7 +23,7 @@ const REPORTS: [&str; 13] = [
     "memory",
 ];
 
-/// babeltrace2 reads the same, without a warning; so do all reports, and nothing was lost.
+/// babeltrace2 and all reports read the trace without a warning, and no event was lost.
 pub(crate) fn is_sound(trace: &str) {
     if let Some(ours) = reads_alike(trace) {
         assert!(ours.lines().count() > 1000);
@@ -47,7 +47,7 @@ pub(crate) fn is_sound(trace: &str) {
     switches_fit(trace);
 }
 
-/// On each CPU the thread that a switch begins with is the one that the switch before ended with.
+/// On each CPU, each switch begins with the thread with which the previous one ended.
 fn switches_fit(trace: &str) {
     let mut running = BTreeMap::new();
     for line in events(trace, "sched_switch") {
@@ -63,7 +63,7 @@ fn switches_fit(trace: &str) {
     }
 }
 
-/// No CPU works longer than the recording lasts, and nobody longer than all CPUs.
+/// No CPU is active longer than the recording lasts, and no thread longer than all CPUs.
 fn runs_on_cpus_that_there_are(trace: &str) {
     let cpu = json("cpu", trace);
     let duration = number(&cpu["duration_ns"]);
@@ -93,7 +93,7 @@ pub(crate) fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("a number, not {value}"))
 }
 
-/// How many system calls of that name there were.
+/// Number of system calls with a name.
 pub(crate) fn calls(trace: &str, name: &str) -> u64 {
     let report = json("syscalls", trace);
     let of_name = rows(&report["syscalls"])
@@ -102,7 +102,7 @@ pub(crate) fn calls(trace: &str, name: &str) -> u64 {
     of_name.map(|row| number(&row["count"])).sum()
 }
 
-/// Bytes that were read from and written to sockets.
+/// Bytes read from and written to sockets.
 pub(crate) fn network_bytes(trace: &str) -> (u64, u64) {
     let report = json("io", trace);
     let of = |field: &str| {
@@ -113,7 +113,7 @@ pub(crate) fn network_bytes(trace: &str) -> (u64, u64) {
     (of("read_bytes"), of("written_bytes"))
 }
 
-/// Bytes that all calls of that name wrote.
+/// Bytes written by all calls with a name.
 pub(crate) fn written_by(trace: &str, call: &str) -> u64 {
     let report = json("io", trace);
     let of_name = rows(&report["syscalls"])
@@ -122,7 +122,7 @@ pub(crate) fn written_by(trace: &str, call: &str) -> u64 {
     of_name.map(|row| number(&row["written_bytes"])).sum()
 }
 
-/// Lines of `print` with events of that name.
+/// Lines of `print` for events with a name.
 pub(crate) fn events(trace: &str, name: &str) -> Vec<String> {
     text(&["print", "--name", name, trace])
         .lines()
@@ -130,7 +130,7 @@ pub(crate) fn events(trace: &str, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// The value of an event's field, of its line; text without its quotes.
+/// The value of a field in an event's line; strings without their quotes.
 pub(crate) fn field<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let payload = line.rsplit_once("}, { ")?.1.trim_end_matches(" }");
     let mut fields = payload
@@ -140,8 +140,8 @@ pub(crate) fn field<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     Some(value.trim_matches('"'))
 }
 
-/// Looks for a function among those with stacks. Says so if there are no stacks, which takes a
-/// privilege.
+/// Checks that a function occurs in the stacks. Stacks require a privilege: without any,
+/// prints a message.
 pub(crate) fn has_stacks_of(trace: &str, names: &[&str]) {
     let report = json("stacks", trace);
     if number(&report["cpu_samples"]) == 0 {

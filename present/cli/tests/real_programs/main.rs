@@ -1,7 +1,7 @@
-//! Recordings of real programs: what they, or their clients, count themselves stands in the trace,
-//! one to one.
+//! Recordings of real programs: the trace must match the numbers that the programs or their clients
+//! count themselves.
 //!
-//! Servers that are not installed are those that `scripts/programs` unpacks.
+//! Servers that are not installed come from `scripts/programs`.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,4 @@
-//! nginx under wrk: the server's own log has a line for each request, with the bytes that were
-//! sent.
+//! nginx under wrk: the server's log has a line for each request, with the number of bytes sent.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,10 +14,10 @@ use crate::programs::{Program, program};
 use crate::server::{Recorded, client, free_port, process_in, signal};
 use crate::support::recording_directory;
 
-/// Bytes of the page.
+/// Size of the page in bytes.
 const PAGE: u64 = 3000;
 
-/// One process, which does the work; everything in that directory.
+/// A configuration with one process, and with all files in the directory.
 fn configuration(directory: &Path, port: u16) -> String {
     let at = directory.display();
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -33,7 +32,7 @@ fn configuration(directory: &Path, port: u16) -> String {
     )
 }
 
-/// Writes a page and the configuration there; gives the command of a server of them.
+/// Writes a page and the configuration; returns the command of the server.
 fn serves(server: &Program, at: &Path, configuration: &str) -> [String; 5] {
     fs::create_dir(at.join("pages")).unwrap();
     fs::write(at.join("pages/page"), "x".repeat(PAGE as usize)).unwrap();
@@ -64,12 +63,12 @@ fn nginx_sent_what_its_log_says() {
     let options = ["--stacks", "--kernel", "sched,irq,net,block"];
     let mut recorded = Recorded::start(&directory, &server, &options, &command);
     recorded.wait_for(port);
-    recorded.wait_until("it says who it is", || {
+    recorded.wait_until("the server writes its process id", || {
         process_in(&at.join("pid")).is_some()
     });
     let page = format!("http://127.0.0.1:{port}/page");
     let process = process_in(&at.join("pid")).unwrap();
-    // Until the server has done enough to be seen at it, however busy the machine is.
+    // Until the server has used enough CPU time to be sampled, however busy the machine is.
     let number: u32 = process.parse().unwrap();
     let mut runs = 0;
     until("the server has worked", || {
@@ -111,7 +110,7 @@ fn workers_of_a_daemon_are_followed() {
     // The command ends as soon as the daemon listens.
     let mut recorded = Recorded::start(&directory, &server, &["--follow-daemons"], &command);
     recorded.wait_for(port);
-    recorded.wait_until("it says who it is", || {
+    recorded.wait_until("the server writes its process id", || {
         process_in(&at.join("pid")).is_some()
     });
     let process = process_in(&at.join("pid")).unwrap();
@@ -134,7 +133,7 @@ fn workers_of_a_daemon_are_followed() {
     assert_eq!(log_writes(&trace), lines);
 }
 
-/// The trace agrees with the log of so many runs of wrk.
+/// Checks that the trace agrees with the log of `runs` runs of wrk.
 fn agrees(trace: &str, log: &str, runs: usize) {
     let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
     let whole = lines.iter().filter(|line| line[2] == "200").count() as u64;
@@ -143,7 +142,7 @@ fn agrees(trace: &str, log: &str, runs: usize) {
         .iter()
         .map(|line| line[1].parse::<u64>().unwrap())
         .sum();
-    // Answers are all that is written in pieces.
+    // Only answers are written in pieces.
     assert_eq!(written_by(trace, "writev"), sent);
     assert!(sent >= whole * PAGE);
     assert_eq!(log_writes(trace), lines.len());
@@ -152,8 +151,9 @@ fn agrees(trace: &str, log: &str, runs: usize) {
     let accepted = accepted
         .iter()
         .filter(|line| !field(line, "ret").unwrap().starts_with('-'));
-    // Who only looked whether it listens, and the first look of each wrk, ask for nothing; and
-    // connections of wrk whose first answer did not come in its time have no line either.
+    // No requests come from the test that checks whether the server listens, nor from the first
+    // connection of each wrk. Connections of wrk whose first answer was too late have no line in
+    // the log either.
     let idle = accepted.count() - connections.len();
     assert!(idle <= 1 + runs * 5, "{idle} in {runs} runs");
     let opened = events(trace, "syscall_entry_openat");
@@ -163,7 +163,7 @@ fn agrees(trace: &str, log: &str, runs: usize) {
     assert_eq!(pages.count(), lines.len());
 }
 
-/// How often nginx wrote to its log: each line is a write.
+/// Number of writes to nginx's log: one for each line.
 fn log_writes(trace: &str) -> usize {
     let mut opens = false;
     let mut log = None;

@@ -1,5 +1,5 @@
-//! PostgreSQL under pgbench: each transaction is so many messages, and its log is on the disk when
-//! it is done.
+//! PostgreSQL under pgbench: each transaction has a fixed number of messages, and its log is on the
+//! disk when it ends.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -14,12 +14,12 @@ use crate::programs::{Program, program};
 use crate::server::{PATIENCE, Recorded, client, free_port, process_in, signal};
 use crate::support::recording_directory;
 
-/// pgbench's, of one client.
+/// Transactions of pgbench's only client.
 const TRANSACTIONS: u64 = 200;
-/// Of pgbench's usual transaction: BEGIN, three times UPDATE, SELECT, INSERT, END.
+/// Messages of pgbench's default transaction: BEGIN, three times UPDATE, SELECT, INSERT, END.
 const MESSAGES: u64 = 7;
 
-/// PostgreSQL refuses to run as root: it runs as nobody, who needs no account of its own.
+/// PostgreSQL refuses to run as root, so it runs as the user `nobody`, which needs no account.
 const NOBODY: u32 = 65534;
 const AS_NOBODY: [&str; 6] = [
     "setpriv",
@@ -30,7 +30,7 @@ const AS_NOBODY: [&str; 6] = [
     "--clear-groups",
 ];
 
-/// A cluster of databases in a directory that nobody can use.
+/// A database cluster in a directory that belongs to the user `nobody`.
 struct Cluster {
     data: String,
     port: String,
@@ -66,7 +66,7 @@ impl Cluster {
         }
     }
 
-    /// What runs the server. Nothing happens in it but what it is asked for.
+    /// The command of the server, without background work.
     fn command(&self) -> Vec<&str> {
         let server = [
             self.server.name(),
@@ -89,7 +89,7 @@ impl Cluster {
         client(command.args(arguments).arg("postgres"))
     }
 
-    /// Where the server tells of itself.
+    /// The server's file with its state.
     fn state(&self) -> PathBuf {
         Path::new(&self.data).join("postmaster.pid")
     }
@@ -98,13 +98,13 @@ impl Cluster {
         process_in(&self.state())
     }
 
-    /// Whether it takes commands: it takes connections before, and refuses them.
+    /// Whether the server accepts commands; earlier it accepts connections, but rejects commands.
     fn is_ready(&self) -> bool {
         fs::read_to_string(self.state()).is_ok_and(|state| state.contains("ready"))
     }
 }
 
-/// Runs the server without recording it, while `client` has its way.
+/// Runs the server without recording it while `client` runs.
 fn unrecorded(cluster: &Cluster, client: impl FnOnce()) {
     let command = cluster.command();
     let mut server = Command::new(command[0]);
@@ -139,7 +139,7 @@ fn postgresql_writes_its_log_for_each_transaction() {
     unrecorded(&cluster, || {
         cluster.bench(&pgbench, &["-i", "-q"]);
     });
-    // Without stacks: of a user that may not write where the trace is there are none.
+    // Without stacks: a user who cannot write to the trace's directory gets none.
     let options = ["--kernel", "sched,irq,net,block"];
     let mut recorded = Recorded::start(&directory, &cluster.server, &options, &cluster.command());
     recorded.wait_until("the server is ready", || cluster.is_ready());
@@ -152,13 +152,12 @@ fn postgresql_writes_its_log_for_each_transaction() {
     signal("-INT", &cluster.process().unwrap());
     let trace = recorded.end();
     is_sound(&trace);
-    // Each message of the client is one, and so is each answer; what is more is said at the
-    // beginning.
+    // Each message of the client is one call, as is each answer; the rest occurs when it connects.
     let sent = calls(&trace, "sendto");
     let expected = TRANSACTIONS * MESSAGES;
     assert!((expected..expected + 50).contains(&sent), "{sent}");
     assert!(calls(&trace, "recvfrom") >= expected);
-    // The end of a transaction waits for its log; checkpoints do too.
+    // The end of a transaction waits for its log, as do checkpoints.
     let synced = calls(&trace, "fdatasync");
     assert!(synced >= TRANSACTIONS, "{synced}");
     assert!(log_written(&trace) >= TRANSACTIONS * 8192);
@@ -172,7 +171,7 @@ fn postgresql_writes_its_log_for_each_transaction() {
     assert!(!events(&trace, "sched_process_fork").is_empty());
 }
 
-/// Bytes that were written to the log of transactions.
+/// Bytes written to the transaction log.
 fn log_written(trace: &str) -> u64 {
     let report = json("files", trace);
     let is_log = |path: &str| path.contains("pg_wal/");

@@ -1,4 +1,4 @@
-//! Where programs are: installed, or unpacked by `scripts/programs`.
+//! Locations of programs: installed, or unpacked by `scripts/programs`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,20 +6,20 @@ use std::process::Command;
 
 use crate::support::skipped;
 
-/// A program that can be run.
+/// A program that can be executed.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// Where it has been unpacked, if it is not installed.
+    /// Root directory of an unpacked program; `None` for an installed one.
     unpacked: Option<PathBuf>,
 }
 
-/// Directories of programs below a root.
+/// Directories of programs relative to a root.
 const PLACES: [&str; 3] = ["usr/bin", "usr/sbin", "usr/lib/postgresql/15/bin"];
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// The program of that name; says loudly if there is none. What Debian has goes before what
-/// somebody put in front of it (a version manager's script is another program).
+/// Finds a program; prints a message if it does not exist. Debian's own programs take precedence
+/// over others in the path, such as the scripts of version managers.
 pub(crate) fn program(name: &str) -> Option<Program> {
     let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/programs");
     let below = |root: &Path| PLACES.map(|place| root.join(place).join(name));
@@ -43,7 +43,7 @@ pub(crate) fn program(name: &str) -> Option<Program> {
 }
 
 impl Program {
-    /// The one at that path.
+    /// An installed program.
     pub(crate) fn installed(path: PathBuf) -> Program {
         Program {
             path,
@@ -51,19 +51,18 @@ impl Program {
         }
     }
 
-    /// Its path as text.
+    /// The path as text.
     pub(crate) fn name(&self) -> &str {
         self.path.to_str().expect("UTF-8")
     }
 
-    /// A command that runs it.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         self.prepare(&mut command);
         command
     }
 
-    /// Lets a command that runs it in the end find its libraries.
+    /// Sets the library path of a command that finally executes the program.
     pub(crate) fn prepare(&self, command: &mut Command) {
         if let Some(root) = &self.unpacked {
             command.env("LD_LIBRARY_PATH", root.join(LIBRARIES));

@@ -1,4 +1,4 @@
-//! A Python program that writes down each of its own requests.
+//! A Python program that logs its own requests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +8,8 @@ use crate::programs::program;
 use crate::server::Recorded;
 use crate::support::recording_directory;
 
-/// Writes and reads of known sizes, some of which fail, with work in between: it takes long enough
-/// that the recorder has found the interpreter well before the end, however busy the machine is.
+/// Writes and reads of known sizes, some of which fail, with work in between. The program runs long
+/// enough for the recorder to identify the interpreter before the end, however busy the machine is.
 const PROGRAM: &str = r#"
 import os, sys
 log, path = sys.argv[1:]
@@ -68,7 +68,7 @@ fn requests_of_a_python_program_are_those_of_its_log() {
     has_stacks_of(&trace, &["<module> (program.py:1)", "Py_BytesMain"]);
 }
 
-/// Positioned reads and writes since the file was opened, as the program logs them.
+/// Positioned reads and writes since the file was opened, in the format of the program's log.
 fn requests(trace: &str, file: &str) -> Vec<String> {
     let lines = events(
         trace,
@@ -79,8 +79,8 @@ fn requests(trace: &str, file: &str) -> Vec<String> {
         .position(|line| field(line, "filename") == Some(file));
     let mut found = Vec::new();
     let mut open = None;
-    // Behind the opening's own end.
-    for line in &lines[begins.expect("it is opened") + 2..] {
+    // After the end of the opening call.
+    for line in &lines[begins.expect("the file is opened") + 2..] {
         let of = |name: &str| field(line, name).unwrap_or_default().to_owned();
         let kind = match () {
             () if line.contains("_pread64:") => "read",
@@ -90,7 +90,11 @@ fn requests(trace: &str, file: &str) -> Vec<String> {
         if line.contains("_entry_") {
             open = Some(format!("{kind} {} {} {}", of("fd"), of("count"), of("pos")));
         } else {
-            found.push(format!("{} {}", open.take().expect("it began"), of("ret")));
+            found.push(format!(
+                "{} {}",
+                open.take().expect("the call began"),
+                of("ret")
+            ));
         }
     }
     found

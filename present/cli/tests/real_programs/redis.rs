@@ -9,19 +9,21 @@ use crate::programs::program;
 use crate::server::{Recorded, client, free_port};
 use crate::support::recording_directory;
 
-/// Of each kind.
+/// Number of requests of each kind.
 const REQUESTS: u64 = 2000;
 
-/// What the server answers.
+/// The server's answer to a question.
 fn ask(stream: &mut TcpStream, question: &str) -> String {
-    stream.write_all(question.as_bytes()).expect("it listens");
+    stream
+        .write_all(question.as_bytes())
+        .expect("the server listens");
     let mut answer = Vec::new();
     let mut bytes = [0; 4096];
     loop {
-        let count = stream.read(&mut bytes).expect("it answers");
+        let count = stream.read(&mut bytes).expect("the server answers");
         answer.extend_from_slice(&bytes[..count]);
         let text = String::from_utf8_lossy(&answer).into_owned();
-        // `$SIZE`, then so many bytes.
+        // `$SIZE`, then SIZE bytes.
         let whole = text.split_once("\r\n").and_then(|(size, rest)| {
             let size: usize = size.strip_prefix('$')?.parse().ok()?;
             Some(rest.len() >= size + 2)
@@ -36,12 +38,12 @@ fn value(info: &str, key: &str) -> u64 {
     let mut lines = info.lines().filter_map(|line| line.split_once(':'));
     let found = lines
         .find(|(name, _)| *name == key)
-        .expect("it tells that")
+        .expect("the value is reported")
         .1;
     found.trim().parse().expect("a number")
 }
 
-/// Bytes that were written to connections that had been accepted. One thread does it all.
+/// Bytes written to accepted connections. The server has a single thread.
 fn answered(trace: &str) -> u64 {
     let mut connections = HashSet::new();
     let (mut writes, mut sum) = (false, 0);
@@ -91,30 +93,30 @@ fn redis_received_and_sent_what_it_says() {
         "-p", &port, "-c", "10", "-t", "set,get", "-q", "-n", &requests,
     ]));
     let mut stream = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).unwrap();
-    // The short requests above may all run between two samples of their stacks.
+    // The short requests above may all run between two stack samples.
     ask(
         &mut stream,
         "EVAL 'local sum = 0; for i = 1, 3e7 do sum = sum + i end; return tostring(sum)' 0\r\n",
     );
     let info = ask(&mut stream, "INFO stats\r\n");
-    // It ends without a word, and closes the connection.
+    // The server ends without an answer, and closes the connection.
     let last = "SHUTDOWN NOSAVE\r\n";
     ask(&mut stream, last);
     let trace = recorded.end();
     is_sound(&trace);
-    // It counts a request before, and an answer after it looks at the counts.
+    // The server counts a request before it reads the counters, and an answer after that.
     let received = value(&info, "total_net_input_bytes") + last.len() as u64;
     let sent = value(&info, "total_net_output_bytes") + info.len() as u64;
     let (read, written) = network_bytes(&trace);
     assert_eq!(read, received);
-    // What it says on standard output may be among what is not known.
+    // Output on standard output may be among the unknown bytes.
     assert!(
         (sent..sent + 4096).contains(&written),
         "{written} and {sent}"
     );
     assert_eq!(answered(&trace), sent);
     assert!(value(&info, "total_commands_processed") >= 2 * REQUESTS);
-    // Each client has one request on its way at a time.
+    // Each client has one outstanding request at a time.
     assert!(calls(&trace, "write") >= 2 * REQUESTS);
     assert!(calls(&trace, "read") >= 2 * REQUESTS);
     assert!(calls(&trace, "epoll_wait") > 0);

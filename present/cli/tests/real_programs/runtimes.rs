@@ -1,5 +1,5 @@
-//! Programs of runtimes that compile while they run, or have stacks of their own: how many of their
-//! stacks are whole.
+//! Completeness of call stacks in programs whose runtimes compile while they run, or have stacks of
+//! their own.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::checks::{json, number};
 use crate::programs::program;
 use crate::support::{self, can_record_kernel, skipped, text};
 
-/// Records the stacks of a command; gives what `stacks` reports and the folded stacks.
+/// Records the stacks of a command; returns the report of `stacks` and the folded stacks.
 fn stacks(directory: &TempDir, command: &[&str]) -> (Value, String) {
     let trace = directory
         .path()
@@ -41,7 +41,7 @@ fn stacks(directory: &TempDir, command: &[&str]) -> (Value, String) {
     )
 }
 
-/// Samples of folded stacks that have all of those parts.
+/// Samples of folded stacks that contain all parts.
 fn samples(folded: &str, parts: &[&str]) -> u64 {
     let lines = folded.lines().filter_map(|line| line.rsplit_once(' '));
     let lines = lines.filter(|(stack, _)| parts.iter().all(|part| stack.contains(part)));
@@ -50,7 +50,7 @@ fn samples(folded: &str, parts: &[&str]) -> u64 {
         .sum()
 }
 
-/// Hundredths of all stacks that are broken.
+/// Percentage of broken stacks.
 fn broken_percent(report: &Value) -> u64 {
     let count = |name: &str| number(&report["completeness"][name]);
     let all = count("whole") + count("cut") + count("broken");
@@ -99,7 +99,7 @@ fn goroutines_have_whole_stacks() {
     support::succeeds(&built);
     let (report, folded) = stacks(&directory, &["./burn"]);
     assert!(broken_percent(&report) <= 2, "{report:#}");
-    // The caller of a leaf function, which has no frame of its own, is not seen.
+    // The caller of a leaf function, which has no frame of its own, is missing.
     assert!(
         samples(&folded, &["runtime.goexit;main.main.func1;", "main.inner"]) >= 100,
         "{folded}"
@@ -137,7 +137,7 @@ fn java_has_whole_stacks_if_it_keeps_frame_pointers() {
         &[java.name(), "-XX:+PreserveFramePointer", &file],
     );
     assert!(broken_percent(&report) <= 3, "{report:#}");
-    // Without them it is said how.
+    // Without frame pointers, the output contains the remedy.
     let directory = TempDir::new().unwrap();
     let file = source(&directory);
     let (report, _) = stacks(&directory, &[java.name(), &file]);
@@ -175,7 +175,7 @@ fn node_has_whole_stacks_with_names() {
     ];
     let (report, folded) = stacks(&directory, &command);
     assert!(broken_percent(&report) <= 2, "{report:#}");
-    // One of them may be inlined into the other.
+    // One of the functions may be inlined into the other.
     let named = samples(&folded, &["_start;", "ermost "]);
     if named == 0 && samples(&folded, &["ermost "]) == 0 {
         return skipped("this node writes no map of its functions");

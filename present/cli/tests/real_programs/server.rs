@@ -1,4 +1,4 @@
-//! A server that runs while it is recorded.
+//! A server that is recorded while it runs.
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
@@ -11,24 +11,27 @@ use tempfile::TempDir;
 use crate::programs::Program;
 use crate::support::tracebraid;
 
-/// A recording of a server that goes on until the server ends.
+/// A recording that lasts until its server ends.
 pub(crate) struct Recorded {
     recorder: Child,
     said: PathBuf,
     trace: String,
 }
 
-/// How long a server may take to begin and to end.
+/// Maximum time for the start and the end of a server.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A port of this machine that nobody listens at.
+/// A free port of this machine.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    listener.local_addr().expect("it has an address").port()
+    listener
+        .local_addr()
+        .expect("the listener has an address")
+        .port()
 }
 
 impl Recorded {
-    /// Begins to record a command that runs that program; `options` are those of `record`.
+    /// Starts recording a command that executes the program; `options` are those of `record`.
     pub(crate) fn start(
         directory: &TempDir,
         program: &Program,
@@ -53,17 +56,21 @@ impl Recorded {
 
     /// Waits until the server listens.
     pub(crate) fn wait_for(&mut self, port: u16) {
-        self.wait_until("it listens", || {
+        self.wait_until("the server listens", || {
             TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub(crate) fn wait_until(&mut self, what: &str, is_so: impl Fn() -> bool) {
         let since = Instant::now();
         while !is_so() {
-            let ended = self.recorder.try_wait().expect("it can be asked");
-            assert!(ended.is_none(), "it ended before {what}: {}", self.said());
+            let ended = self.recorder.try_wait().expect("the recorder's status");
+            assert!(
+                ended.is_none(),
+                "the recorder ended before {what}: {}",
+                self.said()
+            );
             assert!(
                 since.elapsed() < PATIENCE,
                 "too long until {what}: {}",
@@ -73,23 +80,23 @@ impl Recorded {
         }
     }
 
-    /// Waits until the server has ended; gives the trace, of which nothing was lost.
+    /// Waits for the end of the server; returns the trace, in which no event was lost.
     pub(crate) fn end(mut self) -> String {
         let since = Instant::now();
         let status = loop {
-            if let Some(status) = self.recorder.try_wait().expect("it can be asked") {
+            if let Some(status) = self.recorder.try_wait().expect("the recorder's status") {
                 break status;
             }
             assert!(
                 since.elapsed() < PATIENCE,
-                "it does not end: {}",
+                "the recorder does not end: {}",
                 self.said()
             );
             std::thread::sleep(Duration::from_millis(20));
         };
         let said = self.said();
         assert!(status.success(), "{status}: {said}");
-        assert!(!said.contains("found no room"), "{said}");
+        assert!(!said.contains("were lost"), "{said}");
         std::mem::take(&mut self.trace)
     }
 
@@ -100,7 +107,7 @@ impl Recorded {
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        // A test that fails leaves nothing running: the recorder ends its command, or it is ended.
+        // A failed test leaves no process running: the recorder ends its command, or is killed.
         if self
             .recorder
             .try_wait()
@@ -116,19 +123,18 @@ impl Drop for Recorded {
     }
 }
 
-/// Sends a signal to a process.
 pub(crate) fn signal(signal: &str, process: &str) {
     let sent = Command::new("kill").args([signal, process]).status();
     assert!(sent.expect("kill runs").success());
 }
 
-/// The process whose number stands at the beginning of a file.
+/// The process id at the beginning of a file.
 pub(crate) fn process_in(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     text.split_whitespace().next().map(str::to_owned)
 }
 
-/// What a client prints that succeeds.
+/// Standard output of a client, which must succeed.
 pub(crate) fn client(command: &mut Command) -> String {
     let output = command.output().expect("the client runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,4 +1,4 @@
-//! A program with threads that hand a turn to each other, and use the CPU for known times.
+//! A program whose threads pass a turn to each other, and use the CPU for known times.
 
 use std::fs;
 
@@ -7,10 +7,10 @@ use crate::programs::Program;
 use crate::server::Recorded;
 use crate::support::{compiled, recording_directory};
 
-/// Turns that each thread takes.
+/// Number of turns of each thread.
 const TURNS: u64 = 150;
 
-/// Logs each thread's number, its CPU time, and how often it went to sleep, as the kernel counts.
+/// Logs each thread's id, its CPU time, and how often it slept, as counted by the kernel.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -22,7 +22,7 @@ const PROGRAM: &str = r#"
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int turn;
-static struct { long thread, slept; double used; } told[3];
+static struct { long thread, slept; double used; } counts[3];
 static double used(void) {
     struct timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -45,10 +45,10 @@ static void *work(void *argument) {
         pthread_mutex_unlock(&mutex);
     }
     // After this a thread does nothing but end.
-    told[number].thread = syscall(SYS_gettid);
-    told[number].used = used();
+    counts[number].thread = syscall(SYS_gettid);
+    counts[number].used = used();
     getrusage(RUSAGE_THREAD, &usage);
-    told[number].slept = usage.ru_nvcsw;
+    counts[number].slept = usage.ru_nvcsw;
     return 0;
 }
 int main(int argc, char **argv) {
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     for (long i = 0; i < 3; i++) pthread_create(&threads[i], 0, work, (void *)i);
     for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
     for (int i = 0; i < 3; i++)
-        fprintf(log_file, "%ld %.0f %ld\n", told[i].thread, told[i].used * 1e9, told[i].slept);
+        fprintf(log_file, "%ld %.0f %ld\n", counts[i].thread, counts[i].used * 1e9, counts[i].slept);
     return fclose(log_file);
 }
 "#;
@@ -87,23 +87,23 @@ fn threads_run_and_wait_as_they_say() {
             row.unwrap_or_else(|| panic!("thread {thread} is in the report"))
                 .clone()
         };
-        // From switch to switch interrupts count too, and on a guest the time that its host was
-        // elsewhere: there is no other bound above than time itself, which all recordings are held
-        // to.
+        // Active time includes interrupts and, on a virtual machine, the time in which the host ran
+        // other work. The only upper bound is the elapsed time, which is checked for all
+        // recordings.
         let active = number(&of(&cpu["threads"])["active_ns"]);
         let unknown = number(&cpu["total"]["unknown_ns"]);
         assert!((active + unknown) * 100 >= used * 99, "{active} of {used}");
         let calls = of_call(&waits, thread);
         let left = switches(&trace, thread);
         assert!((slept..=slept + 2).contains(&left), "{left} and {slept}");
-        // A call may go to sleep twice, and the end of the thread once more.
+        // A call may sleep twice, and the end of the thread once more.
         assert!(calls <= slept + 2, "{calls} and {slept}");
         assert!(calls + slept / 10 + 5 >= slept, "{calls} and {slept}");
     }
     has_stacks_of(&trace, &["burn_cpu", "work"]);
 }
 
-/// How often a thread left its CPU to sleep.
+/// Number of times that a thread left its CPU to sleep.
 fn switches(trace: &str, thread: u64) -> u64 {
     let is_of = |line: &&String| field(line, "prev_tid") == Some(&thread.to_string());
     let sleeps = |line: &&String| matches!(field(line, "prev_state"), Some("1" | "2"));
@@ -114,7 +114,7 @@ fn switches(trace: &str, thread: u64) -> u64 {
         .count() as u64
 }
 
-/// How many futex calls a thread made that waited.
+/// Number of a thread's futex calls that waited.
 fn of_call(waits: &serde_json::Value, thread: u64) -> u64 {
     let reasons = rows(&waits["thread_reasons"]).iter();
     let futex = reasons.filter(|row| row["tid"] == thread && row["why"] == "futex");

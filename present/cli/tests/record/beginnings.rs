@@ -1,4 +1,4 @@
-//! What a recording begins with, and what it refuses.
+//! Beginnings of recordings, and recordings that are refused.
 
 use std::collections::HashMap;
 
@@ -41,9 +41,9 @@ fn nothing_lasts_from_before_the_recording() {
     let report: serde_json::Value =
         serde_json::from_str(&text(&["irq", "--format", "json", &trace])).unwrap();
     assert!(!report["interrupts"].as_array().unwrap().is_empty());
-    // A handler that began before the recording ends in it, once for each kind on each CPU. From
-    // then on each has a beginning and an end, in turn: one of which the other is missing would
-    // seem to last until the next.
+    // A handler that was running before the recording began ends in it, once for each kind on each
+    // CPU. From then on, beginnings and ends alternate; a handler without one of them would seem to
+    // last until the next.
     let mut is_open: HashMap<(String, String), bool> = HashMap::new();
     let mut began_earlier = 0;
     let printed = text(&["print", "--name", "irq_handler_*,irq_softirq_*", &trace]);
@@ -68,7 +68,7 @@ fn nothing_lasts_from_before_the_recording() {
         }
     }
     assert!(!is_open.is_empty());
-    // The report has kinds beside these: timers, and interrupts between CPUs.
+    // The report has further kinds: timers, and interrupts between CPUs.
     let unknown = report["total"]["unknown_begin"].as_u64().unwrap();
     assert!(unknown >= began_earlier, "{unknown} and {began_earlier}");
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;

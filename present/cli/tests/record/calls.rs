@@ -1,11 +1,11 @@
-//! What stands in the trace of a program's system calls.
+//! Records of a program's system calls.
 
 use std::process::Command;
 
 use crate::support::{self, compiled, recording_directory, succeeds, text};
 use crate::{fields, record};
 
-/// Writes of known sizes to a file, and what became of them on standard output.
+/// Writes of known sizes to a file, with their results on standard output.
 const WRITER: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ fn every_call_of_a_program_is_there_once_with_its_arguments_and_its_result() {
     let command = [writer.to_str().unwrap(), file.to_str().unwrap()];
     let (output, trace) = record(directory.path(), &["--syscalls", "write,openat"], &command);
     succeeds(&output);
-    // What it did itself, without what it printed.
+    // The program's own calls, without its output.
     let log = String::from_utf8(output.stdout).unwrap();
     let expected: Vec<String> = log.lines().map(str::to_owned).collect();
     assert_eq!(expected.len(), 2000);
@@ -64,7 +64,7 @@ fn only_the_command_and_what_it_starts_are_followed() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    // Others make calls all the while.
+    // Other processes make calls all the time.
     let mut other = Command::new("sh")
         .args(["-c", "while :; do umask 0123; done"])
         .spawn()
@@ -83,13 +83,13 @@ fn only_the_command_and_what_it_starts_are_followed() {
         .lines()
         .map(|line| fields(line)["mask"].clone())
         .collect();
-    // Shells look at the mask by setting it to 0 and back.
+    // Shells read the mask by setting it to 0 and back.
     masks.retain(|mask| mask != "0");
     masks.dedup();
     assert_eq!(masks, ["18", "23", "63"]);
 }
 
-/// Calls with numbers that no call has, and ways back from signal handlers.
+/// Calls with invalid numbers, and returns from signal handlers.
 const ODD: &str = r"
 #include <netinet/in.h>
 #include <signal.h>
@@ -110,7 +110,7 @@ int main(void) {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(0x7f000001)}};
     memcpy(page + 4096 - sizeof to, &to, sizeof to);
     connect(socket(AF_INET, SOCK_DGRAM, 0), (struct sockaddr *)(page + 4096 - sizeof to), sizeof to);
-    /* Nobody is there to be accepted. */
+    /* There is no client to accept. */
     int server = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     struct sockaddr_in own = {.sin_family = AF_INET};
     bind(server, (struct sockaddr *)&own, sizeof own);
@@ -160,7 +160,7 @@ fn odd_calls_are_told_as_they_are() {
     );
 }
 
-/// Opens the file that it is told, of a path as long as paths can be.
+/// Opens a file whose path has the maximum length.
 const OPENER: &str = r"
 #include <fcntl.h>
 #include <string.h>
@@ -193,11 +193,11 @@ fn paths_are_told_whole() {
         .lines()
         .map(|line| fields(line)["filename"].len())
         .max();
-    // With its quotes.
+    // Including the quotes.
     assert_eq!(longest, Some(4095 + 2));
 }
 
-/// Makes system calls as 32-bit programs do; such programs have pointers of 32 bits.
+/// Makes system calls as 32-bit programs do, whose pointers have 32 bits.
 const NARROW: &str = r#"
 #include <stdio.h>
 #include <string.h>
@@ -261,7 +261,7 @@ fn calls_of_32_bit_programs_have_names() {
             .sum::<u64>()
     };
     assert!(count("open") >= 1 && count("write") >= 10, "{rows:?}");
-    // No call has that number, so it is named after the number.
+    // No call has this number, so the name contains the number.
     let unknown = text(&["print", "--name", "compat_syscall_entry_unknown", &trace]);
     assert_eq!(unknown.lines().count(), 1);
     assert_eq!(count("compat_syscall_480"), 1, "{rows:?}");

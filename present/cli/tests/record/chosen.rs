@@ -1,4 +1,4 @@
-//! Events chosen by name: what a program did, with the values that it knows.
+//! Events chosen by name: what a program did, with values known from the program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Command;
 use crate::support::{self, compiled, recording_directory, succeeds, text, tracebraid};
 use crate::{fields, record};
 
-/// Options with which nothing but the chosen events is recorded.
+/// Options that record only the chosen events.
 const ALONE: [&str; 4] = ["--kernel", "none", "--syscalls", "none"];
 
-/// Records a command with chosen events alone; gives what the recorder reported, and the trace.
+/// Records only chosen events of a command; returns the recorder's messages and the trace.
 pub(crate) fn chosen(directory: &Path, events: &[&str], command: &[&str]) -> (String, String) {
     let events = events.iter().flat_map(|event| ["--event", event]);
     let options: Vec<&str> = ALONE.into_iter().chain(events).collect();
@@ -19,7 +19,7 @@ pub(crate) fn chosen(directory: &Path, events: &[&str], command: &[&str]) -> (St
     (String::from_utf8_lossy(&output.stderr).into_owned(), trace)
 }
 
-/// Fields of all events of that name.
+/// The fields of all events with a name.
 pub(crate) fn events(trace: &str, name: &str) -> Vec<BTreeMap<String, String>> {
     let printed = text(&["print", trace]);
     let mark = format!(" {name}: ");
@@ -27,8 +27,8 @@ pub(crate) fn events(trace: &str, name: &str) -> Vec<BTreeMap<String, String>> {
     lines.map(fields).collect()
 }
 
-/// The notes of `sys/sdt.h`, written by hand so that no package is needed: two places of one probe,
-/// with values in registers, in memory, by a symbol and as constants, and a probe that is wanted
+/// The notes of `sys/sdt.h`, written by hand so that no package is needed: two locations of a
+/// probe, with values in registers, in memory, by symbol and as constants; and a probe that fires
 /// only while its counter is not zero.
 const USDT: &str = r#"
 #include <stdio.h>
@@ -116,7 +116,7 @@ fn usdt_probes_have_the_values_of_the_program() {
         assert!(!item.contains_key("arg5"));
         assert_eq!(item["tid"], item["pid"]);
     }
-    // The counter was raised before the program began, and nowhere else.
+    // The counter was incremented before the program began, and nowhere else.
     let optional = events(&trace, "shop:optional");
     assert_eq!(optional.len(), 1000);
     assert_eq!(optional[999]["arg0"], "1000");
@@ -149,7 +149,7 @@ int main(void) {
 }
 ";
 
-/// Runs a program again and again until it is dropped, as it is if the test fails.
+/// Runs a program repeatedly until dropped, also if the test fails.
 struct Repeating(std::process::Child);
 
 impl Repeating {
@@ -179,7 +179,7 @@ fn functions_have_their_arguments_and_results() {
         format!("uprobe:{program}:add"),
         format!("uretprobe:{program}:add"),
     ];
-    // Another process that runs the same program is not recorded.
+    // Another process with the same program is not recorded.
     let other = Repeating::new(&program);
     let (_, trace) = chosen(
         directory.path(),
@@ -194,7 +194,7 @@ fn functions_have_their_arguments_and_results() {
         assert_eq!(call["arg4"], "0x5");
         assert_eq!(call["arg5"], format!("0x{:X}", -(number as i64)));
     }
-    // The child, which is followed, has another number and the same function.
+    // The child, which is followed, has another process id and the same function.
     assert_ne!(calls[500]["pid"], calls[0]["pid"]);
     assert_eq!(calls[500]["ip"], calls[0]["ip"]);
     let returns = events(&trace, "uretprobe:add");
@@ -204,7 +204,7 @@ fn functions_have_their_arguments_and_results() {
     support::reads_alike(&trace);
 }
 
-/// Maps pages, and touches each.
+/// Maps pages, and touches each of the pages.
 const PAGES: &str = r"
 #include <string.h>
 #include <sys/mman.h>
@@ -268,7 +268,7 @@ fn text_of_any_length_and_the_recorders_own_tracepoints() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    // The recorder's own tracepoints are those of the whole machine: no other program has this
+    // The recorder's own tracepoints are recorded for the whole machine; no other program has this
     // path.
     let program = compiled(directory.path(), "ends", "int main(void) { return 0; }");
     let program = program.display().to_string();
@@ -278,7 +278,7 @@ fn text_of_any_length_and_the_recorders_own_tracepoints() {
         &["sh", "-c", &format!("{program}; {program}")],
     );
     let quoted = format!("\"{program}\"");
-    // With lttng-modules' fields, and once each.
+    // With the fields of lttng-modules, and only once each.
     let executed = events(&trace, "sched_process_exec");
     assert_eq!(
         executed
@@ -348,7 +348,7 @@ fn what_the_kernel_refuses_is_left_out_of_patterns_only() {
         );
         assert!(!events(&trace, "task_rename").is_empty(), "{said}");
     }
-    // A name that a pattern matches, too, is still a name.
+    // A name that a pattern also matches is still a name.
     let refused = [&refused[..], &["--event", "tracepoint:ftrace:*"]].concat();
     let (output, _) = record(
         directory.path(),
@@ -418,7 +418,7 @@ fn postgresql_has_its_probes() {
         return support::skipped("PostgreSQL is not installed");
     };
     let event = format!("usdt:{}:*", postgres.display());
-    // Every probe of it can be attached; the program does nothing.
+    // Every probe of the program can be attached; the program itself does nothing.
     let (_, trace) = chosen(
         directory.path(),
         &[&event],
@@ -435,7 +435,7 @@ fn postgresql_has_its_probes() {
     assert!(said.contains("did you mean 'transaction__start'"), "{said}");
 }
 
-/// One goroutine holds a mutex for 20 ms at a time; four others wait for it, one after the other.
+/// One goroutine holds a mutex for 20 ms at a time; four others wait for it one after another.
 const GO: &str = r#"
 package main
 
@@ -464,7 +464,7 @@ func main() {
 }
 "#;
 
-/// A program in Go, if there is a compiler.
+/// A compiled Go program, if there is a compiler.
 pub(crate) fn compiled_go(directory: &Path, text: &str, options: &[&str]) -> Option<PathBuf> {
     let source = directory.join("waits.go");
     std::fs::write(&source, text).unwrap();
@@ -506,7 +506,7 @@ fn goroutines_wait_for_a_mutex_and_are_made_ready() {
         let parks = events(&trace, "go_park");
         let is_mutex = |park: &&BTreeMap<String, String>| match has_labels {
             true => park["reason"].contains("sync.Mutex.Lock"),
-            // By number, which is that of no version but the installed one.
+            // The version is unknown, so only the number of the reason is recorded.
             false => true,
         };
         let waiting: Vec<&str> = parks
@@ -516,8 +516,8 @@ fn goroutines_wait_for_a_mutex_and_are_made_ready() {
             .collect();
         assert!(waiting.len() >= 4, "{parks:?}");
         let readies = events(&trace, "go_ready");
-        // The main goroutine has number 1. It made a waiting one ready; the others followed each
-        // other.
+        // The main goroutine has number 1. It made one waiting goroutine ready; each of the others
+        // was made ready by the previous one.
         let by_main: Vec<_> = readies.iter().filter(|ready| ready["by"] == "1").collect();
         assert!(
             by_main
@@ -525,7 +525,7 @@ fn goroutines_wait_for_a_mutex_and_are_made_ready() {
                 .any(|ready| waiting.contains(&&*ready["goid"])),
             "{readies:?}"
         );
-        // A timer of the runtime made the main one ready after its sleep.
+        // A runtime timer made the main goroutine ready after its sleep.
         assert!(
             readies.iter().any(|ready| ready["goid"] == "1"),
             "{readies:?}"

@@ -1,4 +1,4 @@
-//! Recordings that are written as chunks (`--rotate`).
+//! Recordings in chunks (`--rotate`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, 
 
 const NO_END: &str = "the trace has no end mark";
 
-/// Options by which nothing but the calls of `STORM` and marks of ends are recorded.
+/// Options that record only the calls of `STORM` and end marks.
 pub(crate) const ONLY_CALLS: [&str; 5] = [
     "--kernel",
     "none",
@@ -25,7 +25,7 @@ pub(crate) const ONLY_CALLS: [&str; 5] = [
 /// Events of `STORM`: entry and exit of each call.
 const CALLS: u64 = 600_000;
 
-/// The same in two processes at once. No shell starts them, since shells call getppid as well.
+/// The same in two concurrent processes. No shell starts them, because shells also call getppid.
 const TWO_STORMS: &str = r"
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -57,14 +57,14 @@ fn json(options: &[&str], trace: &Path) -> Value {
     serde_json::from_str(&text(&options)).unwrap()
 }
 
-/// Events that are in a trace and that were lost, where nothing of it is damaged.
+/// Number of events in a trace, and number of lost events. The trace must not be damaged.
 pub(crate) fn counted(trace: &Path) -> (u64, u64) {
     let counted = json(&["count", "--strict"], trace);
     let number = |name: &str| counted[name].as_u64().unwrap();
     (number("events"), number("discarded_events"))
 }
 
-/// Reason of the end, and whether the trace grows.
+/// Reason of the end, and whether the trace is growing.
 fn end(trace: &Path) -> (Value, bool) {
     let info = json(&["info"], trace);
     assert_eq!(
@@ -104,7 +104,7 @@ fn chunks_have_each_event_once() {
         said.contains(&format!("({} chunks)", chunks.len())),
         "{said}"
     );
-    // All at once they are one trace, with a mark for each chunk.
+    // Together, the chunks are one trace, with an end mark for each chunk.
     let (events, lost) = counted(trace);
     assert_eq!(events + lost, 2 * CALLS + chunks.len() as u64);
     assert_eq!(end(trace), ("command_ended".into(), false));
@@ -124,7 +124,7 @@ fn chunks_have_each_event_once() {
         assert_eq!(end(chunk), (reason.into(), false), "{}", chunk.display());
         let bytes = crate::limits::file_bytes(chunk);
         assert!(bytes <= 2 << 20, "{} has {bytes} bytes", chunk.display());
-        // All CPUs end at one time, and no chunk begins earlier than the one before ends.
+        // All CPUs end at the same time, and no chunk begins before the previous one ends.
         let info = json(&["info"], chunk);
         let streams = info["traces"][0]["streams"].as_array().unwrap();
         let times = |name: &str| -> Vec<u64> {
@@ -156,8 +156,8 @@ fn each_chunk_has_the_state_at_its_beginning() {
     succeeds(&output);
     let chunks = chunks(Path::new(&trace));
     assert!(chunks.len() >= 3, "{chunks:?}");
-    // The first one begins before the command, and the state of the last one may be that after its
-    // end.
+    // The first chunk begins before the command, and the state of the last one may be that after
+    // the command's end.
     for chunk in chunks.iter().take(chunks.len() - 1).skip(1) {
         let chunk = chunk.to_str().unwrap();
         let print = |event: &str, what: &str| {
@@ -194,14 +194,14 @@ fn the_newest_chunks_stay() {
     assert_eq!(names.len(), 3, "nothing hidden is left: {names:?}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("the newest 3 are kept"), "{said}");
-    // A chunk is larger than 1 MiB only if the state of a busy machine takes most of it.
+    // A chunk exceeds 1 MiB only if the state of a busy machine takes most of it.
     assert!(crate::limits::file_bytes(trace) <= 6 << 20);
     let (events, _) = counted(trace);
     assert!(events > 10_000 && events < CALLS, "{events}");
     assert_eq!(end(trace), ("command_ended".into(), false));
 }
 
-/// Begins to record the machine as chunks.
+/// Starts recording the machine in chunks.
 pub(crate) fn system(trace: &Path, options: &[&str]) -> Child {
     let mut record = tracebraid();
     record
@@ -211,7 +211,7 @@ pub(crate) fn system(trace: &Path, options: &[&str]) -> Child {
     record.stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until there are that many chunks, of which all but the last one have ended.
+/// Waits until there are `count` chunks, all but the last of which have ended.
 pub(crate) fn has_chunks(trace: &Path, count: usize) {
     until("there are chunks", || {
         let chunks = if trace.is_dir() {
@@ -223,7 +223,7 @@ pub(crate) fn has_chunks(trace: &Path, count: usize) {
             .last()
             .is_some_and(|chunk| chunk.join("kernel/metadata").exists());
         let before = chunks.iter().rev().nth(1);
-        // The index gets its name when a chunk ends.
+        // The index gets its name when the chunk ends.
         let has_ended = |chunk: &PathBuf| chunk.join("kernel/index/channel0_0.idx").exists();
         chunks.len() >= count && last && before.is_none_or(has_ended)
     });
@@ -241,9 +241,9 @@ fn chunks_can_be_read_while_the_recording_goes_on_and_when_it_was_killed() {
     has_chunks(&trace, 3);
     let (finished, reason) = (&chunks(&trace)[0], Value::from("rotated"));
     assert_eq!(end(finished), (reason.clone(), false));
-    // The reader may find the newest chunk and see it end before the next one is there.
+    // The reader may find the newest chunk and see it end before the next one exists.
     until("the trace grows", || end(&trace) == (Value::Null, true));
-    // A busy machine may lose events, which is worth a warning; nothing is damaged.
+    // A busy machine may lose events, which causes a warning; but no chunk is damaged.
     assert!(!said(&["count", "--strict"], &trace).contains(NO_END));
     has_chunks(&trace, chunks(&trace).len() + 1);
     child.kill().unwrap();
@@ -255,7 +255,7 @@ fn chunks_can_be_read_while_the_recording_goes_on_and_when_it_was_killed() {
         assert!(!said(&["count"], chunk).contains(NO_END));
     }
     assert_eq!(end(last), (Value::Null, false));
-    // At once they are one trace, with one warning, about the last chunk.
+    // Together, they are one trace, with one warning about the last chunk.
     for command in ["count", "info", "report", "cpu"] {
         let said = said(&[command], &trace);
         assert_eq!(said.matches(NO_END).count(), 1, "{command}: {said}");
@@ -305,7 +305,7 @@ fn chunks_begin_by_time_even_if_nothing_happens() {
     succeeds(&output);
     let chunks = chunks(&trace);
     assert!((3..=7).contains(&chunks.len()), "{chunks:?}");
-    // Nothing but the marks.
+    // Only the end marks.
     assert_eq!(counted(&trace), (chunks.len() as u64, 0));
 }
 
@@ -338,7 +338,7 @@ fn a_full_disk_ends_a_recording_of_chunks() {
         }
         let (events, lost) = counted(trace);
         assert!(events > 10_000, "{events} {lost}");
-        // With a bound it is not full.
+        // With `--keep` the disk does not fill up.
         fs::remove_dir_all(trace).unwrap();
         let options = [&options[..], &["--keep", "2"]].concat();
         let (output, _) = record(
@@ -350,7 +350,7 @@ fn a_full_disk_ends_a_recording_of_chunks() {
     }
 }
 
-/// Runs a command about sessions that are in that directory.
+/// Runs a command on sessions in the directory.
 pub(crate) fn session(run: &Path, arguments: &[&str]) -> Output {
     let mut command = tracebraid();
     command
@@ -371,7 +371,7 @@ fn sessions_in_the_background_rotate_when_asked() {
     ];
     succeeds(&session(run, &start));
     for number in 1..=4 {
-        // With one session its name may be left out.
+        // With a single session, its name may be omitted.
         let rotated = succeeds(&session(
             run,
             &["rotate", "one"][..if number == 1 { 1 } else { 2 }],
@@ -388,7 +388,7 @@ fn sessions_in_the_background_rotate_when_asked() {
     assert_eq!(status["kept_chunks"].as_array().unwrap().len(), 3);
     let table = succeeds(&session(run, &["list"]));
     assert!(table.contains("3 of 5"), "{table}");
-    // One that is just being asked for does not keep the end from being written.
+    // A pending request for rotation does not prevent the end from being written.
     let mut rotate = tracebraid();
     rotate.env("XDG_RUNTIME_DIR", run).args(["rotate", "one"]);
     let mut rotate = rotate
@@ -427,7 +427,7 @@ fn a_recording_without_chunks_does_not_rotate() {
         let output = session(run, &[&["record", "--system"], wrong].concat());
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
     }
-    // What could not begin leaves nothing.
+    // A recording that could not begin leaves no files.
     let output = session(
         run,
         &[

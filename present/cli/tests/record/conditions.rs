@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, text};
 use crate::{fields, record};
 
-/// Makes many short calls and some long ones: sleeps of 3 ms, a read that computes for as long as
-/// it takes to write 400 MB, a sleep of 2.5 s in another thread, and a read that lasts until the
+/// Makes many short calls and some long ones: sleeps of 3 ms, a read that computes as long as
+/// writing 400 MB takes, a sleep of 2.5 s in another thread, and a read that lasts until the
 /// process ends.
 const NAPS: &str = r#"
 #define _GNU_SOURCE
@@ -54,11 +54,11 @@ int main(void) {
 struct Call {
     name: String,
     entry: BTreeMap<String, String>,
-    /// `None` if it goes on at the end.
+    /// `None` if the call has not ended.
     exit: Option<(u64, BTreeMap<String, String>)>,
 }
 
-/// Nanoseconds of a line's time of day.
+/// The time of day of a line in nanoseconds.
 fn time(line: &str) -> u64 {
     let text = line.trim_start_matches('[').split(']').next().unwrap();
     let parts = text
@@ -68,7 +68,7 @@ fn time(line: &str) -> u64 {
     ((parts[0] * 60 + parts[1]) * 60 + parts[2]) * 1_000_000_000 + parts[3]
 }
 
-/// The calls of a trace with the context `tid`, by their entries; each exit must follow its entry.
+/// The calls of a trace with the context `tid`, by entry; each exit must follow its entry.
 fn calls(trace: &str) -> Vec<Call> {
     let printed = text(&["print", "--name", "syscall_*", trace]);
     let mut calls: Vec<Call> = Vec::new();
@@ -103,7 +103,7 @@ fn calls(trace: &str) -> Vec<Call> {
     calls
 }
 
-/// The number of calls that the summary says were left out.
+/// The number of calls that the summary reports as left out.
 fn left_out(output: &std::process::Output) -> u64 {
     let said = String::from_utf8_lossy(&output.stderr);
     let line = said
@@ -122,8 +122,8 @@ fn calls_that_take_long_are_recorded_with_their_entries() {
         return;
     };
     let program = compiled(directory.path(), "naps", NAPS);
-    // Other threads switch meanwhile, so that packets of each CPU are written while the long calls
-    // go on.
+    // Other threads switch in the meantime, so that packets of each CPU are written during the long
+    // calls.
     let options = ["--context", "tid,procname", "--where", "duration > 1ms"];
     let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
     succeeds(&output);
@@ -152,7 +152,7 @@ fn calls_that_take_long_are_recorded_with_their_entries() {
             >= 21,
         "{lengths:?}"
     );
-    // Longer than events wait in memory.
+    // Longer than events are kept in memory.
     assert!(
         lengths.iter().any(|&length| length >= 2_500_000_000),
         "{lengths:?}"
@@ -171,7 +171,7 @@ fn calls_that_take_long_are_recorded_with_their_entries() {
     let unfinished = calls.iter().filter(|call| call.exit.is_none()).count();
     assert!(unfinished <= 2, "{calls:?}");
     reads_alike(&trace);
-    // Reports pair them alike.
+    // Reports match entries and exits in the same way.
     let report = text(&["syscalls", "--format", "csv", &trace]);
     assert!(report.contains("nanosleep"), "{report}");
 }
@@ -199,8 +199,8 @@ fn calls_that_fail_are_recorded_with_their_entries() {
     let failed: Vec<&Call> = calls.iter().filter(missing).collect();
     assert_eq!(failed.len(), 20, "{calls:?}");
     for call in &calls {
-        // A call that has not ended after a second is recorded, since its result is not known by
-        // then.
+        // A call that has not ended after a second is recorded, because its result is still
+        // unknown.
         match &call.exit {
             Some((duration, exit)) => {
                 assert!(exit["ret"].starts_with('-') || *duration >= 1_000_000_000)
@@ -222,7 +222,7 @@ fn short_calls_can_be_chosen_as_well() {
     succeeds(&output);
     let calls = calls(&trace);
     assert!(calls.iter().filter(|call| call.name == "getppid").count() > 9900);
-    // The record of the exit is taken a little after the call is decided.
+    // The exit is recorded shortly after the decision on the call.
     let slack = 2_000_000;
     assert!(calls.iter().all(|call| {
         call.exit

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::record;
 use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, text};
 
-/// Values of the contexts of a line that `print` gives, by name.
+/// Context values in a line of `print`, by name.
 fn contexts(line: &str) -> BTreeMap<&str, &str> {
     let context = line.split("}, { ").nth(1).unwrap_or_default();
     let fields = context
@@ -16,7 +16,7 @@ fn contexts(line: &str) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// Makes a system call of its own and writes its numbers, from another thread than the first.
+/// Makes a system call and prints its ids, from a thread other than the first.
 const NUMBERS: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -73,7 +73,7 @@ fn contexts_are_the_values_of_the_thread() {
     assert_eq!((values["nice"], values["prio"]), ("7", "27"));
     let namespace = said.lines().next().unwrap();
     assert_eq!(namespace, format!("pid:[{}]", values["pid_ns"]));
-    // In the initial namespace the thread has other numbers, which are those of its other events.
+    // In the initial namespace, the thread has other ids, which also occur in its other events.
     assert_ne!(values["tid"], values["vtid"]);
     let by_tid = text(&[
         "print",
@@ -93,7 +93,7 @@ fn contexts_are_the_values_of_the_thread() {
             .all(|line| contexts(line)["vtid"] == values["vtid"])
     );
     assert!(filtered.contains("syscall_exit_getpgid"));
-    // Events of the state at the beginning are the recorder's.
+    // Events of the initial state belong to the recorder.
     let info: serde_json::Value =
         serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
     let recorder = info["traces"][0]["environment"]["tracebraid_pid"].to_string();
@@ -144,10 +144,11 @@ fn counters_never_decrease_on_a_cpu() {
         }
         *switches.entry(cpu.to_owned()).or_default() += u64::from(line.contains(" sched_switch: "));
     }
-    // An interrupt between reading a counter and the clock has read both later, but stands first.
+    // An interrupt between reading the counter and the clock reads both later, but is recorded
+    // first.
     let count = printed.lines().count();
     assert!(decreases * 200 < count, "{decreases} of {count}");
-    // The counter counts all switches from before the first event on.
+    // The counter includes all switches, from before the first event on.
     for (cpu, switches) in switches {
         let counted = last[&(cpu.clone(), "perf_cpu_context_switches".to_owned())];
         assert!(counted + 1 >= switches, "{cpu}: {counted} for {switches}");

@@ -1,4 +1,4 @@
-//! Descendants that the processes of `--pid` have when the recording begins.
+//! Descendants of the processes of `--pid` that exist when the recording begins.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -8,7 +8,7 @@ use tracebraid_testkit::processes::until;
 use crate::support::{compiled, recording_directory, text, tracebraid};
 
 /// A server with two workers, which call `getppid` every 2 ms; one worker has a child that does the
-/// same. All of them end at the end of the server's standard input.
+/// same. All processes end with the server's standard input.
 const SERVER: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The server, and the ids of its three descendants.
+/// The server and the ids of its three descendants.
 fn server(directory: &Path) -> (Running, Vec<u32>) {
     let program = compiled(directory, "server", SERVER);
     let mut command = Command::new(program);
@@ -91,7 +91,7 @@ fn recorded(server: &Running, options: &[&str], trace: &Path) -> Output {
     record.args(options).arg("-o").arg(trace).output().unwrap()
 }
 
-/// Those of the processes that made calls in the trace.
+/// The processes that made calls in the trace.
 fn callers(trace: &Path, all: &[u32]) -> Vec<u32> {
     let printed = text(&[
         "print",

@@ -29,12 +29,12 @@ int main(int count, char **words) {
 }
 "#;
 
-/// The lines on signals of the command's `/proc/self/status`.
+/// Lines on signals in the command's `/proc/self/status`.
 fn signals(command: &mut Command) -> Vec<String> {
     let output = command.output().unwrap();
     succeeds(&output);
     let status = String::from_utf8(output.stdout).unwrap();
-    // Not the length of a queue (SigQ), which all processes of a user share.
+    // Without the length of a queue (SigQ), which all processes of a user share.
     let names = ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"];
     let lines = status
         .lines()

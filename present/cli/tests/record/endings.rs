@@ -1,4 +1,4 @@
-//! How recordings end, and what they leave.
+//! Ends of recordings, and the files that they leave.
 
 use std::fs;
 use std::path::Path;
@@ -34,8 +34,8 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
         return;
     };
     let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
-    // The command makes system calls until the file `end` exists, or its directory does not: it
-    // must not outlive a test that fails.
+    // The command makes system calls until the file `end` exists or its directory is removed: it
+    // must not outlive a failed test.
     let script = "while [ -d \"${0%/*}\" ] && [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done";
     let mut process = Command::new("bash")
         .args(["-c", script])
@@ -54,7 +54,7 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
     let mut record = record.arg(&trace).spawn().unwrap();
     begun(&trace);
     fs::write(&end, "").unwrap();
-    // The exit code of the process is not collected meanwhile.
+    // The exit code of the process is not collected in the meantime.
     let mut status = None;
     until("the recording ends", || {
         status = record.try_wait().unwrap();
@@ -65,9 +65,9 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
     process.wait().unwrap();
 }
 
-/// Waits until something has been recorded, which is written at least each second.
+/// Waits until events have been written, which happens at least once a second.
 fn begun(trace: &Path) {
-    until("something is recorded", || {
+    until("events are recorded", || {
         let streams = fs::read_dir(trace.join("kernel"))
             .into_iter()
             .flatten()
@@ -78,7 +78,7 @@ fn begun(trace: &Path) {
     });
 }
 
-/// It can be read, nothing of it is damaged, and something was recorded.
+/// Checks that the trace is readable and undamaged, and contains events.
 fn is_whole(trace: &Path) {
     let counted = text(&[
         "count",
@@ -125,12 +125,12 @@ fn a_command_that_goes_on_is_told_of() {
         if ending == "--duration" {
             record.args([ending, "100ms"]);
         }
-        // It has no descriptor that would be waited for, and no signal ends it.
+        // The command holds no descriptor that would be waited for, and ignores the signal.
         let sleep = "trap '' INT; exec sleep 60 > /dev/null 2>&1";
         record.arg("-o").arg(&trace).args(["--", "sh", "-c", sleep]);
         let child = record.stderr(std::process::Stdio::piped()).spawn().unwrap();
         if ending != "--duration" {
-            until("it has begun", || {
+            until("the recording has begun", || {
                 trace.join("probe.conf").exists() && !trace.join(".gate").exists()
             });
             std::thread::sleep(std::time::Duration::from_millis(300));
@@ -142,20 +142,20 @@ fn a_command_that_goes_on_is_told_of() {
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let told = said
-            .split_once("The command goes on (process ")
+            .split_once("The command is still running (process ")
             .and_then(|(_, rest)| rest.split_once(')'));
         let (process, _) = told.unwrap_or_else(|| panic!("{said}"));
         let killed = Command::new("kill").args(["-KILL", process]).status();
-        assert!(killed.unwrap().success(), "it is there: {said}");
+        assert!(killed.unwrap().success(), "the process is running: {said}");
     }
-    // One that has ended does not.
+    // A command that has ended is not reported.
     let (output, _) = record(
         &directory.path().join("other"),
         &["--kernel", "none", "--syscalls", "none"],
         &["true"],
     );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!said.contains("goes on"), "{said}");
+    assert!(!said.contains("still running"), "{said}");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_killed_recorder_leaves_what_it_had_written() {
     record.arg("record").args(["--system", "-o"]).arg(&trace);
     let mut child = record.spawn().unwrap();
     begun(&trace);
-    // It goes on: that is no fault.
+    // The trace goes on without its recorder, which is no damage.
     let kernel = trace.join("kernel");
     let kernel = kernel.to_str().unwrap();
     assert_eq!(ended(kernel), (false.into(), Value::Null, true));
@@ -209,14 +209,14 @@ fn a_killed_recorder_leaves_what_it_had_written() {
 
 const NO_END: &str = "the trace has no end mark";
 
-/// What a command writes to standard error.
+/// Standard error of a command.
 fn said(options: &[&str]) -> String {
     let output = run(options);
     succeeds(&output);
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether a trace ended, why, and whether it still grows.
+/// Whether a trace has ended, why, and whether it is growing.
 fn ended(trace: &str) -> (Value, Value, bool) {
     let info = text(&["info", "--format", "json", trace]);
     let info: Value = serde_json::from_str(&info).unwrap();
@@ -233,7 +233,7 @@ fn a_trace_contains_the_reason_of_its_end() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    // It goes on when the trace is full, and ends by itself.
+    // The command continues when the trace is full, and ends by itself.
     let calls = [
         "dd",
         "if=/dev/zero",
@@ -261,7 +261,7 @@ fn a_trace_contains_the_reason_of_its_end() {
             "{options:?}: {errors}"
         );
         assert!(!said(&["count", &kernel]).contains(NO_END), "{options:?}");
-        // The mark is the last event, counts those before it, and happens one nanosecond after
+        // The mark is the last event, counts the events before it, and is one nanosecond after
         // them.
         let printed = text(&["print", "--format", "json", &kernel]);
         let marks = printed.matches("tracebraid_end").count();
@@ -330,13 +330,15 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
     let mut record = recorder();
     record.arg("record").args(["--system", "-o"]).arg(&trace);
     let mut child = record.spawn().unwrap();
-    // The first file that it makes there.
-    until("it has begun", || trace.join("kernel/channel0_0").exists());
+    // The first file that the recorder creates in the trace.
+    until("the recording has begun", || {
+        trace.join("kernel/channel0_0").exists()
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let output = run(&["print", trace.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // If the recorder had written packets before it was killed, CPUs without one are worth a
+    // If the recorder had written packets before it was killed, CPUs without packets cause a
     // warning.
     let is_of_empty = |line: &str| {
         line.ends_with("the stream file is empty: it has no packets") || line.contains(NO_END)
@@ -422,7 +424,7 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
             .unwrap()
             .success()
     );
-    // A shell launches a command as the recorder does, and is killed before it says go.
+    // A shell launches a command as the recorder does, and is killed before it releases it.
     let script = r#""$0" __launch "$1" $$ 0 0 = true & echo $!; wait"#;
     let mut recorder = Command::new("sh");
     recorder
@@ -441,16 +443,16 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
         // The launcher has the name of the command. A zombie does not wait.
         status.contains("(true)") && !status.contains(") Z ")
     };
-    until("it waits", waits);
+    until("the launcher waits", waits);
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert!(waits());
     recorder.kill().unwrap();
     recorder.wait().unwrap();
-    until("it waits no more", || !waits());
+    until("the launcher has ended", || !waits());
 }
 
-/// The program with the default action of signals: tests that run in the background or under
-/// `nohup` inherit ignored ones.
+/// The program with default signal actions: tests that run in the background or under `nohup`
+/// inherit ignored signals.
 fn recorder() -> Command {
     let mut record = Command::new("env");
     record.args([
@@ -474,7 +476,7 @@ struct Begun {
 }
 
 impl Begun {
-    /// The command makes the file `$0` when it is ready.
+    /// The command creates the file `$0` when it is ready.
     fn new(options: &[&str], command: &[&str], script: &str) -> Begun {
         let directory = TempDir::new().unwrap();
         let (trace, ready) = (
@@ -510,7 +512,7 @@ impl Begun {
         );
     }
 
-    /// Its exit code and what it says; the trace is whole.
+    /// Exit code and messages of the recorder; the trace must be complete.
     fn end(self) -> (Option<i32>, String) {
         let output = self.recorder.wait_with_output().unwrap();
         is_whole(&self.trace);
@@ -532,11 +534,11 @@ fn a_signal_to_the_recorder_goes_on_to_the_command() {
         let (ended, said) = recording.end();
         assert_eq!(ended, Some(code), "{signal}: {said}");
         assert!(
-            !said.contains("goes on") && !said.contains("still run"),
+            !said.contains("still running") && !said.contains("still run"),
             "{signal}: {said}"
         );
     }
-    // A command that ends by itself has its own code.
+    // A command that handles the signal keeps its own exit code.
     let script = "trap 'exit 7' TERM; : > \"$0\"; while :; do sleep 0.01; done > /dev/null 2>&1";
     let recording = Begun::new(&[], &[], script);
     recording.signal("-TERM");
@@ -572,11 +574,11 @@ fn a_recording_without_a_command_ends_by_such_a_signal() {
         .args(["record", "--system", "--duration", "60s", "-o"])
         .arg(&trace);
     let recorder = record.stderr(std::process::Stdio::null()).spawn().unwrap();
-    until("it records", || {
+    until("the recorder has blocked the signal", || {
         let status =
             fs::read_to_string(format!("/proc/{}/status", recorder.id())).unwrap_or_default();
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
-        // The recorder has blocked SIGQUIT.
+        // The bit of SIGQUIT.
         blocked.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 4 != 0)
     });
     let process = recorder.id().to_string();
@@ -586,7 +588,7 @@ fn a_recording_without_a_command_ends_by_such_a_signal() {
     is_whole(&trace);
 }
 
-/// The command reports by its exit code that it cannot write to the closed stream.
+/// The command reports with its exit code that it cannot write to the closed stream.
 #[test]
 fn a_stream_that_is_closed_is_closed_for_the_command() {
     let Some(directory) = recording_directory() else {
@@ -608,8 +610,8 @@ fn a_stream_that_is_closed_is_closed_for_the_command() {
     }
 }
 
-/// Otherwise the launcher's search is recorded as the command's: one execve for each directory of
-/// `PATH`.
+/// Otherwise the search of the launcher would be recorded as the command's: an execve for each
+/// directory of `PATH`.
 #[test]
 fn a_recorded_command_is_found_before_the_recording_begins() {
     let Some(directory) = recording_directory() else {
@@ -631,7 +633,7 @@ fn the_process_group_of_a_command_gets_the_signal_as_well() {
     if !can_record_kernel() {
         return;
     }
-    // The process of this test is in the recorder's group, which must not get it.
+    // The process of this test is in the recorder's group, which must not get the signal.
     let script = "sleep 60 > /dev/null 2>&1 & : > \"$0\"; wait";
     let recording = Begun::new(&[], &["setsid"], script);
     recording.signal("-TERM");
@@ -645,7 +647,7 @@ fn a_second_signal_ends_a_recording_at_once_and_loses_nothing() {
     if !can_record_kernel() {
         return;
     }
-    // SIGHUP is ignored too, since it may reach the command before the recorder has ended.
+    // SIGHUP is ignored too, because it may reach the command before the recorder has ended.
     let script = "trap '' TERM HUP; : > \"$0\"; exec sleep 60 > /dev/null 2>&1";
     let recording = Begun::new(&[], &[], script);
     let since = std::time::Instant::now();
@@ -661,7 +663,7 @@ fn a_second_signal_ends_a_recording_at_once_and_loses_nothing() {
         since.elapsed()
     );
     let process = said
-        .split_once("The command goes on (process ")
+        .split_once("The command is still running (process ")
         .and_then(|(_, rest)| rest.split_once(')'));
     let (process, _) = process.unwrap_or_else(|| panic!("{said}"));
     assert!(
@@ -706,12 +708,12 @@ fn a_recorder_under_nohup_survives_its_terminal() {
     is_whole(&trace);
 }
 
-/// Leaves a process in the background that makes system calls until the file `$1` is there, or its
-/// directory is not: a test may remove both before the process looks.
+/// Leaves a background process that makes system calls until the file `$1` exists or its directory
+/// is removed: a test may remove both before the process looks.
 const DAEMON: &str = "setsid bash -c 'while [ -d \"${0%/*}\" ] && [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done' \
                       \"$1\" < /dev/null > /dev/null 2>&1 &";
 
-/// Calls of a kind in a trace.
+/// Number of calls in a trace.
 fn calls(trace: &str, call: &str) -> usize {
     text(&["print", "--name", call, trace]).lines().count()
 }
@@ -749,7 +751,7 @@ fn daemons_are_named_where_they_are_not_followed() {
 }
 
 /// A recorder that follows the daemons of a shell command, whose `$1` is `end`; the command has run
-/// by then.
+/// when this returns.
 fn follows(trace: &Path, command: &str, end: &Path) -> std::process::Child {
     let mut recorder = tracebraid();
     recorder
@@ -778,7 +780,7 @@ fn daemons_are_recorded_to_their_end_on_request() {
     assert_eq!(output.status.code(), Some(5), "{said}");
     assert!(!said.contains("still run"), "{said}");
     let trace = trace.to_str().unwrap();
-    // The shell and the daemon, which ends last.
+    // The shell, and the daemon, which ends last.
     assert!(calls(trace, "syscall_entry_exit_group") >= 2, "{said}");
     let (output, _) = record(
         &directory.path().join("none"),

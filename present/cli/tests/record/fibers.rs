@@ -1,4 +1,4 @@
-//! Stacks of fibers, which lie in any memory and end at the fiber's entry function.
+//! Stacks of fibers, which may be in any memory and end at the fiber's entry function.
 
 use crate::support::{compiled, recording_directory, succeeds};
 use crate::{record, stack_profile, stacks_that_are, unwhole_stacks};

@@ -1,5 +1,5 @@
-//! Programs do what they do without a recorder: they end as they would, print what they would, and
-//! get no signal that is not theirs.
+//! Recorded programs behave as without the recorder: same exit, same output, and no unexpected
+//! signals.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::record;
 use crate::support::{can_record_kernel, compiled_with, skipped};
 
-/// Children of each kind; there are eleven kinds.
+/// Number of children of each kind; there are eleven kinds.
 const ROUNDS: &str = "910";
 
 fn is_root() -> bool {
@@ -28,12 +28,12 @@ fn ten_thousand_delicate_programs_end_as_ever() {
         return skipped("only root can change the root and the user");
     }
     let directory = TempDir::new().unwrap();
-    // Children that give up root look into it.
+    // Children that drop root privileges must be able to read it.
     fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/delicate.c");
     let source = fs::read_to_string(source).unwrap();
     let program = compiled_with(directory.path(), "delicate", &source, &[]);
-    // Another root, in which there is the program alone and none of the recorder's libraries.
+    // Another root directory that contains only the program and none of the recorder's libraries.
     let root = directory.path().join("root");
     fs::create_dir(&root).unwrap();
     let inside = compiled_with(directory.path(), "static", &source, &["-static"]);

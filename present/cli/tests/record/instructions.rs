@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::chosen::{chosen, events};
 use crate::support::{compiled_with, recording_directory, skipped, tracebraid};
 
-/// A function whose instructions are known: at 0, 5, 6, 10 (with a prefix that the kernel does not
-/// probe), 14 and 15; then padding, and labels of all kinds.
+/// A function whose instructions are known: at 0, 5, 6, 10 (with a prefix that the kernel refuses
+/// to probe), 14 and 15; then padding, and symbols of all kinds.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 __asm__(
@@ -92,7 +92,7 @@ fn offsets_that_would_corrupt_the_program_are_refused() {
         ("known+4", &[inside, "known+0x0 and known+0x5"]),
         ("known+8", &[inside, "known+0x6 and known+0xa"]),
         ("known+11", &[inside, "known+0xa and known+0xe"]),
-        // Padding after the function, and the next one.
+        // Padding after the function, and the next function.
         (
             "known+20",
             &["beyond the end of known, which has 0x14 bytes"],

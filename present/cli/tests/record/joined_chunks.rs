@@ -85,8 +85,9 @@ fn packets_go_on(chunks: &[PathBuf]) {
     }
 }
 
-/// Numbers of events that babeltrace2 reads from a trace and reports as lost; losses of earlier
-/// chunks have an unknown number and count as 0. babeltrace2 must print no other warning.
+/// The number of events that babeltrace2 reads from a trace, and the number that it reports as
+/// lost. Losses of earlier chunks have an unknown number and count as 0. babeltrace2 must print no
+/// other warning.
 fn counted_by_peer(trace: &Path) -> Option<(u64, u64)> {
     let Ok(peer) = Command::new("babeltrace2").arg(trace).output() else {
         skipped("babeltrace2 does not run");
@@ -113,7 +114,7 @@ fn counted_by_peer(trace: &Path) -> Option<(u64, u64)> {
 }
 
 /// Checks that tracebraid and babeltrace2 read the same events from all chunks together and from
-/// single chunks; returns the numbers of events and of lost events.
+/// single chunks; returns the number of events and of lost events.
 fn is_one_trace(trace: &Path) -> (u64, u64) {
     let chunks = chunks(trace);
     // babeltrace2 takes 26 MB of memory for each chunk.
@@ -128,7 +129,7 @@ fn is_one_trace(trace: &Path) -> (u64, u64) {
         alone.iter().map(|(events, _)| events).sum::<u64>(),
         joined.0
     );
-    // To check all chunks would take too long.
+    // Checking all chunks would take too long.
     for at in [0, 1, chunks.len() - 1] {
         if let Some(theirs) = counted_by_peer(&chunks[at]) {
             assert_eq!(theirs, alone[at], "{}", chunks[at].display());
@@ -161,7 +162,7 @@ fn overloaded(options: &[&str], [rounds, pause]: [&str; 2]) {
     assert!(lost > 0, "{}", String::from_utf8_lossy(&output.stderr));
     if !options.contains(&"--keep") {
         assert_eq!(events, summed_up(&output, " events in"));
-        assert_eq!(lost, summed_up(&output, " events found no room"));
+        assert_eq!(lost, summed_up(&output, " events were lost because"));
     }
 }
 

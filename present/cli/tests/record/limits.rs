@@ -1,4 +1,4 @@
-//! Limits of room and time.
+//! Limits of size and time.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::support::{
     tracebraid,
 };
 
-/// Calls as fast as it can.
+/// Makes calls as fast as possible.
 pub(crate) const STORM: &str = r"
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,13 +40,13 @@ fn what_finds_no_room_is_counted_to_the_last_event() {
     let (output, trace) = record(directory.path(), &options, &[storm.to_str().unwrap()]);
     succeeds(&output);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("found no room"), "{said}");
+    assert!(said.contains("were lost"), "{said}");
     let report: serde_json::Value =
         serde_json::from_str(&text(&["count", "--format", "json", &trace])).unwrap();
     let recorded = report["events"].as_u64().unwrap();
     let lost = report["discarded_events"].as_u64().unwrap();
     assert!(recorded > 0 && lost > 0, "{recorded} {lost}");
-    // The last event is the mark of the end.
+    // The last event is the end mark.
     assert_eq!(recorded - 1 + lost, 600_000);
 }
 
@@ -91,7 +91,7 @@ fn limits_end_a_recording() {
     assert!((200_000_000..10_000_000_000).contains(&length), "{length}");
 }
 
-/// Bytes of all files of a trace.
+/// Total size of all files of a trace in bytes.
 pub(crate) fn file_bytes(trace: &Path) -> u64 {
     let entries = fs::read_dir(trace).unwrap().flatten();
     let bytes = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
@@ -115,12 +115,12 @@ fn a_trace_is_not_larger_than_it_may_be() {
     );
     succeeds(&output);
     let bytes = file_bytes(Path::new(&trace));
-    // Room is kept for the gaps of what is lost, which nobody knows before.
+    // Space is reserved for gaps of losses, whose number is unknown in advance.
     assert!((3 << 19..=3 << 20).contains(&bytes), "{bytes}");
     let counted = text(&["count", "--strict", "--format", "json", &trace]);
     let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
     assert!(counted["events"].as_u64().unwrap() > 10_000);
-    // All CPUs end at one time.
+    // All CPUs end at the same time.
     let info: serde_json::Value =
         serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
     let streams = info["traces"][0]["streams"].as_array().unwrap();
@@ -136,7 +136,7 @@ fn a_trace_is_not_larger_than_it_may_be() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// A file system of so many bytes, until it is dropped.
+/// A file system of a given size in bytes, unmounted on drop.
 pub(crate) struct Small(pub(crate) std::path::PathBuf);
 
 impl Small {
@@ -192,12 +192,12 @@ fn a_full_disk_ends_a_recording_at_one_time() {
     assert_eq!(kernel["end_reason"], "disk_full");
     let streams = kernel["streams"].as_array().unwrap();
     let ends: Vec<&serde_json::Value> = streams.iter().map(|stream| &stream["end"]).collect();
-    // A machine of one CPU has one stream.
+    // A machine with one CPU has one stream.
     assert!(
         !ends.is_empty() && ends.iter().all(|end| *end == ends[0] && end.is_number()),
         "{ends:?}"
     );
-    // What had no room before that is told of, to babeltrace2 as well.
+    // Events lost earlier are reported, also to babeltrace2.
     let count: serde_json::Value =
         serde_json::from_str(&text(&["count", "--format", "json", &trace])).unwrap();
     let events = count["events"].as_u64().unwrap();
@@ -210,7 +210,7 @@ fn a_full_disk_ends_a_recording_at_one_time() {
     }
 }
 
-/// Enters and leaves a function so many times.
+/// Enters and leaves a function N times.
 const CALLS: &str = r"
 #include <stdlib.h>
 __attribute__((noinline)) int leaf(int n) { return n + 1; }
@@ -236,7 +236,7 @@ fn a_full_disk_is_told_with_what_was_recorded_and_what_was_lost() {
     let directory = TempDir::new().unwrap();
     let options = ["-O0", "-finstrument-functions"];
     let program = compiled_with(directory.path(), "calls", CALLS, &options);
-    // A small disk that goes with the processes that see it.
+    // A small file system that disappears with the processes that see it.
     let script = r#"mount -t tmpfs -o size=1M none "$1" || exit 99; cd / && exec "$0" record --kernel none --syscalls none \
         --probes 'lttng_ust_cyg_profile:*' -o "$1/trace" -- "$2" 200000"#;
     let disk = directory.path().join("disk");
@@ -260,21 +260,21 @@ fn a_full_disk_is_told_with_what_was_recorded_and_what_was_lost() {
         return skipped(format_args!("a disk cannot be mounted here: {said}"));
     }
     let (events, lost) = (number(&said, " events, "), number(&said, " lost, "));
-    // Two for each call; beside them the trace tells of the time and of some libraries.
+    // Two events for each call; the others record the time and loaded libraries.
     let others = (events + lost).checked_sub(2 * 200_001);
     assert!(
         events > 10_000 && others.is_some_and(|others| others < 100),
         "{said}"
     );
     assert!(
-        said.contains("events of probes found no room: is the disk full?"),
+        said.contains("events of probes were lost for lack of space: is the disk full?"),
         "{said}"
     );
     assert!(
-        said.contains("could not be put in its last shape: No space left on device"),
+        said.contains("could not be completed: No space left on device"),
         "{said}"
     );
-    // With a limit it is the limit.
+    // With a limit, the limit is the reason.
     let trace = directory.path().join("limited");
     let mut record = tracebraid();
     record.args([
@@ -297,7 +297,7 @@ fn a_full_disk_is_told_with_what_was_recorded_and_what_was_lost() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("found no room: give more by --max-size"),
+        said.contains("were lost for lack of space: raise --max-size"),
         "{said}"
     );
 }

@@ -1,4 +1,4 @@
-//! Recording with the real binary: what a program did stands in the trace, once each.
+//! Recording with the real binary: the trace contains each action of a program exactly once.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -33,7 +33,7 @@ use std::process::Output;
 use serde_json::Value;
 use support::{text, tracebraid};
 
-/// Records a command with some options, and gives its output and the directory of the trace.
+/// Records a command with options; returns its output and the directory of the trace.
 fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, String) {
     let trace = directory.join("trace").to_str().expect("UTF-8").to_owned();
     let mut record = tracebraid();
@@ -45,7 +45,7 @@ fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, Stri
     (record.output().expect("the binary runs"), trace)
 }
 
-/// The profile of the call stacks in a trace, as `stacks` gives it.
+/// The profile of the call stacks in a trace, from `stacks`.
 fn stack_profile(trace: &str) -> Value {
     serde_json::from_str(&text(&["stacks", "--format", "json", trace])).unwrap()
 }
@@ -55,7 +55,7 @@ fn stacks_that_are(profile: &Value, kind: &str) -> u64 {
     profile["completeness"][kind].as_u64().unwrap()
 }
 
-/// Lines of the first stacks in a trace that are not whole, to be shown.
+/// Lines of the first incomplete stacks in a trace, for messages.
 fn unwhole_stacks(trace: &str) -> Vec<String> {
     let classes = "tracebraid_cpu_stack,tracebraid_syscall_stack";
     let printed = text(&["print", "--name", classes, trace]);
@@ -63,7 +63,7 @@ fn unwhole_stacks(trace: &str) -> Vec<String> {
     unwhole.take(3).map(str::to_owned).collect()
 }
 
-/// Values of an event's fields, by name, of a line that `print` gives.
+/// The fields of an event in a line of `print`, by name.
 fn fields(line: &str) -> BTreeMap<String, String> {
     let payload = line
         .rsplit("}, { ")

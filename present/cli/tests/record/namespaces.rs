@@ -1,4 +1,4 @@
-//! Recording in PID namespaces, from inside and from outside.
+//! Recording in PID namespaces, from inside and outside.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::support::{
 };
 use crate::{fields, record};
 
-/// Makes system calls until a file is there, whose name it gets.
+/// Makes system calls until a file exists, whose name is the argument.
 const BUSY: &str = r"
 #include <stdio.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ int main(int count, char **words) {
 }
 ";
 
-/// The program, and its directory, where the kernel can be recorded.
+/// The program and its directory; `None` where the kernel cannot be recorded.
 struct Fixture {
     directory: TempDir,
     busy: PathBuf,
@@ -61,7 +61,7 @@ fn can_unshare() -> bool {
     can
 }
 
-/// A shell in namespaces of its own, where `$0` is the program that is tested.
+/// A shell in its own namespaces, in which `$0` is the tested program.
 fn inside(namespaces: &[&str], script: &str, arguments: &[&Path]) -> Command {
     let mut unshare = Command::new("unshare");
     unshare
@@ -73,7 +73,7 @@ fn inside(namespaces: &[&str], script: &str, arguments: &[&Path]) -> Command {
     unshare
 }
 
-/// Its standard error; it must succeed.
+/// Standard error of a command, which must succeed.
 #[track_caller]
 fn said(mut command: Command) -> String {
     let output = command.output().unwrap();
@@ -87,7 +87,7 @@ fn events(trace: &Path, names: &str) -> Vec<String> {
     printed.lines().map(str::to_owned).collect()
 }
 
-/// Threads of the state dump that have a name, with the fields of their events.
+/// Threads of the state dump with a name, as the fields of their events.
 fn dumped(trace: &Path, name: &str) -> Vec<BTreeMap<String, String>> {
     let states = events(trace, "lttng_statedump_process_state");
     let states = states.iter().map(|line| fields(line));
@@ -96,7 +96,7 @@ fn dumped(trace: &Path, name: &str) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-/// Numbers of a thread by depth: its own, those of its process and of the parent.
+/// Ids of a thread by depth: its own, its process's and its parent's.
 fn numbers(trace: &Path, tid: &str) -> Vec<[String; 3]> {
     let all = events(trace, "lttng_statedump_process_pid_ns");
     let of_thread = all
@@ -137,7 +137,7 @@ fn a_command_in_a_pid_namespace_is_recorded() {
             !events(&trace, "syscall_entry_exit_group").is_empty(),
             "{name}: {said}"
         );
-        // The recorder and the launched command, by the numbers that their events have.
+        // The recorder and the launched command, by the ids that their events contain.
         let environment = text(&["info", "--format", "json", trace.to_str().unwrap()]);
         let environment: serde_json::Value = serde_json::from_str(&environment).unwrap();
         let own = &environment["traces"][0]["environment"]["tracebraid_pid"];
@@ -161,7 +161,7 @@ fn a_command_in_a_pid_namespace_is_recorded() {
     }
 }
 
-/// A process that is ended when the test is over.
+/// A process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -204,7 +204,7 @@ fn a_process_of_a_container_is_recorded_from_inside_and_from_outside() {
     let levels = numbers(&inner, process);
     let own = fs::read_to_string(&number).unwrap();
     assert_eq!(levels[1][0], own.trim());
-    // The file that it has open is found by the same number.
+    // Its open file is found by the same id.
     let files = events(&inner, "lttng_statedump_file_descriptor");
     let table = &dumped(&inner, "busy")[0]["file_table_address"].clone();
     assert!(
@@ -282,7 +282,7 @@ fn a_chroot_without_proc_is_recorded() {
         return;
     };
     let root = place.path("root");
-    // All that the dynamically linked program needs, and nothing that has processes.
+    // All files that the dynamically linked program needs, and no `/proc`.
     let script = r#"set -e
         mkdir -p "$1"/work "$1"/sys "$1"/proc "$1"/tmp
         for from in /bin /usr /lib /lib64 /etc; do
@@ -344,7 +344,7 @@ fn names_in_a_user_namespace_are_those_of_the_kernel() {
         return;
     };
     let busy = compiled_with(place.directory.path(), "computes", COMPUTES, &[]);
-    // In the second case /proc belongs to the outer namespace, where the same ids are other
+    // In the second case, /proc belongs to the outer namespace, where the same ids are other
     // processes.
     for (name, options) in [
         (
@@ -434,7 +434,7 @@ fn a_target_without_events_is_told_of() {
     );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("none of those that --syscalls names was made"),
+        said.contains("none of the calls of --syscalls was made"),
         "{said}"
     );
 }
@@ -445,10 +445,10 @@ fn a_map_of_compiled_code_is_kept_by_the_number_of_event_records() {
         return;
     };
     if env!("CARGO_BIN_EXE_tracebraid").starts_with("/tmp/") {
-        return skipped("the program is below /tmp, over which something is mounted here");
+        return skipped("the program is below /tmp, which this test hides by a mount");
     }
-    // As a runtime does: the map has the number that the process itself knows, and outlives the
-    // process.
+    // Like a runtime: the name of the map contains the id that the process itself knows, and the
+    // map outlives the process.
     let program = r#"echo "1000 10 compiled" > /tmp/perf-$$.map; exec "$0" /"#;
     let script = r#"mount -t tmpfs none /tmp; "$0" record --stacks -o "$1" -- sh -c "$3" "$2""#;
     let said_ = said({

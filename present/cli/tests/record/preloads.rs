@@ -1,5 +1,5 @@
-//! Libraries that the recorder has a command load, so that programs which know nothing of it are
-//! recorded.
+//! Libraries that the recorder preloads into a command, to record programs that are not prepared
+//! for it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::programs::unprivileged;
 use crate::record;
 use crate::support::{self, compiled, compiled_with, succeeds, text};
 
-/// Ten events; with `TB_OPTIONAL` they need no library to be linked with.
+/// Fires ten events; with `TB_OPTIONAL` the program need not be linked with a library.
 const TEN: &str = r"
 #include <tracebraid/probe.h>
 TB_EVENT(my, event, TB_INT32(n));
@@ -28,7 +28,7 @@ __attribute__((noinline)) int leaf(int n) { return n + 1; }
 int main(void) { return leaf(1) + leaf(2) != 5; }
 ";
 
-/// Nothing of the kernel, and these options.
+/// Records no kernel events, with these options.
 fn record_alone(directory: &Path, options: &[&str], command: &[&str]) -> (String, String) {
     let (output, trace) = record(
         directory,
@@ -43,20 +43,20 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The program of ten events, compiled with that.
+/// The program of ten events, compiled with these options.
 fn ten(directory: &Path, options: &[&str]) -> PathBuf {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
     let include = format!("-I{}", include.display());
     compiled_with(directory, "ten", TEN, &[&[&*include], options].concat())
 }
 
-/// How many lines of a trace have that, each of them once.
+/// Number of lines of a trace that contain a text; all lines must differ.
 fn count(trace: &str, part: &str) -> usize {
     let printed = text(&["print", "--strict", trace]);
     printed.lines().filter(|line| line.contains(part)).count()
 }
 
-/// Traces of processes in a recording.
+/// Number of traces of processes in a recording.
 fn traces(trace: &str) -> usize {
     fs::read_dir(Path::new(trace).join("ust/pid")).map_or(0, Iterator::count)
 }
@@ -72,15 +72,15 @@ fn probes_that_are_optional_are_recorded_where_patterns_name_them() {
         &["sh", "-c", &shell],
     );
     assert_eq!(count(&trace, "my:event"), 20);
-    // The shell has no events, and leaves nothing.
+    // The shell has no events and leaves no trace.
     assert_eq!(traces(&trace), 2);
     assert!(
         said.contains("Probes of 2 processes as well: 22 events, 0 lost"),
         "{said}"
     );
-    // Nobody asked for stacks.
+    // Stacks were not requested.
     assert!(
-        said.contains("See it by: tracebraid print --symbols"),
+        said.contains("See it with: tracebraid print --symbols"),
         "{said}"
     );
     assert!(!said.contains("tracebraid stacks"), "{said}");
@@ -90,7 +90,7 @@ fn probes_that_are_optional_are_recorded_where_patterns_name_them() {
 fn nothing_is_preloaded_without_patterns() {
     for (options, expected) in [
         (&[][..], "none"),
-        // Stacks are the kernel's.
+        // Stacks come from the kernel.
         (&["--probes", "none", "--stacks"], "none"),
         (&["--probes", "*"], "libtracebraid_modules.so"),
         (
@@ -119,8 +119,8 @@ fn nothing_is_preloaded_without_patterns() {
     }
 }
 
-/// Changes the root by a raw system call, and then executes a program by the function that its
-/// second argument names.
+/// Changes the root by a raw system call, and then executes a program by the function named in the
+/// second argument.
 const CHANGES_ROOT: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -169,8 +169,8 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A program that prints nothing and ends with 7, in a root with a loader and a C library, but
-/// without ours.
+/// A program that prints nothing and exits with 7, in a root with a loader and a C library, but
+/// without the recorder's libraries.
 fn other_root(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let user = std::process::Command::new("id")
         .arg("-u")
@@ -198,7 +198,7 @@ fn other_root(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     Some((root, program))
 }
 
-/// Records a command with a preloaded library; the command ends with 7 and nothing is said.
+/// Records a command with a preloaded library; the command must exit with 7 and print nothing.
 #[track_caller]
 fn says_nothing(directory: &Path, command: &[&str]) {
     let options = [
@@ -216,7 +216,7 @@ fn says_nothing(directory: &Path, command: &[&str]) {
         (Some(7), String::new()),
         "{command:?}"
     );
-    // The directory may be used once more.
+    // The directory may be used again.
     let _ = fs::remove_dir_all(trace);
 }
 
@@ -263,11 +263,11 @@ fn programs_that_have_the_library_already_are_recorded_once() {
     let copied = format!("-Wl,-rpath,{}", copies.path().display());
     for options in [
         &[&*places, &*found, "-ltracebraid_probe"][..],
-        // It is another file of the same library.
+        // Another file of the same library.
         &[&places, &copied, "-ltracebraid_probe"],
         &[&archive, "-ldl", "-lm"],
         &["-static", &archive, "-ldl", "-lm"],
-        // Its own copy is found by other libraries, too.
+        // Other libraries also find the program's own copy.
         &["-rdynamic", &archive, "-ldl", "-lm"],
     ] {
         for snapshot in [&[][..], &["--snapshot"]] {
@@ -320,7 +320,10 @@ fn what_loads_no_library_is_told_by_what_was_asked_for() {
         let program = static_program(directory.path());
         let (said, _) = record_alone(directory.path(), options, &[program.to_str().unwrap()]);
         assert!(said.contains(expected), "{said}");
-        assert!(said.contains("(static and setuid ones do not)"), "{said}");
+        assert!(
+            said.contains("(static and setuid programs do not)"),
+            "{said}"
+        );
         assert!(
             !said.contains("CAP_BPF") && !said.contains("stacks"),
             "{said}"
@@ -334,7 +337,7 @@ fn stacks_are_told_of_where_there_are_some() {
     let directory = TempDir::new().unwrap();
     let program = compiled(directory.path(), "spin", spin);
     fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    // The kernel's recorder, where it can be had, takes no part.
+    // The kernel recorder, if available, does not take part.
     let trace = directory.path().join("trace");
     let mut record = unprivileged();
     record.env("TRACEBRAID_LIBRARIES", support::libraries());
@@ -345,7 +348,7 @@ fn stacks_are_told_of_where_there_are_some() {
     let has_cpu = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
         .is_ok_and(|level| level.trim() == "2");
     if has_cpu {
-        assert!(said.contains("See it by: tracebraid stacks "), "{said}");
+        assert!(said.contains("See it with: tracebraid stacks "), "{said}");
         assert!(
             said.contains("stacks of waits were not recorded, which needs CAP_BPF and CAP_PERFMON"),
             "{said}"

@@ -1,4 +1,4 @@
-//! What programs tell of themselves: their probes and call stacks.
+//! Events that programs record themselves: probes and call stacks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,7 @@ int main(void) {
 }
 "#;
 
-/// A program with probes, linked with their library as it was built beside the program that is
-/// tested.
+/// A program with probes, linked with the library that was built together with the tested program.
 fn probed_program(directory: &Path) -> PathBuf {
     let built = support::libraries();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
@@ -43,7 +42,7 @@ fn probed_program(directory: &Path) -> PathBuf {
     )
 }
 
-/// Largest difference between the clocks of probes and kernel in the first millisecond of a
+/// Maximum difference between the clocks of probes and kernel in the first millisecond of a
 /// process, in nanoseconds (docs/reference/probe.md). Near the end of that millisecond, 4 of 140
 /// runs showed a probe 4 to 16 ns before the end of the call that it follows.
 const CLOCK_ERROR: i64 = 500;
@@ -132,7 +131,7 @@ fn without_privileges_the_probes_of_a_program_are_recorded() {
     assert_eq!(printed.lines().count(), 1000);
 }
 
-/// The program under test, without any privilege.
+/// The tested program without any privilege.
 pub(crate) fn unprivileged() -> Command {
     let is_root = Command::new("id")
         .arg("-u")

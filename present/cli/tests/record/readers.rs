@@ -1,4 +1,4 @@
-//! What this program and others read in a recording.
+//! Recordings as read by this program and by others.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -27,7 +27,7 @@ fn babeltrace2_reads_the_same_without_a_warning() {
     };
     assert_eq!(String::from_utf8_lossy(&peer.stderr), "");
     let theirs = String::from_utf8(peer.stdout).unwrap();
-    // babeltrace2 2.0.4 shows an earlier text where one is empty.
+    // babeltrace2 2.0.4 shows an earlier text in place of an empty one.
     let has_text = |line: &&str| !line.contains("\"\"");
     let ours = text(&["print", &trace]);
     let mut compared = 0;
@@ -111,7 +111,7 @@ fn the_recorder_can_be_left_out() {
         serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
     let recorder = &info["traces"][0]["environment"]["tracebraid_pid"];
     let pid = recorder.to_string();
-    // Of whatever table, a row with its number.
+    // Whether any table has a row with its process id.
     let has = |options: &[&str]| {
         let shown = text(&[options, &["--format", "json", &*trace]].concat());
         let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
@@ -120,7 +120,7 @@ fn the_recorder_can_be_left_out() {
         let rows = tables.filter_map(serde_json::Value::as_array);
         rows.flatten().any(is_its)
     };
-    // In the tree of processes it stays, as its command's parent.
+    // In the process tree it stays as the parent of its command.
     for report in ["cpu", "syscalls", "sched", "io", "waits"] {
         assert!(has(&[report]), "{report}");
         assert!(!has(&[report, "--no-recorder"]), "{report}");
@@ -159,17 +159,18 @@ fn work_of_queues_is_queued_before_it_is_done() {
         } else if line.contains(" workqueue_execute_start: ")
             && let Some(function) = queued.remove(&field("work"))
         {
-            // The work of some functions becomes another one's when it is done.
+            // The work of some functions is passed on to another function when it is done.
             done += u32::from(function == field("function"));
         }
     }
     assert!(done >= ECHOES, "{done}: {text}");
 }
 
-/// Lines that go through a terminal.
+/// Number of lines that pass through a terminal.
 const ECHOES: u32 = 20;
 
-/// Queued work carries bytes from one end of a pseudo terminal to the other: reading waits for it.
+/// Queued work carries bytes from one end of a pseudo terminal to the other, which the reader waits
+/// for.
 const TERMINAL: &str = "
 import os, pty
 one, other = pty.openpty()
@@ -180,8 +181,8 @@ for i in range(20):
 
 const RINGS: &str = include_str!("rings.c");
 
-/// What `rings.c` does: requests are seen from being submitted to their ends, and critical paths go
-/// through them.
+/// Requests of `rings.c` are visible from submission to completion, and critical paths pass through
+/// them.
 #[test]
 fn requests_of_rings_are_seen_through() {
     let Some(directory) = recording_directory() else {
@@ -199,7 +200,7 @@ fn requests_of_rings_are_seen_through() {
     }
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("io_uring_submit_req") {
-        return support::skipped("the kernel does not tell of io_uring as it is known");
+        return support::skipped("the kernel's io_uring events have unknown fields");
     }
     let descriptors: Vec<String> = succeeds(&output).lines().map(str::to_owned).collect();
     let text_of = text(&["print", &trace]);
@@ -247,14 +248,14 @@ fn requests_of_rings_are_seen_through() {
         );
         assert_eq!(&steps[2].1["res"], descriptor);
     }
-    // The waits are for the thread that opens the pipes' other ends, which works for a while before
-    // that.
+    // The program waits for the thread that opens the other ends of the pipes and works for a while
+    // before.
     let ask = ["critical-path", "--longest", "io_uring_enter", &trace];
     let shown = text(&ask);
     let waits = shown
         .matches("io_uring_enter openat, woken by iou-wrk")
         .count();
-    // A wait may fall into two, or be over before the worker thread comes to wait.
+    // A wait may be split in two, or may end before the worker thread starts to wait.
     assert!(waits >= 3, "{shown}");
     let paths = text(&[&ask[..], &["--format", "json"]].concat());
     let paths: serde_json::Value = serde_json::from_str(&paths).unwrap();
@@ -269,7 +270,8 @@ fn requests_of_rings_are_seen_through() {
         of.filter_map(|part| part["duration_ns"].as_u64())
             .sum::<u64>()
     };
-    // The feeder uses 20 ms of CPU time for each of five, when the other thread waits already.
+    // The feeder uses 20 ms of CPU time for each of five requests, while the other thread is
+    // waiting.
     let (feeder, all) = (sum(Some("feeder")), sum(None));
     assert!(
         feeder >= 90_000_000 && all >= feeder,

@@ -255,7 +255,7 @@ fn every_exit_of_a_function_is_recorded_once() {
             );
         }
         if name == "stripped" {
-            // Without its name a cold part looks like another function.
+            // Without its name, a cold part looks like another function.
             continue;
         }
         assert_eq!(
@@ -337,8 +337,8 @@ fn two_recorders_have_the_same_returns() {
     assert_eq!(of(&inner), of(&outer));
 }
 
-/// A function with conditional tail calls, one that takes its argument from the stack, and one with
-/// an exit in the middle of another function.
+/// Functions with conditional tail calls, with an argument on the stack, and with an exit in the
+/// middle of another function.
 const ASSEMBLY: &str = r#"
 #include <stdio.h>
 __asm__(

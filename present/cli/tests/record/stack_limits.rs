@@ -60,7 +60,7 @@ fn a_stack_that_was_copied_in_part_names_the_option_for_bytes() {
     assert_eq!(usual["stack_bytes"], 65536);
     assert!(
         said.contains(
-            "are cut after 65,536 bytes: copy more of each stack by --stacks=stack_bytes=SIZE"
+            "are cut after 65,536 bytes: copy more of each stack with --stacks=stack_bytes=SIZE"
         ),
         "{said}"
     );
@@ -84,7 +84,7 @@ fn a_stack_that_is_too_deep_names_the_option_for_frames() {
     assert!(stacks_that_are(&profile, "cut") > 50, "{profile}");
     assert_eq!(stacks_that_are(&profile, "cut_by_bytes"), 0, "{profile}");
     assert!(
-        said.contains("are cut at 2 frames: record deeper ones by --stacks=depth=N"),
+        said.contains("are cut at 2 frames: raise the limit with --stacks=depth=N"),
         "{said}"
     );
     assert!(!said.contains("stack_bytes"), "{said}");

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::record;
 use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, text, tracebraid};
 
-/// Calls that are short, then one of 300 ms (`nanosleep`), then again short ones.
+/// Short calls, then a call of 300 ms (`nanosleep`), then short calls again.
 const SLEEPER: &str = r"
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -103,7 +103,7 @@ fn a_long_call_leads_to_a_snapshot() {
     );
     reads_alike(chunk);
     assert!(text(&["info", chunk]).contains("syscall(nanosleep) > 250ms (nanosleep of thread"));
-    // The recording went on, and all of it is read once: the snapshot is a part of the recording.
+    // The recording continued, and all of it is read once: the snapshot is part of the recording.
     let count = |trace: &str| {
         let counted = text(&["count", "--strict", "--format", "json", trace]);
         let counted: Value = serde_json::from_str(&counted).unwrap();
@@ -310,7 +310,7 @@ fn conditions_that_cannot_hold_are_refused() {
                 "--where",
                 "duration < 1s",
             ],
-            "--where leaves out",
+            "--where excludes",
         ),
         (
             &["--snapshot", "--when", "syscall > 3s", "--duration", "2s"],

@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: the binary, the traces, the peer.
+//! Shared parts of the end-to-end tests: the binary, the traces, babeltrace2.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 pub mod recording;
@@ -14,22 +14,22 @@ use tempfile::TempDir;
 use tracebraid_testkit::recorded as testkit;
 pub use tracebraid_testkit::skip::skipped;
 
-/// A command of the binary, with nothing of the user's settings.
+/// A command of the binary, independent of the user's settings.
 pub fn tracebraid() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracebraid"));
     command
         .env("TZ", "UTC")
+        .env("LC_ALL", "C.UTF-8")
         .env("TRACEBRAID_LIBRARIES", libraries())
-        // Names of functions are looked for anew.
+        // Names of functions are not cached.
         .env("TRACEBRAID_CACHE", "")
-        // Cargo's would lead to older libraries, of a build that was no test.
+        // Cargo's path would lead to older libraries of a normal build.
         .env_remove("LD_LIBRARY_PATH")
         .env_remove("NO_COLOR")
         .env_remove("TRACEBRAID_COLUMNS");
     command
 }
 
-/// Runs it.
 pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
     tracebraid()
         .args(arguments)
@@ -37,12 +37,12 @@ pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
         .expect("the binary runs")
 }
 
-/// Its standard output; it must succeed.
+/// Standard output of the binary, which must succeed.
 pub fn text<S: AsRef<OsStr>>(arguments: &[S]) -> String {
     succeeds(&run(arguments))
 }
 
-/// The standard output of a program, which must have succeeded.
+/// Standard output of a program that must have succeeded.
 pub fn succeeds(output: &Output) -> String {
     assert!(
         output.status.success(),
@@ -52,7 +52,7 @@ pub fn succeeds(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
-/// Its exit code and what it says on standard error.
+/// Exit code and standard error of the binary.
 pub fn failure<S: AsRef<OsStr>>(arguments: &[S]) -> (i32, String) {
     let output = run(arguments);
     (
@@ -74,7 +74,7 @@ pub fn recorded(archive: &str) -> PathBuf {
     root.path().to_owned()
 }
 
-/// The path of the trace that an archive of that name holds.
+/// The path of the trace in the archive with the same name.
 pub fn recorded_trace(archive: &str) -> String {
     let path = recorded(archive).join(archive);
     path.to_str().expect("UTF-8").to_owned()
@@ -92,7 +92,7 @@ pub fn said(options: &[&str]) -> String {
     message
 }
 
-/// As above; contains a text, and is not damage: `--strict` changes nothing.
+/// Checks that a command prints a message that is not damage: `--strict` changes nothing.
 #[track_caller]
 pub fn says(options: &[&str], expected: &str) {
     let message = said(options);
@@ -102,7 +102,7 @@ pub fn says(options: &[&str], expected: &str) {
     assert_eq!(said(&strict), message);
 }
 
-/// A directory of published traces beside the repository, if it is there.
+/// A directory of published traces beside the repository, if it exists.
 pub fn published(below: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/traces")
@@ -114,8 +114,7 @@ pub fn published(below: &str) -> Option<PathBuf> {
     None
 }
 
-/// Where cargo put the libraries that programs load: beside the program, or where it keeps what was
-/// built for tests.
+/// Cargo's directory of libraries that programs load: beside the program, or that of test builds.
 pub fn libraries() -> PathBuf {
     let beside = Path::new(env!("CARGO_BIN_EXE_tracebraid"))
         .parent()
@@ -127,8 +126,8 @@ pub fn libraries() -> PathBuf {
     }
 }
 
-/// True if kernel events can be recorded here, which takes privileges and a kernel with BTF; says
-/// loudly if not.
+/// True if kernel events can be recorded here, which requires privileges and a kernel with BTF;
+/// prints a message otherwise.
 pub fn can_record_kernel() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
@@ -149,22 +148,22 @@ pub fn can_record_kernel() -> bool {
     })
 }
 
-/// A directory for what a test records, if kernel events can be recorded here.
+/// A directory for a recording, if kernel events can be recorded here.
 pub fn recording_directory() -> Option<TempDir> {
     can_record_kernel().then(|| TempDir::new().expect("a temporary directory"))
 }
 
-/// A C program, compiled.
+/// A compiled C program.
 pub fn compiled(directory: &Path, name: &str, source: &str) -> PathBuf {
     compiled_with(directory, name, source, &[])
 }
 
-/// The same with more options of the compiler, behind the source's name.
+/// As [`compiled`], with further compiler options after the name of the source.
 pub fn compiled_with(directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
     compiled_by("cc", directory, &format!("{name}.c"), source, options)
 }
 
-/// Compiles a source of that name, whose extension selects the language; returns the program.
+/// Compiles a source file, whose extension selects the language; returns the program.
 pub fn compiled_by(
     compiler: &str,
     directory: &Path,
@@ -190,8 +189,8 @@ pub fn compiled_by(
     path
 }
 
-/// That a trace's text is that of babeltrace2, which has nothing to warn of; gives it. None where
-/// there is no babeltrace2.
+/// Checks that the text of a trace equals that of babeltrace2, which must print no warning; returns
+/// the text, or `None` without babeltrace2.
 pub fn reads_alike(trace: &str) -> Option<String> {
     let peer = Command::new("babeltrace2")
         .env("TZ", "UTC")
@@ -208,7 +207,7 @@ pub fn reads_alike(trace: &str) -> Option<String> {
     Some(ours)
 }
 
-/// SHA-256 of bytes, in hexadecimal digits.
+/// SHA-256 of the bytes, in hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
     let mut child = Command::new("sha256sum")
         .stdin(Stdio::piped())
@@ -228,7 +227,7 @@ pub fn sha256(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// What babeltrace2 prints; `None`, and a loud word, if it is not installed.
+/// Output of babeltrace2; `None`, with a message, if it is not installed.
 pub fn babeltrace2<S: AsRef<OsStr>>(arguments: &[S]) -> Option<Vec<u8>> {
     let coloured = arguments
         .iter()
@@ -251,7 +250,7 @@ pub fn babeltrace2<S: AsRef<OsStr>>(arguments: &[S]) -> Option<Vec<u8>> {
     }
 }
 
-/// Where two texts differ first.
+/// The first difference of two texts.
 pub fn first_difference(ours: &[u8], theirs: &[u8]) -> Option<String> {
     if ours == theirs {
         return None;
@@ -278,8 +277,9 @@ pub fn first_difference(ours: &[u8], theirs: &[u8]) -> Option<String> {
     ))
 }
 
-/// Debian's babeltrace2 2.0.4 shows an earlier string for an empty one, and 0x0 for hexadecimal
-/// integers of 61 to 63 bits: what ours has is taken there, so that the rest can be compared.
+/// Debian's babeltrace2 2.0.4 shows an earlier string in place of an empty one, and 0x0 for
+/// hexadecimal integers of 61 to 63 bits. Such places are taken from our text, so that the rest can
+/// be compared.
 pub fn without_known_faults(ours: &[u8], theirs: &[u8]) -> Vec<u8> {
     let (mut ours, mut theirs) = (ours, theirs);
     let mut repaired = Vec::new();
@@ -298,7 +298,7 @@ pub fn without_known_faults(ours: &[u8], theirs: &[u8]) -> Vec<u8> {
     repaired
 }
 
-/// A quoted string, a hexadecimal number or a byte, and what follows it.
+/// Splits off a quoted string, a hexadecimal number or a byte.
 fn token(text: &[u8]) -> (&[u8], &[u8]) {
     let length = match text {
         [b'"', rest @ ..] => {

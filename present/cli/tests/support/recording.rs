@@ -1,4 +1,4 @@
-//! Small traces as tracebraid's recorder writes them, made here: they need no privileges, and are
+//! Small traces in the format of tracebraid's recorder, made here: they need no privileges and are
 //! always the same.
 
 use std::fs;
@@ -63,7 +63,7 @@ stream {
 /// A trace of one CPU.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// More of its environment.
+    /// Further entries of the environment.
     pub environment: &'static str,
     /// Whether the class of the end mark is described.
     pub has_end_class: bool,
@@ -72,8 +72,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A thread runs for two seconds; with the environment of a recorder that ends traces with a
-    /// mark.
+    /// A thread runs for two seconds. The environment is that of a recorder that writes end marks.
     pub fn of_two_seconds() -> Recording {
         Recording {
             environment: "tracebraid_end_mark = 1;",
@@ -85,7 +84,7 @@ impl Recording {
         }
     }
 
-    /// Writes it into a directory that is made below that one.
+    /// Writes the trace into a new directory below `directory`.
     pub fn write(&self, directory: &Path) -> PathBuf {
         let trace = directory.join("kernel");
         fs::create_dir_all(&trace).unwrap();
@@ -128,7 +127,7 @@ fn name(text: &str) -> [u8; 16] {
     name
 }
 
-/// Payload of a switch between those threads.
+/// Payload of a switch between the threads.
 pub fn switch(prev: i32, next: i32) -> Vec<u8> {
     let of = |tid| name(if tid == 0 { "swapper/0" } else { "program" });
     let mut payload = of(prev).to_vec();
@@ -139,18 +138,18 @@ pub fn switch(prev: i32, next: i32) -> Vec<u8> {
     payload
 }
 
-/// Payload of the mark of the end, with that reason.
+/// Payload of the end mark with a reason.
 pub fn end(reason: u8) -> Vec<u8> {
     [&[reason][..], &2u64.to_le_bytes(), &0u64.to_le_bytes()].concat()
 }
 
-/// Payload of the description of how stacks are taken, with a depth.
+/// Payload of the stack options, with a depth.
 pub fn state(depth: u32) -> Vec<u8> {
     let times = [1_000_000u64, 100_000].map(u64::to_le_bytes).concat();
     [times, depth.to_le_bytes().to_vec()].concat()
 }
 
-/// Payload of a mapping of 64 KiB, without a build id.
+/// Payload of a mapping of 64 KiB without a build id.
 pub fn map(pid: i32, begin: u64, offset: u64, path: &str) -> Vec<u8> {
     let mut payload = pid.to_le_bytes().to_vec();
     payload.extend([begin, 0x1_0000, offset].map(u64::to_le_bytes).concat());

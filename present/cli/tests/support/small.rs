@@ -1,21 +1,21 @@
-//! A small trace, written here byte by byte, with all that CTF 1.8 fields can look like.
+//! A small trace, written byte by byte, with all forms of fields of CTF 1.8.
 
 use std::path::{Path, PathBuf};
 
-/// What the small trace is like.
+/// Properties of the small trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Small<'a> {
-    /// Seconds that are added to its clock's values.
+    /// Seconds that are added to the clock's values.
     pub offset: i64,
-    /// More of its clock block.
+    /// Further lines of its clock block.
     pub clock: &'a str,
-    /// Its UUID's last byte.
+    /// Last byte of its UUID.
     pub uuid: u8,
-    /// Times of event records, in nanoseconds of its clock; the events take turns.
+    /// Times of event records in nanoseconds of its clock; the event classes alternate.
     pub times: &'a [u64],
 }
 
-/// Times before and behind the origin of a clock with a negative offset, some of them equal.
+/// Times before and after the origin of a clock with a negative offset, some of which are equal.
 pub const TIMES: [u64; 9] = [
     1_000_000_000,
     1_000_000_001,

@@ -325,7 +325,7 @@ impl Maker<'_> {
             // Event records without a header need a payload to be distinguishable.
             let class = self.int(fields, &[8], Roles::NONE);
             slots.push(Slot::Given(Member {
-                name: "something".into(),
+                name: "extra".into(),
                 class: FieldClass::Int(Arc::new(class)),
             }));
         }

@@ -1,4 +1,4 @@
-//! Outcomes of gates, in words.
+//! Outcomes of gates as text.
 
 use tracebraid_executions::gate::{About, Decision, Outcome, Reason};
 
@@ -7,7 +7,7 @@ use crate::commands::executions::amount;
 use crate::terminal_text::safe;
 use crate::units::number_of;
 
-/// Why a gate did not simply pass.
+/// The reason for an outcome; `None` if the gate simply passed.
 pub(super) fn why(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
     let found = match &decision.reason {
         Reason::Excess => return excess(decision, compared),
@@ -40,19 +40,19 @@ fn excess(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
     }
 }
 
-/// By how much B exceeds A.
+/// By how much B exceeds A, and in which metric or context.
 fn difference(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
     let more = amount(decision.more?, &decision.unit);
     Some(match &decision.about {
-        About::Figure(name) => format!("{name} has {more} more"),
+        About::Figure(name) => format!("B exceeds A by {more} in {name}"),
         About::Context(context) => {
             let context = compared.database.union.words((*context)?).join(" > ");
-            format!("{more} more in {}", safe(&context))
+            format!("B exceeds A by {more} in {}", safe(&context))
         }
     })
 }
 
-/// The line on standard error: the outcome of a gate, and why.
+/// The line on standard error: the outcome of a gate and its reason.
 pub(super) fn line(decision: &Decision, compared: &Compared<'_>) -> String {
     let found = why(decision, compared).unwrap_or_else(|| match decision.more {
         Some(more) if more > 0.0 => match difference(decision, compared) {

@@ -1,4 +1,4 @@
-//! `tracebraid compare`: what makes some executions slow.
+//! `tracebraid compare`: differences between two groups of executions.
 
 mod gate;
 mod show;
@@ -63,11 +63,11 @@ pub(crate) struct CompareArgs {
     format: Format,
 }
 
-/// What is compared, and what came of it.
+/// A comparison with its results.
 struct Compared<'t> {
     database: &'t Database,
     kind: &'t str,
-    /// What the groups are, in words.
+    /// Conditions or descriptions of the groups.
     names: [String; 2],
     groups: [Group; 2],
     differences: Vec<Difference>,
@@ -76,7 +76,6 @@ struct Compared<'t> {
     apart: Apart<'t>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let (kind, table) = table(&database, args.kind.as_deref())?;
@@ -155,7 +154,7 @@ fn groups(
     let groups = match (&args.a, &args.b) {
         (None, None) => {
             let groups = typical_and_slow(table).ok_or_else(|| {
-                Failure::usage("the database has no durations: say which groups (--a, --b)")
+                Failure::usage("the database has no durations: define the groups with --a and --b")
             })?;
             return Ok((
                 [

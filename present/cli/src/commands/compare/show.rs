@@ -1,4 +1,4 @@
-//! A comparison as tables, JSON and CSV.
+//! Comparisons as tables, JSON and CSV.
 
 use serde_json::{Value, json};
 use tracebraid_executions::{
@@ -21,7 +21,7 @@ fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// A probability, marked if it is not significant; tiny ones are shown as a bound.
+/// A probability, marked if it is not significant; tiny probabilities are shown as a bound.
 fn chance(chance: f64) -> String {
     match chance {
         chance if chance >= SURE => format!("{DOUBTFUL} {chance:.3}"),
@@ -40,7 +40,7 @@ fn effect(test: &Test) -> String {
     }
 }
 
-/// A mean, or `-` if it is infinite or that of infinite numbers.
+/// A mean, or `-` if it is not finite.
 fn mean(value: f64, unit: &str) -> String {
     match value.is_finite() {
         true => amount(value, unit),
@@ -61,7 +61,7 @@ fn interval(test: &Test, unit: &str) -> String {
     test.interval.map_or_else(String::new, text)
 }
 
-/// For people.
+/// A comparison as text.
 pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     let mut text = format!("{}\n", terminal_text::safe(compared.kind));
     for (letter, (name, group)) in ["A", "B"]
@@ -116,10 +116,10 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     text
 }
 
-/// Mark before the probability of a difference that is not significant.
+/// Mark of probabilities that are not significant.
 const DOUBTFUL: &str = "~";
 
-/// Number of rows of a table that are not significant, and number of hidden rows.
+/// Notes below a table: the number of rows that are not significant, and of rows that are hidden.
 fn notes(doubtful: usize, left: usize) -> String {
     let mut text = String::new();
     if doubtful > 0 {
@@ -172,7 +172,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         .by_ref()
         .take(HEAD)
         .for_each(|line| put(&mut text, line));
-    // In this order: what has no line any more takes none away.
+    // `words` must come first: when it is exhausted, `zip` has not yet taken a line.
     for (words, line) in words.iter().zip(lines.by_ref()) {
         put(&mut text, line);
         let own = words.get(shared..).unwrap_or_default();
@@ -188,8 +188,8 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
     text
 }
 
-/// How many frames all contexts of a table begin with, if those are worth a line of their own.
-/// Something is left of each.
+/// Number of leading frames that all contexts of a table share, if they are worth a line of their
+/// own. At least one frame of each context is left.
 fn shared(contexts: &[Vec<String>]) -> usize {
     const WORTH: usize = 3;
     let Some((first, others)) = contexts.split_first() else {
@@ -207,7 +207,7 @@ fn shared(contexts: &[Vec<String>]) -> usize {
     }
 }
 
-/// Lines of a table above its rows.
+/// Number of lines of a table above its rows.
 const HEAD: usize = 2;
 
 fn put(text: &mut String, line: &str) {
@@ -273,7 +273,7 @@ fn cell(value: Option<f64>) -> String {
 fn test_json(test: &Test) -> Value {
     json!({
         "difference": test.more, "interval": test.interval.map(|(low, high)| [low, high]),
-        // JSON has no infinity: there is no spread.
+        // JSON has no infinity, which is the effect if there is no spread.
         "effect": test.effect.is_finite().then_some(test.effect),
         "chance": test.chance,
     })
@@ -286,7 +286,7 @@ fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
-/// For programs.
+/// A comparison as JSON.
 pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Decision]) -> Value {
     let spreads = |groups: &[tracebraid_executions::Spread; 2]| {
         groups.map(|of| {
@@ -338,9 +338,9 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
     })
 }
 
-/// For spreadsheets: contexts, then figures, then texts: of these the text that tells most, which
-/// parts of the groups have it, and how much it tells (the effect); then gates: of these the
-/// condition, and what came of it as the value, and how much was allowed.
+/// A comparison as CSV: contexts, then metrics, texts and gates. A text has its most significant
+/// value, the shares of the groups with that value, and the effect size. A gate has its condition
+/// as name, its outcome as value, and the allowed amount.
 pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Decision]) -> String {
     let mut rows = csv::Rows::new(&[
         "what",

@@ -1,4 +1,4 @@
-//! How critical paths look.
+//! Critical paths as trees, tables, CSV and folded stacks.
 
 use jiff::tz::TimeZone;
 use tracebraid_follow::{Head, Thread};
@@ -11,7 +11,7 @@ use crate::table::{self, Column};
 use crate::terminal_text;
 use crate::units;
 
-/// Trees and tables for people.
+/// Trees and tables of all paths.
 pub(super) fn text(report: &PathReport, zone: &TimeZone) -> String {
     let paths = report.paths.iter().map(|row| path(&report.head, row, zone));
     paths.collect::<Vec<_>>().join("\n")
@@ -49,7 +49,7 @@ fn path(head: &Head, row: &PathRow, zone: &TimeZone) -> String {
     text
 }
 
-/// A node, what its time went into, and what it waited for.
+/// A node with its own time by reason, and below it the nodes that it waited for.
 fn tree(node: &Node, whole: u64, depth: usize, text: &mut String) {
     let mut line = |duration: u64, what: &str| {
         let indent = "  ".repeat(depth);
@@ -127,7 +127,7 @@ fn threads(head: &Head, row: &PathRow) -> String {
     table::render(&columns, cells)
 }
 
-/// Of one machine everything is.
+/// Empty for traces of a single host.
 fn hosts(head: &Head, row: &PathRow) -> String {
     if head.hosts.len() < 2 {
         return String::new();
@@ -160,7 +160,7 @@ fn competitors(head: &Head, row: &PathRow) -> String {
     ];
     let name = |thread: &Option<Thread>| match thread {
         Some(thread) => [cells::id(thread.tid), cells::name(head, thread)],
-        None => [String::new(), "(an interrupt, or not known)".to_owned()],
+        None => [String::new(), "(interrupt or unknown)".to_owned()],
     };
     let cells = row.summary.competitors.iter().map(|of| {
         let [tid, name] = name(&of.thread);
@@ -175,7 +175,7 @@ fn competitors(head: &Head, row: &PathRow) -> String {
     table::render(&columns, cells)
 }
 
-/// A row for each part of each path.
+/// A row for each segment of each path.
 pub(super) fn csv(report: &PathReport) -> String {
     let mut rows = Rows::new(&[
         "path",

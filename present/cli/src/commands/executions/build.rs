@@ -1,4 +1,4 @@
-//! `tracebraid executions build`: from traces to a database.
+//! `tracebraid executions build`: builds a database of executions from traces.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -33,7 +33,8 @@ use crate::warnings::Warnings;
 
 /// Build a database of executions from traces, or add to one
 ///
-/// The file has its name only once it is complete: an interrupted build leaves the previous file.
+/// The file gets its name only when it is complete; an interrupted build leaves the previous file
+/// unchanged.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions build TRACE -o requests.db --file requests.periods
@@ -77,7 +78,6 @@ pub(super) struct BuildArgs {
     fold: FoldArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let (definitions, text) = args.definitions.definitions()?;
     let renames = renames::all(&args.rename, &args.rename_file)?;
@@ -86,7 +86,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let read: Vec<PathBuf> = args.input.read().into_iter().chain(files).collect();
     spare::check(&args.output, &set, &read)?;
     let mut warnings = Warnings::default();
-    // What cannot be added to is told before anything is read.
+    // Fails before the traces are read if the database cannot be appended to.
     let appends = args.appends();
     let before = before(args)?;
     renames::check(&renames, before.as_ref())?;
@@ -116,13 +116,13 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let packets = options::total_bytes(&set);
     if packets == 0 {
         warnings.note(
-            "the traces have no packets: nothing was recorded, or nothing is written yet (that of `tracebraid start` is by \
-             `tracebraid stop` or `snapshot`)",
+            "the traces have no packets: nothing was recorded, or nothing has been written yet (a recording of `tracebraid start` \
+             is written by `tracebraid stop` or `tracebraid snapshot`)",
         );
     }
     let is_outside =
         counting.executions == 0 && hints::told_outside(&set, (range, &zone), &mut warnings);
-    // Of nothing there is nothing else to tell.
+    // An empty trace needs no further explanation.
     if !is_outside && packets > 0 {
         tell(&mut warnings, &set, &definitions, &built, &counting);
         without_effect(&mut warnings, &about.renames, &built.union);
@@ -138,7 +138,8 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.input.strict))
 }
 
-/// The summary line. `size`: bytes of the database; `packets`: bytes of all packets of the traces.
+/// The summary line. `size` is that of the database, `packets` that of all packets of the traces,
+/// in bytes.
 fn summary(
     args: &BuildArgs,
     appends: bool,
@@ -148,7 +149,7 @@ fn summary(
 ) -> String {
     let added = if appends { " added" } else { "" };
     let of_packets = match appends || packets == 0 {
-        // What was there before is of other packets.
+        // The previous contents come from other packets.
         true => String::new(),
         false => {
             let share = size as f64 * 100.0 / packets as f64;
@@ -166,8 +167,8 @@ fn summary(
     )
 }
 
-/// Tells which kinds are delimited otherwise than those of that name that are in the database:
-/// compared with each other, they differ by that. Gives their places.
+/// Warns of kinds whose definition differs from that of the same kind in the database: comparing
+/// them would show the difference of the definitions. Returns the indices of these kinds.
 fn other_definitions(
     before: &Database,
     definitions: &Definitions,
@@ -182,8 +183,8 @@ fn other_definitions(
         let mut other = Definitions::default();
         if other.file(&known.definition).is_ok() && !delimits_alike(definitions, kind, &other) {
             warnings.note(&format!(
-                "{name}: the executions of that name in {} begin or end otherwise: `executions info` shows both definitions; \
-                 give these another name",
+                "{name}: executions of this name in {} have a different definition: `executions info` shows both definitions; \
+                 choose another name for the new ones",
                 before.path().display()
             ));
             otherwise.push(kind);
@@ -192,13 +193,13 @@ fn other_definitions(
     otherwise
 }
 
-/// The database to which executions are added; `None` to write a new one, which `--append` does too
-/// where none exists: a script needs no special case for its first run.
+/// The database to append to; `None` to write a new one. `--append` also writes a new one if none
+/// exists, so that scripts need no special case for their first run.
 fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
     let file = args.output.display();
     if !args.appends() && is_something_else(&args.output) {
         return Err(Failure::usage(format!(
-            "{file}: not a database of executions, and not overwritten: choose another name"
+            "{file}: refusing to overwrite a file that is not a database of executions: choose another name"
         )));
     }
     match args.appends() {
@@ -216,8 +217,8 @@ impl BuildArgs {
     }
 }
 
-/// Whether a file holds something that is no database of executions: one of SQLite is told by its
-/// head, in which the application stands whose it is.
+/// Whether a file is not a database of executions. The header of an SQLite database contains the id
+/// of its application.
 fn is_something_else(path: &Path) -> bool {
     const SQLITE: &[u8] = b"SQLite format 3\0";
     const APPLICATION_AT: usize = 68;
@@ -249,7 +250,7 @@ fn open(args: &BuildArgs, about: &About, appends: bool) -> Result<(Counting, Uni
     ))
 }
 
-/// Makes the executions.
+/// Builds the executions.
 fn make(
     args: &BuildArgs,
     set: &TraceSet,
@@ -295,7 +296,7 @@ fn make(
     Ok(built)
 }
 
-/// What could not be made, and what makes what was made worth less.
+/// Warns of executions that are missing, and of facts that make the result less useful.
 fn tell(
     warnings: &mut Warnings,
     set: &TraceSet,
@@ -324,20 +325,20 @@ fn tell(
     if built.refused > 0 {
         let refused = number_of(built.refused, "execution was", "executions were");
         warnings.note(&format!(
-            "{refused} not begun, since too many were going on"
+            "{refused} not begun because too many were in progress"
         ));
     }
     if built.given_up > 0 {
         let given_up = number_of(built.given_up, "execution", "executions");
         warnings.note(&format!(
-            "{given_up} left out, since more happened in them than is kept"
+            "{given_up} left out because they contain more than can be kept"
         ));
     }
     if counting.of_nobody > 0 {
         let of_nobody = number_of(counting.of_nobody, "execution", "executions");
         warnings.note(&format!(
-            "where the time went is not known of {of_nobody} of {}: that takes a kernel trace of the same machine which \
-             tells who ran (sched_switch), and the thread or the CPU of the event records",
+            "the calling contexts of {of_nobody} of {} are unknown: they require a kernel trace of the same host with \
+             sched_switch, and event records that contain a thread or a CPU",
             grouped(counting.executions)
         ));
     }
@@ -355,48 +356,48 @@ fn without_effect(warnings: &mut Warnings, renames: &[(String, String)], union: 
             continue;
         }
         let why = match is_called(old, FrameKind::Thread) {
-            true => format!("{old} is a thread; only functions can be renamed"),
-            false => format!("no function of these executions is called {old}"),
+            true => format!("{old} is a thread, and only functions can be renamed"),
+            false => format!("no function of these executions is named {old}"),
         };
         warnings.note(&format!("--rename {old}={new} has no effect: {why}"));
     }
 }
 
-/// Why there are no executions of a kind, and what helps.
+/// Why there are no executions of a kind, with a remedy.
 fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
     let streams = set.traces.iter().flat_map(|trace| &trace.layout.streams);
     let mut events = streams.flat_map(|stream| &stream.events);
     let has_spans = events.any(|event| event.name == "tracebraid:span_begin");
     match delimiter {
         Delimiter::Period(_) => {
-            "there are none in the traces: `tracebraid count` shows which events there are, and `tracebraid print` what is in them"
+            "the traces contain none: `tracebraid count` lists the events, and `tracebraid print` shows their fields"
         }
         Delimiter::Call(_) => {
-            "there are none in the traces: `tracebraid syscalls` shows which system calls there are"
+            "the traces contain none: `tracebraid syscalls` lists the system calls"
         }
         Delimiter::Function(_) => {
-            "no function is called so (without its symbols one is called [program+0x...]: see --debug-dir)"
+            "no function has this name (functions without symbols are named [program+0x...]: see --debug-dir)"
         }
         Delimiter::Span(_) if has_spans => {
-            "no span is called so: `tracebraid print --filter 'tracebraid:span_begin'` shows what spans are called"
+            "no span has this name: `tracebraid print --filter 'tracebraid:span_begin'` shows the names of spans"
         }
         Delimiter::Span(_) => {
-            "there are none in the traces: programs tell of them by tb_span_begin and tb_span_end (docs/reference/probe.md)"
+            "the traces contain none: programs record spans with tb_span_begin and tb_span_end (docs/reference/probe.md)"
         }
         Delimiter::Process(_) => {
-            "none ends in the traces that is known to be called so: `tracebraid processes` shows which there are, which takes \
-             sched_process_fork, sched_process_exec and sched_process_exit in the trace of the kernel"
+            "no process that is known by this name ends in the traces: `tracebraid processes` lists processes; this requires \
+             sched_process_fork, sched_process_exec and sched_process_exit in the kernel trace"
         }
     }
 }
 
-/// Counts what is written.
+/// Counts the executions that are written.
 struct Counting {
     writer: Writer,
     executions: u64,
-    /// By place among the definitions.
+    /// Number of executions by index of the definition.
     of_kinds: Vec<u64>,
-    /// Of which nobody knows in which thread they were.
+    /// Number of executions whose threads are unknown.
     of_nobody: u64,
 }
 
@@ -427,7 +428,7 @@ impl Sink for Counting {
     }
 }
 
-/// Work of the writer as work of whoever counts beside it.
+/// A job of the writer as a job of this sink.
 fn of_writer(job: SinkJob<Writer>) -> SinkJob<Counting> {
     SinkJob::new(
         || job.run(),
@@ -438,8 +439,7 @@ fn of_writer(job: SinkJob<Writer>) -> SinkJob<Counting> {
     )
 }
 
-/// What the recording is called that a trace is of: that directory of those that were given in
-/// which it is.
+/// Label of a trace: the one given, or the name of the given directory that contains the trace.
 fn label(args: &BuildArgs, trace: &Trace) -> String {
     let is_of = |path: &&PathBuf| trace.paths.iter().any(|of| of.starts_with(path));
     let mut paths = args.input.paths.iter();
@@ -448,7 +448,7 @@ fn label(args: &BuildArgs, trace: &Trace) -> String {
     args.label.clone().or_else(name).unwrap_or_default()
 }
 
-/// What relates clocks, wherever it is asked for again.
+/// The argument of `--sync` in a form that is valid in any working directory.
 fn sync(from: &Path) -> String {
     let place = match from.as_os_str() == "auto" {
         true => from.to_owned(),

@@ -1,4 +1,4 @@
-//! `tracebraid executions export`: executions for other tools.
+//! `tracebraid executions export`: executions as files for other tools.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,17 +40,16 @@ pub(super) struct ExportArgs {
     output: Option<PathBuf>,
 }
 
-/// Forms.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A line for each calling context, and nanoseconds of an average execution
+    /// Folded stacks: nanoseconds of an average execution in each calling context
     #[default]
     Folded,
-    /// Contexts, and the times of each execution in them
+    /// JSON: calling contexts, and the times of each execution in them
     Json,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     if let Some(file) = &args.output {
@@ -81,7 +80,7 @@ fn folded(database: &Database, table: &Table, chosen: &[usize]) -> String {
     let count = chosen.len().max(1) as u128;
     let line = |(context, sum): (ContextId, u128)| {
         let frames = database.union.words(context).into_iter();
-        // What separates frames, and the number, is no part of them.
+        // Names of frames must not contain the characters that separate frames and lines.
         let mut stack: Vec<String> = frames
             .map(|frame| safe(&frame.replace(';', ":").replace(['\n', '\r'], " ")).into_owned())
             .collect();

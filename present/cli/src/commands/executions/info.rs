@@ -1,4 +1,4 @@
-//! `tracebraid executions info`: what is in a database.
+//! `tracebraid executions info`: the contents of a database.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,7 +38,6 @@ struct Durations<'d> {
 
 const SHARES: [f64; 5] = [0.0, 0.5, 0.9, 0.99, 1.0];
 
-/// Runs it.
 pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let mut kinds = Vec::new();
@@ -125,15 +124,15 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
         bytes(size),
     ));
     for (old, new) in &database.renames {
-        let line = format!("{old} is taken for {new}");
+        let line = format!("{old} is treated as {new}");
         text.push_str(&format!("{}\n", terminal_text::safe(&line)));
     }
     text.push_str(&definitions(&database.kinds));
     text
 }
 
-/// The machine of a trace; of several traces of one machine with what tells their paths apart,
-/// which may not be seen where there are few columns.
+/// The host of a trace. Traces of the same host also show the parts in which their paths differ: a
+/// narrow table has no column for paths.
 fn host(database: &Database, source: &Source) -> String {
     let Some(name) = source.host.clone() else {
         return String::new();
@@ -156,8 +155,8 @@ fn host(database: &Database, source: &Source) -> String {
     }
 }
 
-/// The definitions of kinds, of which several may stand in one text: as they were given, so that
-/// they can be given again.
+/// The definitions of kinds as they were given, so that they can be used again. Several kinds may
+/// share one text.
 fn definitions(kinds: &[ExecutionKind]) -> String {
     let mut text = String::new();
     let mut told: Vec<&str> = Vec::new();
@@ -181,7 +180,7 @@ fn definitions(kinds: &[ExecutionKind]) -> String {
     }
     for kind in kinds {
         for (label, definition) in &kind.otherwise {
-            let whose = format!("{} of {label}, defined otherwise", kind.name);
+            let whose = format!("{} of {label}, defined differently", kind.name);
             defined(&mut text, &whose, definition);
         }
     }

@@ -1,4 +1,4 @@
-//! `tracebraid executions list`: executions one by one.
+//! `tracebraid executions list`: executions as a table.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,7 +55,6 @@ pub(super) struct ListArgs {
     zone: ZoneArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let (_, table) = table(&database, args.kind.as_deref())?;
@@ -110,7 +109,7 @@ fn sort(by: &str, database: &Database, table: &Table, chosen: &mut [usize]) -> R
     Ok(())
 }
 
-/// What is shown besides what an execution is.
+/// Columns in addition to those that identify an execution.
 fn columns<'t>(
     args: &ListArgs,
     database: &'t Database,
@@ -121,7 +120,7 @@ fn columns<'t>(
         let mut asked = asked
             .map(|name| column("--columns", name, database, table))
             .collect::<Result<Vec<_>, _>>()?;
-        // Those are there in any case.
+        // These are always shown.
         asked.retain(|of| !matches!(of.name.as_str(), "id" | "begin_ns"));
         return Ok(asked);
     }
@@ -132,7 +131,7 @@ fn columns<'t>(
     let texts = || table.texts.iter().map(|of| &of.column);
     let figures = table.figures.iter().map(|of| &of.column);
     let figures = figures.filter(|of| is_shown(of));
-    // What is a text of some executions is shown among the texts.
+    // A value that is a text in some executions is shown as a text.
     let figures = figures.filter(|of| !texts().any(|text| text.name == of.name));
     let all = figures.chain(texts());
     let all = all.filter_map(|of| {
@@ -144,25 +143,25 @@ fn columns<'t>(
     Ok(all.collect())
 }
 
-/// What executions have in JSON and CSV, whatever is asked for.
+/// Fields of all executions in JSON and CSV.
 const FIXED: [&str; 6] = ["id", "begin_ns", "label", "host", "thread", "tid"];
 
 struct Shown<'d> {
     database: &'d Database,
     table: &'d Table,
     columns: Vec<Named<'d>>,
-    /// The user said which columns.
+    /// Whether the user chose the columns.
     is_asked: bool,
     zone: TimeZone,
 }
 
 impl Shown<'_> {
-    /// Whether that is a column which is asked for.
+    /// Whether the user chose this column.
     fn asks(&self, name: &str) -> bool {
         self.is_asked && self.columns.iter().any(|of| of.name == name)
     }
 
-    /// The columns besides those that are there in any case, for programs.
+    /// The columns that are not in [`FIXED`].
     fn others(&self) -> impl Iterator<Item = &Named<'_>> {
         self.columns
             .iter()
@@ -272,12 +271,12 @@ impl Shown<'_> {
     }
 }
 
-/// The name of a figure without its unit, which its values have.
+/// The name of a metric without its unit, which is shown with its values.
 pub(in crate::commands) fn title(name: &str) -> String {
     name.strip_suffix("_ns").unwrap_or(name).replace('_', " ")
 }
 
-/// What an execution has there as it is read by programs; nothing, if it is not known.
+/// A value in CSV; empty if it is unknown.
 fn plain(of: &Named<'_>, row: usize) -> String {
     match value(of, row) {
         Value::Null => String::new(),
@@ -286,18 +285,18 @@ fn plain(of: &Named<'_>, row: usize) -> String {
     }
 }
 
-/// The same as it is read by people.
+/// A value in a table.
 fn cell(of: &Named<'_>, row: usize) -> String {
     match (of.values.text(row), of.values.number(row)) {
         (Some(text), _) => text.to_owned(),
-        // The id of a thread is a name.
+        // A thread id is an identifier and gets no separators.
         (None, Some(tid)) if of.name == "tid" => tid.to_string(),
         (None, Some(number)) => amount(number, of.values.unit()),
         (None, None) => String::new(),
     }
 }
 
-/// The same as a value of JSON.
+/// A value in JSON.
 fn value(of: &Named<'_>, row: usize) -> Value {
     match (of.values.text(row), of.values.number(row)) {
         (Some(text), _) => json!(text),
@@ -321,7 +320,8 @@ pub(in crate::commands) fn amount(value: f64, unit: &str) -> String {
     }
 }
 
-/// A whole number as one; what is infinite has no form in JSON but a text.
+/// A number in JSON: whole numbers as integers, and infinity as a string, which JSON lacks as a
+/// number.
 pub(super) fn number(value: f64) -> Value {
     match value {
         value if value.is_nan() => Value::Null,

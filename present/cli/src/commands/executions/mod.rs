@@ -1,4 +1,4 @@
-//! `tracebraid executions`: a database of executions of tasks.
+//! `tracebraid executions`: databases of executions.
 
 mod build;
 mod export;
@@ -54,7 +54,6 @@ enum ExecutionsCommand {
     Sql(super::SqlArgs),
 }
 
-/// Runs it.
 pub(super) fn run(args: &ExecutionsArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         ExecutionsCommand::Build(args) => build::run(args),
@@ -66,10 +65,10 @@ pub(super) fn run(args: &ExecutionsArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Formats of answers.
+/// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people
+    /// Tables
     #[default]
     Table,
     /// JSON; times in nanoseconds
@@ -86,7 +85,7 @@ pub(super) fn open(path: &Path) -> Result<Database, Failure> {
     Database::open(path).map_err(|error| unreadable(&error))
 }
 
-/// A database that cannot be read.
+/// Failure for a database that cannot be read.
 pub(super) fn unreadable(error: &DatabaseError) -> Failure {
     Failure::nothing_readable(error.to_string())
 }
@@ -94,7 +93,7 @@ pub(super) fn unreadable(error: &DatabaseError) -> Failure {
 /// The executions of a kind.
 ///
 /// # Errors
-/// When they cannot be read, or there is no such kind.
+/// When the executions cannot be read, or the kind does not exist or has none.
 pub(super) fn table<'d>(
     database: &'d Database,
     kind: Option<&str>,
@@ -107,7 +106,7 @@ pub(super) fn table<'d>(
     }
 }
 
-/// The kind of that name, or the only one; it has executions.
+/// The kind with this name, or the only kind. It has at least one execution.
 ///
 /// # Errors
 /// When the kind does not exist or has no executions.
@@ -132,10 +131,10 @@ fn nothing_of(database: &Database, kind: &ExecutionKind) -> Failure {
     ))
 }
 
-/// Places of the executions that a condition chooses; without one, all.
+/// Indices of the executions that satisfy a condition; all without one.
 ///
 /// # Errors
-/// When it is no condition on what executions have.
+/// When the condition is wrong.
 pub(super) fn rows(
     option: &str,
     condition: Option<&str>,

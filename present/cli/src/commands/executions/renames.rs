@@ -1,4 +1,4 @@
-//! Functions that are taken for those of another name: `--rename` and `--rename-file`.
+//! Functions that are treated as others: `--rename` and `--rename-file`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use tracebraid_executions::database::Database;
 
 use crate::failure::Failure;
 
-/// A rename, and where it was given.
+/// A rename with its origin.
 #[derive(Clone, Debug)]
 pub(super) struct Renamed {
     pub(super) old: String,
@@ -21,7 +21,7 @@ impl Renamed {
     }
 }
 
-/// `OLD=NEW`, or `OLD = NEW`, where the names may have `=` in them: `operator== = equals`.
+/// Parses `OLD=NEW`, or `OLD = NEW` with names that may contain `=`: `operator== = equals`.
 pub(super) fn one(text: &str) -> Result<Renamed, String> {
     let signs: Vec<usize> = text.match_indices('=').map(|(at, _)| at).collect();
     let is_blank = |at: Option<usize>| at.and_then(|at| text.get(at..=at)) == Some(" ");
@@ -32,23 +32,23 @@ pub(super) fn one(text: &str) -> Result<Renamed, String> {
         (_, []) => None,
         _ => {
             return Err(format!(
-                "`{text}`: there are several `=`, and only one of them stands between the names: put blanks around that one, \
-                 and none around others, as in 'operator== = equals'"
+                "`{text}` contains several `=`: put blanks around the one between the names, \
+                 and none around the others, as in 'operator== = equals'"
             ));
         }
     };
     let pair = sign.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?)));
     let pair = pair.map(|(old, new)| (old.trim().to_owned(), new.trim().to_owned()));
     let pair = pair.filter(|(old, new)| !old.is_empty() && !new.is_empty());
-    let (old, new) = pair.ok_or_else(|| format!("`{text}`: OLD=NEW is expected"))?;
+    let (old, new) = pair.ok_or_else(|| format!("`{text}`: expected OLD=NEW"))?;
     let place = "--rename".to_owned();
     Ok(Renamed { old, new, place })
 }
 
-/// Those of options, then those of files, a line each.
+/// Renames from options, then those from files with one rename per line.
 ///
 /// # Errors
-/// When one cannot be understood or read.
+/// When a rename is wrong, or a file cannot be read.
 pub(super) fn all(options: &[Renamed], files: &[PathBuf]) -> Result<Vec<Renamed>, Failure> {
     let mut renames = options.to_vec();
     for path in files {
@@ -68,11 +68,11 @@ pub(super) fn all(options: &[Renamed], files: &[PathBuf]) -> Result<Vec<Renamed>
     Ok(renames)
 }
 
-/// That they contradict neither each other nor those of the database that they are added to: a
-/// function has one other name, and following names comes to an end.
+/// Checks that the renames contradict neither each other nor those in the database: a function has
+/// at most one new name, and renames form no circle.
 ///
 /// # Errors
-/// When two do, with both.
+/// When two renames contradict each other; the message contains both.
 pub(super) fn check(renames: &[Renamed], before: Option<&Database>) -> Result<(), Failure> {
     let there = before.iter().flat_map(|database| {
         let place = database.path().display().to_string();
@@ -90,7 +90,7 @@ pub(super) fn check(renames: &[Renamed], before: Option<&Database>) -> Result<()
     }
 }
 
-/// What is wrong with them, for people.
+/// Describes the first contradiction.
 fn contradiction(renames: &[Renamed]) -> Option<String> {
     let mut known: HashMap<&str, &Renamed> = HashMap::new();
     for renamed in renames {
@@ -98,20 +98,20 @@ fn contradiction(renames: &[Renamed]) -> Option<String> {
         if let Some(other) = other.filter(|other| other.new != renamed.new) {
             let (other, own) = (other.says(), renamed.says());
             return Some(format!(
-                "{own} contradicts {other}: a function can be taken for one other only"
+                "{own} contradicts {other}: a function can have only one new name"
             ));
         }
     }
     renames.iter().find_map(|renamed| {
         let next = |of: &&Renamed| known.get(of.new.as_str()).copied();
-        // Who is in no circle leaves it behind after as many names as there are.
+        // A walk that enters a circle without `renamed` would not end: it is cut after all renames.
         let mut way = std::iter::successors(Some(renamed), next).take(renames.len());
         let last = way.find(|of| of.new == renamed.old)?;
         let own = renamed.says();
         Some(match std::ptr::eq(last, renamed) {
-            true => format!("{own} takes a function for itself"),
+            true => format!("{own} renames a function to itself"),
             false => format!(
-                "{} contradicts {own}: names that lead to each other in a circle name nothing",
+                "{} contradicts {own}: renames must not form a circle",
                 last.says()
             ),
         })
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn contradictions_are_told_with_both() {
         let expected =
-            "names:3 (a=c) contradicts names:1 (a=b): a function can be taken for one other only";
+            "names:3 (a=c) contradicts names:1 (a=b): a function can have only one new name";
         assert_eq!(wrong(&["a=b", "x = y", "a=c"]).unwrap(), expected);
         let circle = wrong(&["a=b", "b=c", "c=a"]).unwrap();
         assert!(
@@ -170,10 +170,11 @@ mod tests {
                 .unwrap()
                 .contains("names:2 (b=a) contradicts names:1")
         );
-        assert!(wrong(&["a = a"]).unwrap().contains("for itself"));
-        // The same twice, several for one, and one name after the other are none.
+        assert!(wrong(&["a = a"]).unwrap().contains("to itself"));
+        // Not contradictions: a repeated rename, several old names for a new one, and a chain of
+        // names.
         assert_eq!(wrong(&["a=b", "a=b", "c=b", "b=d"]), None);
-        // What leads into a circle is not told of instead of the circle.
+        // The circle itself is reported, and not a rename that leads into it.
         assert!(
             wrong(&["x=a", "a=b", "b=a"])
                 .unwrap()

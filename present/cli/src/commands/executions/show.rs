@@ -1,4 +1,4 @@
-//! `tracebraid executions show`: one execution, from its beginning to its end.
+//! `tracebraid executions show`: one execution with its critical path.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::terminal_text;
 use crate::time;
 use crate::units::{duration, grouped};
 
-/// Show one execution: its place in the trace and its critical path
+/// Show one execution: its position in the trace and its critical path
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions show requests.db 17
@@ -39,7 +39,6 @@ pub(super) struct ShowArgs {
     zone: ZoneArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let found = database
@@ -61,7 +60,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Steps with the time from the beginning of the execution at which each begins.
+/// Steps with their offsets from the beginning of the execution, in nanoseconds.
 fn placed(found: &Recorded) -> Vec<(u64, PathStep)> {
     let mut at = 0u64;
     let place = |step: &PathStep| {
@@ -91,7 +90,7 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         time::date(found.begin, &zone),
         time::date(found.end(), &zone),
     ));
-    // To be typed as it stands there: it is not broken.
+    // The command must stay on one line, so that it can be copied.
     match found.command(database) {
         Some(command) => text.push_str(&format!("show it in the trace: {}\n\n", terminal_text::safe(&command))),
         None => text.push_str(&terminal_text::paragraph(
@@ -127,7 +126,7 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
     text
 }
 
-/// Where there are fewer columns, contexts stand below the numbers: beside them there is no room
+/// In terminals with fewer columns, contexts are printed below the numbers: beside them is no room
 /// for frames.
 const NARROW: usize = 80;
 
@@ -141,7 +140,7 @@ fn frames(database: &Database, step: &PathStep) -> Vec<String> {
     }
 }
 
-/// Steps, each on a line.
+/// Steps, one per line.
 fn beside(database: &Database, steps: &[(u64, PathStep)]) -> String {
     let columns = [
         Column::number("from"),
@@ -181,7 +180,7 @@ fn below(database: &Database, steps: &[(u64, PathStep)]) -> String {
     for (place, line) in numbers.lines().enumerate() {
         text.push_str(line);
         text.push('\n');
-        // Behind the line of titles and the one below it.
+        // After the headings and the line below them.
         if let Some((_, step)) = (place > 1).then(|| steps.next()).flatten() {
             text.push_str(&terminal_text::way(&frames(database, step), width));
         }

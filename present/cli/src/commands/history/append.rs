@@ -1,4 +1,4 @@
-//! `tracebraid history append`: a history goes on with its trace.
+//! `tracebraid history append`: updates a history with its grown trace.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,9 +17,9 @@ use crate::warnings::Warnings;
 
 /// Update a history with a trace that has grown since
 ///
-/// Reads only the new part of the trace, and the part of about the same age. The result equals a
-/// history of the whole trace. Concurrent queries see the old state or the new one; an interrupted
-/// append leaves the old one.
+/// Reads only the new part of the trace, and older parts that overlap it in time. The result
+/// equals a history of the whole trace. Concurrent queries see the old state or the new one; an
+/// interrupted append leaves the old one.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history append TRACE.history
@@ -33,7 +33,7 @@ pub(crate) struct AppendArgs {
     /// moved
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Exit with code 1 if anything was damaged
+    /// Exit with code 1 if an input is damaged
     #[arg(long)]
     strict: bool,
     /// The --sync file of `build`, if it had one
@@ -43,7 +43,6 @@ pub(crate) struct AppendArgs {
     fold: FoldArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &AppendArgs) -> Result<ExitCode, Failure> {
     let paths = paths(args)?;
     let set = open(args, &paths)?;
@@ -64,7 +63,7 @@ pub(super) fn run(args: &AppendArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.strict))
 }
 
-/// Where the traces are: where they are said to be, or were.
+/// Paths of the traces: those given, or those in the history.
 fn paths(args: &AppendArgs) -> Result<Vec<PathBuf>, Failure> {
     let history = History::open(&args.file).map_err(|error| unreadable(&error))?;
     if !args.paths.is_empty() {
@@ -73,7 +72,7 @@ fn paths(args: &AppendArgs) -> Result<Vec<PathBuf>, Failure> {
     let paths = history.meta().paths.clone();
     match paths.iter().find(|path| !path.exists()) {
         Some(path) => Err(Failure::nothing_readable(format!(
-            "{}: the trace is not there any longer; if it is elsewhere: tracebraid history append {} PATH",
+            "{}: the trace does not exist; if it has moved: tracebraid history append {} PATH",
             path.display(),
             args.file.display()
         ))),
@@ -86,8 +85,8 @@ fn open(args: &AppendArgs, paths: &[PathBuf]) -> Result<TraceSet, Failure> {
     if let Some(from) = &args.sync {
         if crate::sync::is_auto(from) {
             return Err(Failure::usage(
-                "--sync auto: of more packets other clocks may be found, so that earlier times change: give the file of \
-                 tracebraid sync -o that build had, or build the history again"
+                "--sync auto: the new packets may lead to other clock offsets, which would change earlier times: give the --sync \
+                 file of `history build` (written by tracebraid sync -o), or build the history again"
                     .to_owned(),
             ));
         }
@@ -96,15 +95,15 @@ fn open(args: &AppendArgs, paths: &[PathBuf]) -> Result<TraceSet, Failure> {
     Ok(set)
 }
 
-/// Why nothing was appended.
+/// Failure if nothing could be appended.
 fn failure(error: &AppendError) -> Failure {
     let message = error.to_string();
     match error {
         AppendError::Build(error) => build::failure(error),
-        // The history may have been built without a wrong index; here, that index gives other
-        // packets.
+        // The history may have been built without a wrong index, which would give other packets
+        // now.
         AppendError::Other { .. } => Failure::usage(format!(
-            "{message}; if build had --sync FILE, append needs the same file"
+            "{message}; if `history build` used --sync FILE, `history append` needs the same file"
         ))
         .restarting(),
         AppendError::Analysis { .. } => Failure::usage(message),

@@ -1,4 +1,4 @@
-//! `tracebraid history build`: from a trace to a history.
+//! `tracebraid history build`: builds a history from traces.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,8 +16,8 @@ use crate::warnings::Warnings;
 
 /// Build the history of a kernel trace
 ///
-/// The file has its name only once it is complete: an interrupted build leaves none. Its contents
-/// do not depend on the number of threads.
+/// The file gets its name only when it is complete; an interrupted build leaves no file. Its
+/// contents do not depend on the number of threads.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history
@@ -41,7 +41,6 @@ pub(crate) struct BuildArgs {
     fold: FoldArgs,
 }
 
-/// Runs it.
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let definition = args.analysis.as_deref().map(definition).transpose()?;
     let set = options::open(&args.input)?;
@@ -70,14 +69,14 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     if built.meta.losses > 0 {
         let times = number_of(built.meta.losses, "time", "times");
         warnings.note(&format!(
-            "events were lost {times}: what they would have told is not known"
+            "events were lost {times}: values that depend on lost events are unknown"
         ));
     }
     Output::open(None)?.write(summary(args, &built).as_bytes())?;
     Ok(warnings.finish(args.input.strict))
 }
 
-/// Paths that mean the same wherever somebody stands: the history may be built again from there.
+/// Absolute paths, so that the history can be rebuilt from any working directory.
 pub(super) fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     paths.iter().map(absolute).collect()
@@ -95,7 +94,7 @@ fn definition(path: &Path) -> Result<Definition, Failure> {
     Ok(definition)
 }
 
-/// Why there is no history.
+/// Failure if no history could be built.
 pub(super) fn failure(error: &BuildError) -> Failure {
     match error {
         BuildError::File(error @ HistoryError::Io { .. }) => Failure::output(error.to_string()),

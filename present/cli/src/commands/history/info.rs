@@ -1,4 +1,4 @@
-//! `tracebraid history info`: what a history is of, and whether it is whole.
+//! `tracebraid history info`: range, size and integrity of a history.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub(crate) struct InfoArgs {
     /// The history
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Read all of it, and look at all check sums
+    /// Read the whole file and verify all checksums
     #[arg(long)]
     verify: bool,
     #[command(flatten)]
@@ -32,16 +32,15 @@ pub(crate) struct InfoArgs {
     format: Format,
 }
 
-/// Formats.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Text
     Table,
     /// JSON
     Json,
 }
 
-/// Runs it.
 pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     let history = History::open(&args.file).map_err(|error| unreadable(&error))?;
     if args.verify {

@@ -1,4 +1,4 @@
-//! `tracebraid history`: what every attribute of a machine is at any time.
+//! `tracebraid history`: the state of CPUs, threads and disks at any time.
 
 mod append;
 mod build;
@@ -27,7 +27,7 @@ use crate::failure::Failure;
   tracebraid history build TRACE -o TRACE.history
   tracebraid history append TRACE.history
   tracebraid history query TRACE.history --at +1.5s
-  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +1.1s
+  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +100ms
   tracebraid history query TRACE.history cpu/0/state --first '== irq'
   tracebraid history report TRACE.history 'cpu/*/state'
   tracebraid history build TRACE --analysis requests.toml -o TRACE.history")]
@@ -45,7 +45,6 @@ enum HistoryCommand {
     Info(info::InfoArgs),
 }
 
-/// Runs it.
 pub(super) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         HistoryCommand::Build(args) => build::run(args),
@@ -56,7 +55,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A history that cannot be read.
+/// Failure for a history that cannot be read.
 fn unreadable(error: &tracebraid_history::HistoryError) -> Failure {
     Failure::nothing_readable(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `tracebraid history query`: what attributes were.
+//! `tracebraid history query`: values of attributes at a time or over a time range.
 
 #[cfg(feature = "arrow")]
 use std::io::IsTerminal;
@@ -27,10 +27,10 @@ use crate::units::{grouped, number_of};
 /// default, the changes in the range are shown.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("what"), after_help = "Examples:
-  # everything at a moment
+  # all values at a time
   tracebraid history query TRACE.history --at +1.5s
   # what a thread did, change by change
-  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +1.01s
+  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +10ms
   # when the disk first had more than 16 requests
   tracebraid history query TRACE.history disk/8,0/depth --first '> 16'
   # 200 equal steps of all CPUs, for drawing
@@ -78,7 +78,6 @@ pub(crate) struct QueryArgs {
     no_rebuild: bool,
 }
 
-/// Runs it.
 pub(super) fn run(args: &QueryArgs) -> Result<ExitCode, Failure> {
     match args.no_rebuild {
         true => args.run(),
@@ -103,7 +102,7 @@ impl QueryArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Neither the history nor a file of its trace is written over.
+    /// Refuses to overwrite the history and the files of its trace.
     fn spare(&self, history: &History) -> Result<(), Failure> {
         let Some(target) = &self.output else {
             return Ok(());
@@ -117,7 +116,7 @@ impl QueryArgs {
             path.canonicalize()
                 .is_ok_and(|path| there.starts_with(path))
         };
-        // Most are elsewhere, and the trace need not even be there.
+        // The trace is opened only if it contains the output file: it need not exist any more.
         match paths.iter().any(holds) {
             true => spare::check(target, &options::open_paths(paths)?, paths),
             false => Ok(()),
@@ -128,7 +127,7 @@ impl QueryArgs {
         let Some(file) = &self.output else {
             #[cfg(feature = "arrow")]
             if self.format == Format::Arrow && std::io::stdout().is_terminal() {
-                let message = "a file of Arrow is not for terminals: -o FILE writes it to a file";
+                let message = "Arrow output is binary: write it to a file with -o FILE";
                 return Err(Failure::usage(message));
             }
             return Output::open(None)?.write(answer).map(drop);
@@ -136,8 +135,8 @@ impl QueryArgs {
         output::replace(file, answer)
     }
 
-    /// Says which of what was asked for the history has never heard of: a typing error looks like
-    /// an attribute without changes.
+    /// Warns of attributes that never occur in the history: a misspelt one would look like an
+    /// attribute without changes.
     fn tell_of_unknown(&self, history: &History) -> Result<(), Failure> {
         let (begin, end) = (history.meta().begin, history.meta().end);
         for pattern in &self.attributes {
@@ -148,7 +147,7 @@ impl QueryArgs {
             });
             if met.map_err(|error| unreadable(&error))?.is_empty() {
                 let instead = nearest_path(history, pattern)?;
-                say!("warning: {pattern}: the history knows no such attribute{instead}");
+                say!("warning: {pattern}: the history contains no such attribute{instead}");
             }
         }
         Ok(())
@@ -161,7 +160,7 @@ impl QueryArgs {
         }
         if self.attributes.is_empty() {
             return Err(Failure::usage(
-                "which attributes? Paths and patterns stand behind the file; --at takes all",
+                "no attributes given: add paths or patterns after the file (--at shows all attributes)",
             ));
         }
         let (from, to) = self.range.of(history)?;
@@ -209,14 +208,14 @@ impl QueryArgs {
     }
 }
 
-/// Values of samples that are held in memory at most.
+/// Maximum number of sampled values; all are held in memory.
 const MOST_VALUES: u64 = 10_000_000;
 
 fn few_enough(attributes: usize, samples: u32) -> Result<(), Failure> {
     let values = (attributes as u64).saturating_mul(samples.into());
     match values > MOST_VALUES {
         true => Err(Failure::usage(format!(
-            "{} samples of {} are {} values: ask for less, of {} at most",
+            "{} samples of {} are {} values: request at most {} values",
             grouped(samples.into()),
             number_of(attributes as u64, "attribute", "attributes"),
             grouped(values),
@@ -226,7 +225,7 @@ fn few_enough(attributes: usize, samples: u32) -> Result<(), Failure> {
     }
 }
 
-/// For each attribute one change, if there is one.
+/// At most one change for each attribute.
 fn each(
     attributes: &[Attribute],
     find: impl Fn(Attribute) -> Result<Option<Since>, tracebraid_history::HistoryError>,
@@ -251,11 +250,11 @@ fn first_times(
     condition.check(attributes).map_err(|(first, allowed)| {
         let path = path(history, first);
         wrong(format!(
-            "makes no sense for {path}, of which a condition is {allowed}"
+            "is no condition for {path}, which allows {allowed}"
         ))
     })?;
     if let Some(value) = condition.unknown_value(history, attributes) {
-        say!("warning: --first {text}: nothing in the history is ever `{value}`");
+        say!("warning: --first {text}: the value `{value}` never occurs in the history");
     }
     each(attributes, |attribute| {
         let first = history.first(attribute, (from, to), |value| condition.holds(value))?;
@@ -281,7 +280,7 @@ fn changes(
             .map_err(|error| unreadable(&error))?;
         rows.extend(changes.into_iter().map(|since| Row::new(attribute, since)));
     }
-    // One attribute's follow each other; of several, what happened when.
+    // Changes are in order for each attribute, but not over several attributes.
     rows.sort_by_key(|row| row.time);
     Ok(Answer::Rows(rows))
 }

@@ -1,4 +1,4 @@
-//! The time range of a query to a history.
+//! Time ranges of queries to a history.
 
 use clap::Args;
 use tracebraid_history::History;
@@ -8,7 +8,7 @@ use crate::options::{self, TimeRange, ZoneArgs};
 use crate::time::TimeSpec;
 use crate::units::duration;
 
-/// A time range.
+/// Options for the time range.
 #[derive(Args, Debug)]
 pub(super) struct RangeArgs {
     /// Start of the time range; default: the beginning of the trace
@@ -35,7 +35,7 @@ pub(super) struct RangeArgs {
 }
 
 impl RangeArgs {
-    /// A time in nanoseconds from the origin.
+    /// Resolves a time, in nanoseconds since the origin.
     ///
     /// # Errors
     /// When it cannot be resolved, or is after the end of the trace.
@@ -60,7 +60,7 @@ impl RangeArgs {
         time.map_err(Failure::usage)
     }
 
-    /// The range from its first time until before its end, in nanoseconds from the origin.
+    /// The range in nanoseconds since the origin, without its end.
     ///
     /// # Errors
     /// When it is empty, or begins after the end of the trace.
@@ -75,7 +75,7 @@ impl RangeArgs {
             to.map_err(Failure::usage)
         })?;
         TimeRange { from, to }.check(Some((begin, end)), &zone)?;
-        // The end belongs to the range, but no time after the end of the trace does.
+        // `--to` is part of the range, but the range does not go beyond the end of the trace.
         Ok((from, to.min(end).saturating_add(1)))
     }
 }

@@ -1,4 +1,4 @@
-//! Building a damaged history again from its trace.
+//! Rebuilds a damaged history from its trace.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::fold::{self, FoldArgs};
 use crate::options;
 use crate::output::say;
 
-/// Does something with a history. If that fails since the history is damaged, and its trace is
-/// still there, the history is built again, and it is done once more.
+/// Runs `work` on a history. If it fails because the history is damaged, and the trace still
+/// exists, rebuilds the history and runs `work` again.
 pub(super) fn mending<T>(
     file: &Path,
     mut work: impl FnMut() -> Result<T, Failure>,
@@ -29,7 +29,7 @@ pub(super) fn mending<T>(
     work()
 }
 
-/// What is wrong with a history, and what it is of: if something is, and the trace is there.
+/// The damage of a history and its description, if it is damaged and its trace exists.
 fn damage(file: &Path) -> Option<(HistoryError, Meta)> {
     let (error, meta) = match History::open(file) {
         Ok(history) => (history.verify().err()?, history.meta().clone()),
@@ -50,13 +50,13 @@ fn again(file: &Path, meta: &Meta) -> Result<(), Failure> {
     let paths = paths.join(" ");
     meta.check(&set).map_err(|why| {
         Failure::nothing_readable(format!(
-            "{}: not built again: {paths} is not the trace that it was built from, or not at the same times ({why}); if that is \
-             what is wanted, perhaps with --sync: tracebraid history build {paths} -o {0}",
+            "{}: not rebuilt: {paths} is not the trace that it was built from, or has other times ({why}); to build it from this \
+             trace anyway (with --sync if needed): tracebraid history build {paths} -o {0}",
             file.display()
         ))
         .restarting()
     })?;
-    say!("tracebraid: building it again from {paths}");
+    say!("tracebraid: rebuilding it from {paths}");
     let definition = meta
         .analysis
         .as_ref()

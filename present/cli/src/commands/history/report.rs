@@ -1,4 +1,4 @@
-//! `tracebraid history report`: how long attributes had which values.
+//! `tracebraid history report`: time that attributes had each value.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,11 +20,11 @@ use crate::units::{duration, grouped, percent};
 ///
 /// Shares are of the time range, or with --together of the time of all attributes. Sums and
 /// measured numbers with more than 16 values are shown by their minimum, time-weighted average and
-/// maximum; numbers that identify something, such as threads and interrupts, always by value.
+/// maximum; identifiers, such as thread ids and interrupt numbers, always by value.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history report TRACE.history 'cpu/*/state'
-  tracebraid history report TRACE.history 'disk/*' --from +1s --to +2s
+  tracebraid history report TRACE.history 'disk/*' --from +1s --to +1s
   # all threads' time, by what they did
   tracebraid history report TRACE.history 'thread/*/state' --together")]
 pub(crate) struct ReportArgs {
@@ -44,21 +44,20 @@ pub(crate) struct ReportArgs {
     format: Format,
 }
 
-/// Formats of reports.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Tables
     Table,
-    /// JSON; times in nanoseconds from the origin
+    /// JSON; times in nanoseconds since the origin
     Json,
     /// Comma-separated values
     Csv,
 }
 
-/// An attribute's report; several's, with no attribute.
+/// The report on an attribute, or on several attributes together (`None`).
 type Row = (Option<Attribute>, Report);
 
-/// Runs it.
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let history = History::open(&args.file).map_err(|error| unreadable(&error))?;
     let range = args.range.of(&history)?;
@@ -93,7 +92,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Values of all attributes in one row; averages stay apart.
+/// Joins the values of all attributes in one row; averages stay separate.
 fn together(rows: Vec<Row>) -> Vec<Row> {
     let mut all = Report::default();
     let mut apart = Vec::new();
@@ -108,7 +107,7 @@ fn together(rows: Vec<Row>) -> Vec<Row> {
 
 struct Shown<'h> {
     history: &'h History,
-    /// What shares are of, in nanoseconds: the range, or the time of all attributes together.
+    /// Denominator of shares in nanoseconds: the range, or the time of all attributes together.
     whole: u64,
 }
 
@@ -126,7 +125,7 @@ impl Shown<'_> {
         let parts = [values, numbers];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         match parts.is_empty() {
-            true => "Nothing of that is known.\n".to_owned(),
+            true => "No values in this time range.\n".to_owned(),
             false => parts.join("\n"),
         }
     }

@@ -1,5 +1,4 @@
-//! Which attributes a query is about: paths with `*` and `?`, and the machine before them where
-//! there are several.
+//! Selects attributes by paths with `*` and `?`; paths begin with the host if there are several.
 
 use tracebraid_history::{Attribute, AttributeKind, History, Subject};
 use tracebraid_language::glob::Glob;
@@ -7,7 +6,6 @@ use tracebraid_language::near::did_you_mean;
 
 use crate::failure::Failure;
 
-/// Patterns of paths.
 pub(super) struct Patterns {
     globs: Vec<Glob>,
 }
@@ -19,7 +17,7 @@ impl Patterns {
         }
     }
 
-    /// Whether one of them, or all where there is none, fits.
+    /// Whether an attribute matches a pattern; without patterns all do.
     pub(super) fn choose(&self, history: &History, attribute: Attribute) -> bool {
         let path = path(history, attribute);
         self.globs.is_empty() || self.globs.iter().any(|glob| glob.matches(path.as_bytes()))
@@ -30,7 +28,7 @@ fn has_hosts(history: &History) -> bool {
     history.meta().hosts.iter().flatten().count() > 1
 }
 
-/// The path of an attribute, with the machine if there are several.
+/// The path of an attribute, with the host if there are several.
 pub(super) fn path(history: &History, attribute: Attribute) -> String {
     let host = history.meta().hosts.get(attribute.host() as usize);
     let own = history.path(attribute);
@@ -42,8 +40,8 @@ pub(super) fn path(history: &History, attribute: Attribute) -> String {
     }
 }
 
-/// The attributes that paths and patterns name: of patterns those that have a value at one of some
-/// times.
+/// Attributes that paths and patterns select. A pattern selects only attributes that have a value
+/// in the time range.
 pub(super) fn attributes(
     history: &History,
     patterns: &[String],
@@ -76,7 +74,7 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
         return Some(attribute);
     }
     let hosts = history.meta().hosts.iter().zip(0..);
-    // Names of machines may have slashes in them.
+    // Names of hosts may contain slashes.
     let of_host = |(name, host): (&Option<String>, u32)| {
         let path = path.strip_prefix(name.as_deref()?)?.strip_prefix('/')?;
         Attribute::parse(path, host)
@@ -84,7 +82,7 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
     hosts.filter_map(of_host).next()
 }
 
-/// The nearest paths of the history for an unknown one: `; did you mean 'cpu/0/state'?`, or empty.
+/// Suggests the paths nearest to an unknown one: `; did you mean 'cpu/0/state'?`, or empty.
 pub(super) fn nearest_path(history: &History, path: &str) -> Result<String, Failure> {
     let (begin, end) = (history.meta().begin, history.meta().end);
     let all = history.met(begin, end.saturating_add(1), |_| true);

@@ -1,4 +1,4 @@
-//! Answers of a history as tables, JSON and CSV.
+//! Results of queries as tables, JSON, CSV and Arrow.
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
@@ -11,25 +11,25 @@ use crate::failure::Failure;
 use crate::table::{self, Column};
 use crate::time::clock;
 
-/// Formats of answers.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people
+    /// Tables
     Table,
-    /// JSON; times in nanoseconds from the origin
+    /// JSON; times in nanoseconds since the origin
     Json,
     /// Comma-separated values
     Csv,
-    /// A file of Apache Arrow, for pandas, Polars or DuckDB: time, attribute, number, text
+    /// Apache Arrow file, for pandas, Polars or DuckDB: time, attribute, number, text
     #[cfg(feature = "arrow")]
     Arrow,
 }
 
-/// What was asked for.
+/// The result of a query.
 pub(super) enum Answer {
-    /// Values, with times if they are of several.
+    /// Values of attributes, with times unless all are of one time.
     Rows(Vec<Row>),
-    /// A row of values for each attribute.
+    /// For each attribute, its values at equally spaced times.
     Samples {
         from: i64,
         to: i64,
@@ -41,9 +41,9 @@ pub(super) enum Answer {
 /// A value of an attribute.
 pub(super) struct Row {
     pub(super) attribute: Attribute,
-    /// From when on.
+    /// Time from which the attribute has the value.
     pub(super) time: Option<i64>,
-    /// At which moment, if all are of one.
+    /// Time of the query, if all rows have the same.
     pub(super) moment: Option<i64>,
     pub(super) value: Value,
 }
@@ -59,7 +59,7 @@ impl Row {
     }
 }
 
-/// An answer, as it is shown.
+/// Formats the result of a query.
 pub(super) fn show(
     history: &History,
     format: Format,
@@ -122,8 +122,8 @@ impl Shown<'_> {
         path(self.history, attribute)
     }
 
-    /// The name of the thread that a row is about, that it says runs on a CPU, or whose descriptor
-    /// it is about; nothing elsewhere.
+    /// The name of the thread that a row concerns, that runs on the CPU, or that owns the
+    /// descriptor; empty for other attributes.
     fn name(&self, row: &Row) -> Result<String, Failure> {
         let time = row.time.or(row.moment).unwrap_or(self.history.meta().end);
         let Some(name) = name_of(row) else {
@@ -142,7 +142,7 @@ impl Shown<'_> {
 
     fn table(&self, rows: &[Row]) -> Result<String, Failure> {
         if rows.is_empty() {
-            return Ok("Nothing of that is known.\n".to_owned());
+            return Ok("No values in this time range.\n".to_owned());
         }
         let mut columns = vec![
             Column::whole("Attribute"),
@@ -211,7 +211,7 @@ impl Shown<'_> {
         Ok(bytes)
     }
 
-    /// Samples as rows, one behind the other.
+    /// Samples as rows, attribute by attribute.
     fn samples(
         &self,
         (from, to): (i64, i64),
@@ -235,12 +235,12 @@ impl Shown<'_> {
     }
 }
 
-/// The attribute that is the name of the thread that a row is about, if it is about one.
+/// The attribute with the name of the thread that a row concerns, if any.
 fn name_of(row: &Row) -> Option<Attribute> {
     let attribute = row.attribute;
     let tid = match (attribute.kind(), &row.value) {
         (AttributeKind::ThreadName, _) => return None,
-        // The idle thread has no name: each CPU has its own.
+        // The idle threads of all CPUs share id 0, which has no name.
         (AttributeKind::CpuThread, Value::Number(tid)) => {
             u32::try_from(*tid).ok().filter(|&tid| tid != 0)?
         }

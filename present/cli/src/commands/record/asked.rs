@@ -1,4 +1,4 @@
-//! A recording in the background, and what it is asked.
+//! Requests to a background recording.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use tracebraid_session::{Session, SessionError, SessionSummary};
 
 use crate::failure::{DAMAGED, Failure};
 
-/// Answers for a session.
+/// Answers requests to a session.
 pub(super) struct Asked<'s> {
     name: &'s str,
     server: &'s Server,
@@ -18,7 +18,7 @@ pub(super) struct Asked<'s> {
 }
 
 impl<'s> Asked<'s> {
-    /// For the session of that name, whose trace goes there.
+    /// `directory` is that of the session's trace.
     pub(super) fn new(name: &'s str, server: &'s Server, directory: &Path) -> Asked<'s> {
         Asked {
             name,
@@ -27,7 +27,8 @@ impl<'s> Asked<'s> {
         }
     }
 
-    /// Answers whoever asks now; gives the question of one who wants it to end.
+    /// Answers a pending request. A request to stop is returned: it is answered after the end of
+    /// the recording.
     pub(super) fn look(&self, session: &Session, elapsed: Duration) -> Option<Question> {
         let question = self.server.question()?;
         let answer = match &question.request {
@@ -43,7 +44,7 @@ impl<'s> Asked<'s> {
                 Err(error) => Answer::Failed(error.to_string()),
             },
             Request::Snapshot(_) if !session.keeps_newest() => {
-                let why = "this recording writes everything, and keeps nothing in memory: start it with --snapshot";
+                let why = "this recording writes all events and keeps none in memory: start it with --snapshot";
                 Answer::Failed(why.to_owned())
             }
             Request::Snapshot(directory) => match session.snapshot(directory) {
@@ -58,7 +59,7 @@ impl<'s> Asked<'s> {
         None
     }
 
-    /// Tells whoever wanted it to end that it has.
+    /// Answers a request to stop.
     pub(super) fn stopped(
         &self,
         question: Question,
@@ -71,7 +72,7 @@ impl<'s> Asked<'s> {
                     .kernel
                     .map(|kernel| kernel.total)
                     .unwrap_or_default();
-                // What was kept is written by now.
+                // Events that were kept in memory have been written by now.
                 let status = self.status(progress, false, elapsed);
                 (Answer::Done(status), ExitCode::SUCCESS)
             }
@@ -96,7 +97,7 @@ impl<'s> Asked<'s> {
     }
 }
 
-/// The caller may be in another directory.
+/// An absolute path, because clients may have another working directory.
 fn absolute(directory: &Path) -> PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }

@@ -8,7 +8,7 @@ use super::RecordArgs;
 use crate::failure::Failure;
 use crate::output::say;
 
-/// The processes of `--pid`. Fails if the arguments name nothing to record.
+/// The processes of `--pid`. Fails if the arguments select nothing to record.
 pub(super) fn targets(args: &RecordArgs) -> Result<Vec<Target>, Failure> {
     if args.command.is_empty() && args.pid.is_empty() && !args.system {
         let message = "choose what to record: a command (-- COMMAND), processes (--pid PID), or the whole machine \
@@ -25,7 +25,7 @@ pub(super) fn targets(args: &RecordArgs) -> Result<Vec<Target>, Failure> {
     processes.map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Checks the patterns of `--probes`. Warns if they have no effect.
+/// Checks the patterns of `--probes`, and warns if they have no effect.
 pub(super) fn probes(args: &RecordArgs) -> Result<(), Failure> {
     for pattern in &args.probes {
         check_pattern(pattern).map_err(|why| Failure::usage(format!("--probes: {why}")))?;
@@ -37,7 +37,7 @@ pub(super) fn probes(args: &RecordArgs) -> Result<(), Failure> {
             .any(|pattern| pattern != "*" && pattern != "none")
     {
         say!(
-            "warning: --probes is about the probes of a command: those of programs that run already are not recorded"
+            "warning: --probes has no effect without a command: probes of running programs are not recorded"
         );
     }
     Ok(())

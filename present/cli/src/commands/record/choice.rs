@@ -1,4 +1,4 @@
-//! What is to be recorded, as the command line says it.
+//! Options that choose kernel events, system calls and buffer sizes.
 
 use std::str::FromStr;
 
@@ -25,7 +25,7 @@ impl FromStr for Groups {
     }
 }
 
-/// System calls that are recorded.
+/// The system calls to record.
 #[derive(Clone, Debug)]
 pub(crate) struct Traced(pub(super) Syscalls);
 
@@ -46,17 +46,17 @@ impl FromStr for Traced {
     }
 }
 
-/// Bytes of a ring: the kernel takes whole pages, and powers of two only.
+/// Sizes of a ring in bytes; the kernel accepts only powers of two that are whole pages.
 const RINGS: std::ops::RangeInclusive<u64> = 4096..=1 << 30;
 
-/// The size of a ring.
+/// Parses the size of a ring in bytes.
 ///
 /// # Errors
-/// When the kernel does not take such a size.
+/// When the kernel does not accept the size.
 pub(crate) fn ring(text: &str) -> Result<u32, String> {
     let bytes = fold::size(text)?;
     if !bytes.is_power_of_two() || !RINGS.contains(&bytes) {
-        return Err("a power of two from 4K to 1G is expected".to_owned());
+        return Err("expected a power of two from 4K to 1G".to_owned());
     }
     Ok(bytes as u32)
 }

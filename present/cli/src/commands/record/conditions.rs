@@ -1,4 +1,4 @@
-//! `--where`: an expression of the filter language, as conditions that BPF programs evaluate.
+//! `--where`: translates an expression of the filter language into conditions for BPF programs.
 
 use std::str::FromStr;
 
@@ -12,9 +12,9 @@ use crate::time;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Condition(pub(super) Conditions);
 
-/// Advice that ends the errors of `--where`.
+/// Advice at the end of errors of `--where`.
 const KNOWN: &str = "--where compares these fields with values: duration and ret of system calls, tid, pid, prio, and \
-                     procname (== and !=, a whole name or PREFIX*), joined by &&. Choose calls by --syscalls; filter by \
+                     procname (== and !=, a whole name or PREFIX*), joined by &&. Select calls with --syscalls; filter by \
                      other fields when reading: tracebraid print --filter";
 
 impl FromStr for Condition {
@@ -38,7 +38,7 @@ fn add(expression: &Expr, to: &mut Conditions) -> Result<(), String> {
         Expr::Compare(Field::Procname, operator, value) => {
             let name = thread_name(*operator, value)?;
             match to.procname.replace(name) {
-                Some(_) => Err("procname can be compared once".to_owned()),
+                Some(_) => Err("procname can be compared only once".to_owned()),
                 None => Ok(()),
             }
         }
@@ -69,9 +69,9 @@ fn add(expression: &Expr, to: &mut Conditions) -> Result<(), String> {
             });
             Ok(())
         }
-        Expr::Or(_) => Err("`||` is not possible here".to_owned()),
-        Expr::Not(_) => Err("`!` is not possible here: use the opposite comparison".to_owned()),
-        Expr::Event(_) => Err("names of events are not possible here".to_owned()),
+        Expr::Or(_) => Err("`||` is not supported here".to_owned()),
+        Expr::Not(_) => Err("`!` is not supported here: use the opposite comparison".to_owned()),
+        Expr::Event(_) => Err("names of events are not supported here".to_owned()),
         Expr::Has(_) => Err("a value must be compared".to_owned()),
     }
 }
@@ -84,13 +84,13 @@ fn integer(value: &Value) -> Result<i64, String> {
     .ok_or_else(|| format!("`{}` is not a whole number", value.text()))
 }
 
-/// A time with a unit, since a number alone could be meant in any.
+/// A time with a unit: a number alone would be ambiguous.
 fn nanoseconds(value: &Value) -> Result<i64, String> {
     let text = value.text();
     let has_unit = text.ends_with(|last: char| last.is_alphabetic());
-    time::duration(&text).filter(|_| has_unit).ok_or_else(|| {
-        format!("`{text}` is not a length of time with a unit, such as 500us, 1ms or 2s")
-    })
+    time::duration(&text)
+        .filter(|_| has_unit)
+        .ok_or_else(|| format!("`{text}` is not a duration with a unit, such as 500us, 1ms or 2s"))
 }
 
 fn bounds(operator: Operator, number: i64) -> Result<Bounds, String> {
@@ -122,14 +122,14 @@ fn both(one: Bounds, other: Bounds) -> Result<Bounds, String> {
     })
 }
 
-/// Bytes of a thread's name that the kernel keeps.
+/// Maximum size of a thread's name in the kernel, in bytes.
 const MOST_NAME: usize = 15;
 
 fn thread_name(operator: Operator, value: &Value) -> Result<ThreadName, String> {
     let is_inverted = match operator {
         Operator::Equal | Operator::Matches => false,
         Operator::NotEqual | Operator::MatchesNot => true,
-        _ => return Err("procname can be compared by == and != only".to_owned()),
+        _ => return Err("procname can only be compared with == and !=".to_owned()),
     };
     let text = value.text();
     let (text, is_prefix) = match text.strip_suffix('*') {
@@ -153,7 +153,7 @@ fn thread_name(operator: Operator, value: &Value) -> Result<ThreadName, String> 
 
 fn check_duration(duration: Bounds) -> Result<(), String> {
     if duration.is_inverted {
-        return Err("duration has no `!=`: compare it by < or >".to_owned());
+        return Err("duration cannot be compared with `!=`: use < or >".to_owned());
     }
     let finite = if duration.most == i64::MAX {
         duration.least
@@ -162,7 +162,7 @@ fn check_duration(duration: Bounds) -> Result<(), String> {
     };
     match finite > Conditions::LONGEST_NS {
         true => Err(format!(
-            "durations up to {} s can be compared: the recorder keeps all events of that time in memory",
+            "durations can be compared with at most {} s: the recorder keeps all events of that time in memory",
             Conditions::LONGEST_NS / 1_000_000_000
         )),
         false => Ok(()),
@@ -220,7 +220,7 @@ mod tests {
             ("filename == \"x\"", "`filename`"),
             ("sched_switch", "names of events"),
             ("procname == \"a*b\"", "PREFIX*"),
-            ("duration > 5", "length of time"),
+            ("duration > 5", "duration with a unit"),
             ("cpu == 1", "cannot be compared"),
         ] {
             let why = text.parse::<Condition>().unwrap_err();

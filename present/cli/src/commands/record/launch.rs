@@ -1,4 +1,4 @@
-//! The command that is recorded: launching it, and its exit code.
+//! Launches the command that is recorded, and passes on its exit code.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
@@ -10,10 +10,10 @@ use tracebraid_session::{Launched, wait_and_become};
 use super::watch::Ended;
 use crate::failure::Failure;
 
-/// What this program is called with to become a command that is recorded.
+/// First argument of this program when it must become a command that is recorded.
 const LAUNCH: &str = "__launch";
 
-/// Launches a command, with that in its environment; it waits to be released.
+/// Launches a command with additional environment variables. The command waits to be released.
 pub(super) fn launch(
     command: &[OsString],
     environment: &[(String, OsString)],
@@ -25,8 +25,8 @@ pub(super) fn launch(
         .map_err(|error| failed(&error))
 }
 
-/// This program. A chroot may have no `/proc`, by which the system library finds it: then it is as
-/// it was called.
+/// Path of this program. The standard library finds it in `/proc`, which a chroot may lack; then it
+/// is derived from the first argument.
 fn own_path() -> std::io::Result<PathBuf> {
     std::env::current_exe().or_else(|error| {
         let called = std::env::args_os()
@@ -42,22 +42,22 @@ fn own_path() -> std::io::Result<PathBuf> {
     })
 }
 
-/// If this process was launched to become a command that is recorded, it does.
+/// Becomes the command, if this process was launched for that.
 pub(crate) fn become_command() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next()? != LAUNCH {
         return None;
     }
-    // The recorder, which waits for it, says why not.
+    // The recorder, which waits for this process, reports the error.
     let _ = wait_and_become(arguments);
     Some(ExitCode::FAILURE)
 }
 
-/// The exit code of the whole: the command's, as shells give it.
+/// The exit code of `record`: that of the command, as in shells.
 pub(super) fn exit_code(ended: &Ended, has_command: bool) -> ExitCode {
     match ended {
         Ended::Command(status) => of_status(*status),
-        // As a shell gives it that the signal has ended.
+        // As a shell reports the end by this signal.
         Ended::Signal(number) if has_command => ExitCode::from(128 + *number as u8),
         _ => ExitCode::SUCCESS,
     }

@@ -1,4 +1,4 @@
-//! `tracebraid record`: records what a machine does.
+//! `tracebraid record`: records events of the kernel and of programs.
 
 mod asked;
 mod checks;
@@ -40,7 +40,7 @@ pub(crate) use rotation::chunks_below;
 use watch::{Ended, Limits, watch};
 pub(crate) use written::{Written, see_it};
 
-/// Records events of the kernel and of programs as a trace.
+/// Record events of the kernel and of programs as a trace
 ///
 /// All other commands, babeltrace2 and Trace Compass read the trace. Kernel events are recorded for
 /// the whole machine; system calls and page faults are recorded for the command, or for the
@@ -100,7 +100,7 @@ pub(crate) struct RecordArgs {
     /// default: *. With patterns, programs that are not linked with libtracebraid_probe.so load it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     probes: Vec<String>,
-    /// Record call stacks: one for each millisecond of CPU time, and one for each wait of 100 us or
+    /// Record call stacks: for each millisecond of CPU time, and for each wait of 100 us or
     /// longer. OPTIONS change these values, for example period_us=500,threshold_us=50,depth=64.
     /// Programs need no preparation. stack_bytes=0 follows frame pointers instead of unwind tables
     #[arg(long, value_name = "OPTIONS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
@@ -167,12 +167,11 @@ pub(crate) struct RecordArgs {
     command: Vec<OsString>,
 }
 
-/// Runs it.
 pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     record(args, None)
 }
 
-/// Records; a session in the background answers questions meanwhile.
+/// Records. A background session answers requests in the meantime.
 pub(super) fn record(
     args: &RecordArgs,
     server: Option<(&str, &Server)>,
@@ -219,7 +218,7 @@ pub(super) fn record(
     if !settings::is_quiet() {
         say::summary(&options, &summary, elapsed);
         if let Some(process) = goes_on {
-            say!("The command goes on (process {process}), and is not recorded any more");
+            say!("The command is still running (process {process}), but no longer recorded");
         }
         if left > 0 {
             say::left(left, command.is_some(), args.follow_daemons);
@@ -231,10 +230,10 @@ pub(super) fn record(
     Ok(launch::exit_code(&ended, command.is_some()))
 }
 
-/// Processes in a pipe end a little after each other.
+/// Time for the processes of a pipe to end after one another.
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
-/// Descendants of what was recorded that still run, now that it has ended.
+/// Number of descendants of the recorded processes that are still running at the end.
 fn still_run(session: &Session) -> usize {
     let count = || session.followed().map_or(0, |followed| followed.len());
     if count() == 0 {
@@ -244,7 +243,7 @@ fn still_run(session: &Session) -> usize {
     count()
 }
 
-/// The command's process, if it is still there when its recording ends.
+/// Id of the command's process, if it is still running when the recording ends.
 fn goes_on(ended: &Ended, command: &mut Launched) -> Option<u32> {
     let is_there = !matches!(ended, Ended::Command(_)) && matches!(command.try_wait(), Ok(None));
     is_there.then(|| command.id())
@@ -258,15 +257,15 @@ fn failed(error: SessionError) -> Failure {
     }
 }
 
-/// What is watched while a recording runs.
+/// State of a recording that has begun.
 type Begun = (Session, Option<Launched>, Signals);
 
-/// Begins to record, and then lets the command go.
+/// Starts recording, and then releases the command.
 fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<Begun, Failure> {
     let environment = options.prepare().map_err(failed)?;
     let launch = || launch::launch(&args.command, &environment, &options.directory);
     let mut command = (!args.command.is_empty()).then(launch).transpose()?;
-    // From here on a signal ends the recording as it should be ended.
+    // From here on, a signal ends the recording properly.
     let signals = Signals::take().map_err(|error| Failure::output(format!("signals: {error}")))?;
     if let Some(command) = &mut command {
         command.wait_until_ready().map_err(failed)?;
@@ -287,14 +286,15 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<Begun, Failu
     Ok((session, command, signals))
 }
 
-/// Whether a recording is empty. The library for modules reports it if its directory is gone: what
-/// a command left in the background may begin it yet.
+/// Whether a recording is empty. With the library for modules it never counts as empty: a
+/// background process of the command may still begin to write, and the library would report that
+/// its directory is gone.
 fn is_empty(options: &SessionOptions) -> bool {
     let has = |name: &str| options.directory.join(name).exists();
     options.kernel.is_none() && options.modules.is_none() && !has("ust")
 }
 
-/// Nothing was recorded: nothing is left behind.
+/// Removes a recording without events.
 fn clear(directory: &Path, is_new: bool) {
     let _ = std::fs::remove_dir_all(directory.join("kernel"));
     for chunk in chunks_below(directory) {
@@ -306,7 +306,8 @@ fn clear(directory: &Path, is_new: bool) {
     }
 }
 
-/// Makes the directory that is asked for, or one by the time; false if it was there already.
+/// Creates the requested directory, or one named after the time; returns false if it already
+/// existed.
 fn make_directory(wanted: Option<&Path>, options: &mut SessionOptions) -> Result<bool, Failure> {
     let is_new = match wanted {
         Some(directory) => {
@@ -325,10 +326,10 @@ fn make_directory(wanted: Option<&Path>, options: &mut SessionOptions) -> Result
     Ok(is_new)
 }
 
-/// Directories that are tried for what is recorded in one second.
+/// Maximum number of directories with the time stamp of the same second.
 const MOST_OF_A_SECOND: u32 = 1000;
 
-/// Makes a directory for what is recorded now, by that name and the time, which nobody else has.
+/// Creates a new directory with this name and a time stamp.
 pub(super) fn make_stamped(name: &str) -> Result<PathBuf, Failure> {
     let now = Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let plain = PathBuf::from(format!("{name}-{now}"));
@@ -341,6 +342,6 @@ pub(super) fn make_stamped(name: &str) -> Result<PathBuf, Failure> {
             Err(error) => return Err(Failure::output(format!("{}: {error}", directory.display()))),
         }
     }
-    let why = "there are too many of this second";
+    let why = "too many directories with the time stamp of this second";
     Err(Failure::output(format!("{}: {why}", plain.display())))
 }

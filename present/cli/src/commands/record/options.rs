@@ -13,10 +13,10 @@ use crate::output::say;
 /// Smallest size limit of a trace, in bytes.
 const LEAST: u64 = 1 << 20;
 
-/// Default of `--max-size` with `--snapshot`: bytes that are kept in memory.
+/// Default of `--max-size` with `--snapshot`: number of bytes kept in memory.
 const KEPT: u64 = 64 << 20;
 
-/// Patterns of event classes of a command.
+/// Patterns of the command's event classes.
 fn patterns(args: &RecordArgs) -> Vec<String> {
     if args.probes.is_empty() {
         return vec!["*".to_owned()];
@@ -25,15 +25,15 @@ fn patterns(args: &RecordArgs) -> Vec<String> {
     wanted.cloned().collect()
 }
 
-/// Maximum size of the trace in bytes. The file size limit of this process counts too: a file that
-/// exceeds it would lack its end.
+/// Maximum size of the trace in bytes. The file size limit of this process counts too: a file cut
+/// at that limit would lack its end.
 fn size_limit(args: &RecordArgs) -> Option<u64> {
     let of_files = file_size_limit().filter(|_| args.rotate.is_none());
     let limits = [args.max_size, of_files].into_iter().flatten();
     limits.min().filter(|_| !args.snapshot)
 }
 
-/// Options of the session; its directory must still be made.
+/// Options of the session, whose directory has yet to be created.
 pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
     let mut probes = Probes {
         patterns: patterns(args),
@@ -44,8 +44,8 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
     let has_probes = !args.command.is_empty() && !probes.patterns.is_empty();
     let kernel = kernel_options(args)?;
     let modules = stacks::modules(has_probes && probes.has_functions() && !args.snapshot);
-    // Not without being asked: programs of other C libraries or sanitizers may refuse to begin with
-    // a library preloaded.
+    // Only on request: programs with other C libraries or with sanitizers may refuse to start with
+    // a preloaded library.
     if has_probes && !args.probes.is_empty() && modules.is_none() {
         probes.library = stacks::of_probes();
     }
@@ -57,8 +57,8 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
     })
 }
 
-/// Options of the kernel recorder. `None` if the kernel cannot be recorded, no option asks for it,
-/// and something else is recorded.
+/// Options of the kernel recorder. `None` if the kernel cannot be recorded, no option requires it,
+/// and other events are recorded.
 fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     let groups = args.kernel.as_ref().map(|groups| groups.0.clone());
     let groups = groups.unwrap_or_else(|| USUAL.to_vec());
@@ -114,7 +114,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         ctf2: args.ctf2,
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
         state_dump: !args.no_state_dump && !is_unprivileged,
-        // The number of the command is not known yet.
+        // The process id of the command is not known yet.
         unprivileged: is_unprivileged.then_some(0),
         ..Options::default()
     };
@@ -125,7 +125,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
 fn check_sizes(args: &RecordArgs) -> Result<(), Failure> {
     if args.max_size.is_some_and(|most| most < LEAST) {
         return Err(Failure::usage(
-            "--max-size: at least 1M, of which the descriptions of all events alone take half",
+            "--max-size must be at least 1M: the descriptions of events alone take half of that",
         ));
     }
     if size_limit(args).is_some_and(|most| most < LEAST) {
@@ -160,11 +160,11 @@ fn warn_unprivileged(args: &RecordArgs, missing: &[&str]) {
         ""
     };
     say!(
-        "warning: kernel events are not recorded, since that needs {}{}: only the command's own probes{stacks} are",
+        "warning: kernel events are not recorded, which needs {}{}: only the command's own probes{stacks} are recorded",
         missing.join(" and "),
         match is_in_user_namespace() {
             true =>
-                " in the initial user namespace (this is another one, as in a rootless container)",
+                " in the initial user namespace (this process is in another one, as in a rootless container)",
             false => "",
         }
     );

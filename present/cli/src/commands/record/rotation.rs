@@ -1,4 +1,4 @@
-//! Recordings that are written as chunks.
+//! Options for recordings in chunks.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,16 +10,16 @@ use tracebraid_session::kernel::{CHUNK, Rotation};
 use super::watch;
 use crate::fold;
 
-/// When new chunks begin, as the command line has it.
+/// When a new chunk begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     bytes: Option<u64>,
     period: Option<Duration>,
 }
 
-/// Bytes of a chunk at least: the descriptions of all events take half of that.
+/// Minimum size of a chunk in bytes; the descriptions of events take half of it.
 const LEAST: u64 = 1 << 20;
-/// Shortest length of a chunk: shorter chunks would consist of state dumps.
+/// Minimum duration of a chunk; shorter chunks would consist of state dumps.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 impl FromStr for Wanted {
@@ -31,11 +31,11 @@ impl FromStr for Wanted {
             return Ok(wanted);
         }
         for part in text.split(',').map(str::trim) {
-            // Units of sizes are single letters, and none is one of times.
+            // Units of sizes are single letters, which are no units of time.
             match (fold::size(part), watch::duration(part)) {
                 (Ok(bytes), _) if part.ends_with(|unit: char| unit.is_ascii_alphabetic()) => {
                     if bytes < LEAST {
-                        return Err(format!("{part}: chunks have at least 1M"));
+                        return Err(format!("{part}: a chunk must have at least 1M"));
                     }
                     if wanted.bytes.replace(bytes).is_some() {
                         return Err("two sizes are given".to_owned());
@@ -43,7 +43,7 @@ impl FromStr for Wanted {
                 }
                 (Err(_), Ok(period)) => {
                     if period < SHORTEST {
-                        return Err(format!("{part}: chunks last at least 100ms"));
+                        return Err(format!("{part}: a chunk must last at least 100ms"));
                     }
                     if wanted.period.replace(period).is_some() {
                         return Err("two times are given".to_owned());

@@ -1,4 +1,4 @@
-//! What was recorded, where it is, and what to do with it.
+//! Summary of a recording, with warnings and the next command to type.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::written::{Written, see_it};
 use crate::output::say;
 use crate::units::{bytes, duration, grouped, number_of};
 
-/// Says it on standard error, which is not the command's.
+/// Prints the summary on standard error: standard output belongs to the command.
 pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapsed: Duration) {
     let directory = options.directory.display();
     let elapsed = duration(elapsed.as_nanos() as u64);
@@ -52,12 +52,12 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
         kernel.stacks.is_some() && kernel.groups.is_empty() && kernel.syscalls == Syscalls::None
     });
     match only_stacks {
-        true => say!("See it by: tracebraid stacks {directory}"),
+        true => say!("See it with: tracebraid stacks {directory}"),
         false => say!("{}", see_it(&options.directory)),
     }
 }
 
-/// Warns of existing descendants of the processes of --pid that are not recorded, if there are any.
+/// Warns of existing descendants of the processes of --pid that are not recorded.
 pub(super) fn left_out(count: usize) {
     match count {
         0 => {}
@@ -83,7 +83,7 @@ fn in_chunks(begun: u64, directory: &Path) -> String {
     }
 }
 
-/// What was wanted of programs, where none of them has recorded anything.
+/// Message for a recording in which probes were requested, but no program recorded any events.
 fn missed(options: &SessionOptions) -> Option<&'static str> {
     let probes = options.probes.as_ref()?;
     let preloads = options.modules.is_some() || probes.library.is_some();
@@ -92,17 +92,17 @@ fn missed(options: &SessionOptions) -> Option<&'static str> {
     }
     Some(match probes.has_functions() {
         true => {
-            "no functions were recorded: no program is compiled with -finstrument-functions, or those that are load no library \
-             (static and setuid ones do not)"
+            "no functions were recorded: no program is compiled with -finstrument-functions, or such programs do not load libraries \
+             (static and setuid programs do not)"
         }
         false => {
-            "no events of probes were recorded: no program has any that --probes names, or those that have load no library \
-             (static and setuid ones do not)"
+            "no events of probes were recorded: no program has probes that match --probes, or such programs do not load libraries \
+             (static and setuid programs do not)"
         }
     })
 }
 
-/// Says that processes go on which a command or chosen processes have started.
+/// Warns that processes started by the command or by chosen processes are still running.
 pub(super) fn left(count: usize, has_command: bool, followed: bool) {
     let [processes, go_on] = match count {
         1 => ["process", "runs and is"],
@@ -121,7 +121,7 @@ pub(super) fn left(count: usize, has_command: bool, followed: bool) {
     say!("warning: {count} {processes} started by {by} still {go_on} no longer recorded{remedy}");
 }
 
-/// Why there is no system call in a trace in which there should be some.
+/// Reason for a trace without system calls, although the options request some.
 fn lacks_calls(options: &Options, kernel: &Summary) -> Option<&'static str> {
     if kernel.has_calls
         || options.syscalls == Syscalls::None
@@ -131,12 +131,12 @@ fn lacks_calls(options: &Options, kernel: &Summary) -> Option<&'static str> {
         return None;
     }
     if kernel.left_out > 0 {
-        return Some("no system call was recorded: the condition of --where held for none");
+        return Some("no system call was recorded: none satisfied the condition of --where");
     }
     Some(
         match (&options.syscalls, options.command, &options.processes) {
             (Syscalls::Only(_), ..) => {
-                "no system call was recorded: none of those that --syscalls names was made; `--syscalls all` records all"
+                "no system call was recorded: none of the calls of --syscalls was made; `--syscalls all` records all calls"
             }
             (_, Some(_), _) => {
                 "no system call of the command was recorded, although it ran: record it with --system, and please report this"
@@ -173,7 +173,7 @@ fn warn(options: &Options, kernel: &Summary) {
             .filter(|(_, lost)| **lost > 0);
         let cpus = cpus.map(|(cpu, lost)| format!("{} on CPU {cpu}", grouped(*lost)));
         say!(
-            "warning: {} events found no room ({}): record less, or give more memory by --buffer-size",
+            "warning: {} events were lost because the rings were full ({}): record less, or give more memory with --buffer-size",
             grouped(lost),
             cpus.collect::<Vec<_>>().join(", ")
         );
@@ -219,10 +219,10 @@ fn warn(options: &Options, kernel: &Summary) {
     }
 }
 
-/// Says what was recorded of programs with probes.
+/// Reports the events of probes.
 pub(in crate::commands) fn tell(probes: &Finished, directory: &Path) {
     let traces = probes.traces + probes.failed.len();
-    // What failed may be no trace at all.
+    // A failed trace may not be readable.
     let written = (traces > 0)
         .then(|| Written::below(&directory.join("ust")))
         .flatten();
@@ -231,33 +231,33 @@ pub(in crate::commands) fn tell(probes: &Finished, directory: &Path) {
         say!("Probes of {processes} as well: {written}");
         if written.lost > 0 {
             let remedy = match has_limit(directory) {
-                true => "give more by --max-size",
+                true => "raise --max-size",
                 false => {
-                    "is the disk full? (Each process may write 4G if --max-size does not say more.) Make room"
+                    "is the disk full? (Without --max-size, each process may write 4G.) Free some space"
                 }
             };
             say!(
-                "warning: {} events of probes found no room: {remedy}, or record fewer by --probes",
+                "warning: {} events of probes were lost for lack of space: {remedy}, or record fewer with --probes",
                 grouped(written.lost)
             );
         }
     }
     for path in &probes.running {
         say!(
-            "warning: {}: its process goes on, and is not recorded any more",
+            "warning: {}: its process is still running, but no longer recorded",
             path.display()
         );
     }
     for (path, error) in &probes.failed {
         say!(
-            "warning: {}: the trace could not be put in its last shape: {error}; `tracebraid stop {}` tries again",
+            "warning: {}: the trace could not be completed: {error}; `tracebraid stop {}` tries again",
             path.display(),
             directory.display()
         );
     }
 }
 
-/// Whether what a process may write was limited by who began the recording.
+/// Whether the recording was started with a limit on the size of each process's trace.
 fn has_limit(directory: &Path) -> bool {
     let options = std::fs::read_to_string(directory.join("probe.conf")).unwrap_or_default();
     options.lines().any(|line| line.starts_with("limit"))

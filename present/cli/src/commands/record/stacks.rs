@@ -1,4 +1,4 @@
-//! Call stacks: how they are taken, and the libraries that programs load.
+//! Options for call stacks, and the libraries that programs load.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use tracebraid_session::{Modules, kernel};
 use crate::fold;
 use crate::output::say;
 
-/// How call stacks are taken, from the command line.
+/// Options of `--stacks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     period_us: u64,
@@ -31,7 +31,7 @@ impl Default for Wanted {
     }
 }
 
-/// Options by their names.
+/// Names of the options, for error messages.
 const OPTIONS: &str = "period_us, threshold_us, depth, stack_bytes, waits";
 
 impl FromStr for Wanted {
@@ -42,7 +42,7 @@ impl FromStr for Wanted {
         for item in text.split(',').filter(|item| !item.is_empty()) {
             let (key, value) = item
                 .split_once('=')
-                .ok_or_else(|| format!("`{item}`: KEY=VALUE is expected"))?;
+                .ok_or_else(|| format!("`{item}`: expected KEY=VALUE"))?;
             wanted.set(key.trim(), value.trim())?;
         }
         Ok(wanted)
@@ -56,8 +56,9 @@ impl Wanted {
                 .parse()
                 .ok()
                 .filter(|number| (least..=most).contains(number));
-            number
-                .ok_or_else(|| format!("`{key}` is a number from {least} to {most}, not `{value}`"))
+            number.ok_or_else(|| {
+                format!("`{key}` must be a number from {least} to {most}, not `{value}`")
+            })
         };
         match key {
             "period_us" if value == "0" => self.period_us = 0,
@@ -68,14 +69,14 @@ impl Wanted {
             "stack_bytes" => {
                 let most = u64::from(kernel::MOST_COPY);
                 let bytes = fold::size(value).ok().filter(|bytes| *bytes <= most);
-                let wrong = || format!("`stack_bytes` is a size from 0 to 1M, not `{value}`");
+                let wrong = || format!("`stack_bytes` must be a size from 0 to 1M, not `{value}`");
                 self.stack_bytes = bytes.ok_or_else(wrong)? as u32;
             }
             "waits" => {
                 self.waits = match value {
                     "on" => true,
                     "off" => false,
-                    _ => return Err(format!("`waits` is on or off, not `{value}`")),
+                    _ => return Err(format!("`waits` must be on or off, not `{value}`")),
                 }
             }
             _ => return Err(format!("unknown option `{key}`; the options are {OPTIONS}")),
@@ -87,7 +88,7 @@ impl Wanted {
     pub(super) fn of_kernel(&self) -> kernel::Stacks {
         kernel::Stacks {
             period_ns: self.period_us * 1000,
-            // One nanosecond is a wait of any length; none would be no waits.
+            // A threshold of 1 ns includes waits of any length; 0 would disable waits.
             threshold_ns: if self.waits {
                 (self.threshold_us * 1000).max(1)
             } else {
@@ -112,8 +113,8 @@ pub(super) fn of_probes() -> Option<PathBuf> {
     found.ok()
 }
 
-/// The library that records which modules are loaded where, if functions of a command are recorded;
-/// without it these have no names.
+/// The library that records loaded modules, if functions of a command are recorded: without it,
+/// functions have no names.
 pub(super) fn modules(has_functions: bool) -> Option<Modules> {
     if !has_functions {
         return None;
@@ -128,7 +129,7 @@ pub(super) fn modules(has_functions: bool) -> Option<Modules> {
 }
 
 const MODULES: &str = "libtracebraid_modules.so";
-/// The library to preload. The one for modules contains that for probes, but exists for x86-64
+/// The library to preload. The library for modules contains that for probes, but exists for x86-64
 /// only.
 const PRELOADED: &str = if cfg!(target_arch = "x86_64") {
     MODULES
@@ -136,7 +137,8 @@ const PRELOADED: &str = if cfg!(target_arch = "x86_64") {
     "libtracebraid_probe.so"
 };
 
-/// A library that is installed with the program; or where it is not, and what that means.
+/// Path of a library that is installed with the program. The error contains the paths that were
+/// searched, and the consequence.
 fn find(name: &str, meaning: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().unwrap_or_default();
     let beside = own.parent().unwrap_or(Path::new("/"));
@@ -156,7 +158,10 @@ fn find(name: &str, meaning: &str) -> Result<PathBuf, String> {
                 .iter()
                 .map(|place| place.display().to_string())
                 .collect();
-            format!("{name} is not there, {meaning}: {}", places.join(", "))
+            format!(
+                "{name} is missing, {meaning}; searched: {}",
+                places.join(", ")
+            )
         })
 }
 

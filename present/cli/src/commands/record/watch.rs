@@ -1,4 +1,4 @@
-//! Watching a recording until it is to end.
+//! Waits for the end of a recording.
 
 use std::io::IsTerminal;
 use std::process::ExitStatus;
@@ -17,18 +17,18 @@ use crate::{time, units};
 /// Why a recording ends.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// The command did.
+    /// The command has ended.
     Command(ExitStatus),
-    /// Time or size are used up.
+    /// A limit was reached, or all processes of `--pid` have ended.
     Limit,
-    /// A signal of that number to the recorder.
+    /// The recorder has received the signal with this number.
     Signal(i32),
-    /// Somebody asked for it, and waits for the answer.
+    /// A client has asked for the end, and waits for the answer.
     Told(Question),
 }
 
 impl Ended {
-    /// The reason as the trace contains it.
+    /// The reason as recorded in the trace.
     pub(super) fn reason(&self) -> EndReason {
         match self {
             Ended::Command(_) => EndReason::CommandEnded,
@@ -39,13 +39,14 @@ impl Ended {
     }
 }
 
-/// What a recording may use up.
+/// Limits of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     pub(super) time: Option<Duration>,
-    /// When all of these have ended, there is nothing more to record.
+    /// The recording ends when all these processes have ended.
     pub(super) processes: Vec<Target>,
-    /// Descendants of the command or of these processes are recorded until they have ended.
+    /// The recording also waits for the end of all descendants of the command or of these
+    /// processes.
     pub(super) follows_daemons: bool,
 }
 
@@ -60,19 +61,19 @@ impl Limits {
     }
 }
 
-/// Whether descendants that are followed still run.
+/// Whether followed descendants are still running.
 ///
-/// They are those that BPF follows by their forks. A cgroup would need a writable hierarchy, which
-/// containers rarely have; it would also move a command out of the limits of its service.
-/// PR_SET_CHILD_SUBREAPER would change the parent that a daemon sees.
+/// These are the processes that BPF follows through forks. A cgroup would need a writable
+/// hierarchy, which containers rarely have; it would also move a command out of the limits of its
+/// service. PR_SET_CHILD_SUBREAPER would change the parent that a daemon sees.
 struct Descendants {
-    /// Listing all threads takes a while: not each time.
+    /// Time of the last listing, which is too slow to repeat on every poll.
     looked: Option<Instant>,
     follows: bool,
     has_ended: bool,
 }
 
-/// How often descendants are looked for.
+/// Interval at which descendants are listed.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Descendants {
@@ -86,7 +87,7 @@ impl Descendants {
 
     fn have_ended(&mut self, session: &Session) -> bool {
         if self.follows && self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
-            // An error would come again: the recording ends with the command then.
+            // An error would recur: the recording then ends with the command.
             self.has_ended = session
                 .followed()
                 .map_or(true, |followed| followed.is_empty());
@@ -96,27 +97,27 @@ impl Descendants {
     }
 }
 
-/// How often is looked.
+/// Interval at which the recording is polled.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often the line of progress changes.
+/// Interval at which the progress line is updated.
 const BLINK: Duration = Duration::from_millis(250);
 
-/// A length of time on the command line.
+/// Parses a duration on the command line.
 ///
 /// # Errors
-/// When it is none.
+/// When the text is not a positive duration.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = time::duration(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
     let nanoseconds = nanoseconds.filter(|&nanoseconds| nanoseconds > 0);
     nanoseconds
         .map(Duration::from_nanos)
-        .ok_or_else(|| format!("`{text}` is not a length of time, such as 10s, 500ms or 2min"))
+        .ok_or_else(|| format!("`{text}` is not a duration, such as 10s, 500ms or 2min"))
 }
 
-/// How long a command that got the signal too may take to end.
+/// Time that a command has to end after it has received the signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Waits until there is a reason to end; gives it, and how long that took.
+/// Waits for a reason to end. Returns the reason and the duration of the recording.
 pub(super) fn watch(
     session: &Session,
     mut command: Option<&mut Launched>,
@@ -154,7 +155,7 @@ pub(super) fn watch(
             None if is_over => Some(Ended::Limit),
             None => signal
                 .filter(|signal: &Received| {
-                    // How a command ends that got the signal is part of the recording.
+                    // The recording includes the end of a command that has received the signal.
                     waits.is_none()
                         || signal.is_repeated
                         || signals.since().is_some_and(|since| since >= GRACE)
@@ -170,8 +171,8 @@ pub(super) fn watch(
     }
 }
 
-/// Forwards pending signals to the command, if it runs; returns the last signal that ends the
-/// recording. Without a command every signal ends it.
+/// Forwards pending signals to the command, if it is running. Returns the last signal that ends the
+/// recording; without a command, every signal does.
 fn react(signals: &mut Signals, command: Option<&Launched>) -> Option<Received> {
     let mut last = None;
     while let Some(signal) = signals.receive() {
@@ -185,7 +186,7 @@ fn react(signals: &mut Signals, command: Option<&Launched>) -> Option<Received> 
     last
 }
 
-/// The line of progress, on a terminal.
+/// The progress line on a terminal.
 struct Line {
     shown: Instant,
     events: u64,
@@ -219,7 +220,7 @@ impl Line {
         }
         let rate = (progress.events - self.events) as f64 / since.as_secs_f64();
         bar.set_message(format!(
-            "Recording {:.0} s: {} events, {} a second, {} lost, {}. Ctrl-C ends it.",
+            "Recording {:.0} s: {} events, {} per second, {} lost, {}. Press Ctrl-C to stop.",
             elapsed.as_secs_f64(),
             units::grouped(progress.events),
             units::grouped(rate as u64),

@@ -15,7 +15,7 @@ use super::{RecordArgs, watch};
 use crate::failure::Failure;
 use crate::output::say;
 
-/// A condition on the command line.
+/// A condition of `--when`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct When(Condition);
 
@@ -64,7 +64,7 @@ impl FromStr for When {
     }
 }
 
-/// Names of system calls as the kernel has them.
+/// Parses names of system calls; returns them as the kernel spells them.
 fn calls(names: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = names
         .split(',')
@@ -81,7 +81,8 @@ fn calls(names: &str) -> Result<Vec<String>, String> {
 /// The conditions of `--when`, checked against the other options.
 ///
 /// # Errors
-/// When a condition can never hold: the events that it needs are not recorded, or its limit cannot be exceeded.
+/// When a condition can never hold: the events that it needs are not recorded, or its limit cannot
+/// be exceeded.
 pub(super) fn of_kernel(args: &RecordArgs, options: &Options) -> Result<Triggering, Failure> {
     let conditions = || args.when.iter().map(|When(condition)| condition);
     if args.when.len() > MOST_CONDITIONS {
@@ -144,7 +145,7 @@ fn check_calls(names: &[String], limit: f64, options: &Options) -> Result<(), St
         .try_for_each(|name| options.records_duration(name))?;
     match options.conditions.duration {
         Some(bounds) if !bounds.is_inverted && bounds.most as f64 <= limit => {
-            Err("--where leaves out calls that take that long".to_owned())
+            Err("--where excludes calls that take that long".to_owned())
         }
         _ => Ok(()),
     }
@@ -179,20 +180,19 @@ fn most_threads() -> Option<u64> {
         .min()
 }
 
-/// Where snapshots go.
+/// Destination of snapshots.
 pub(super) struct Snapshots<'d> {
     directory: &'d Path,
     quiet: bool,
 }
 
 impl<'d> Snapshots<'d> {
-    /// Below the directory of the recording.
+    /// `directory` is that of the recording.
     pub(super) fn new(directory: &'d Path, quiet: bool) -> Snapshots<'d> {
         Snapshots { directory, quiet }
     }
 
-    /// Writes a snapshot for each condition that has held. The recording goes on even if that
-    /// fails.
+    /// Writes a snapshot for each condition that has held. If that fails, the recording continues.
     pub(super) fn write(&self, session: &Session) {
         for Held { condition, value } in session.held() {
             let directory = self.next();

@@ -1,4 +1,4 @@
-//! What a recording holds, as those who read it will find it.
+//! The contents of a recording.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use tracebraid_reports::count::Count;
 
 use crate::units::{bytes, grouped};
 
-/// What traces hold.
+/// Sums over traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Written {
     pub(crate) events: u64,
@@ -19,11 +19,11 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Of the traces below a directory; nothing, if there are none.
+    /// Sums over the traces below a directory; `None` without traces.
     pub(crate) fn below(directory: &Path) -> Option<Written> {
         let set = TraceSet::open(&[directory.to_owned()]).ok()?;
         let count = Count::new(&set, Window::default(), CpuSet::default(), 1);
-        // The number of events does not depend on packet times.
+        // Packet times do not affect the number of event records.
         let options = Options {
             accepts_wrong_indexes: true,
             ..Options::default()
@@ -52,15 +52,15 @@ impl std::fmt::Display for Written {
     }
 }
 
-/// The command that shows what stands in a directory best.
+/// A message with the most useful command for a recording.
 pub(crate) fn see_it(directory: &Path) -> String {
     let has = |name: &str| directory.join(name).is_dir();
     let shown = directory.display();
     let has_kernel = has("kernel") || !super::chunks_below(directory).is_empty();
     match (has_kernel, has("ust")) {
-        (true, _) => format!("See it by: tracebraid report {shown}"),
-        (false, true) => format!("See it by: tracebraid print --symbols {shown}"),
+        (true, _) => format!("See it with: tracebraid report {shown}"),
+        (false, true) => format!("See it with: tracebraid print --symbols {shown}"),
         (false, false) if directory.exists() => format!("Nothing was recorded in {shown}"),
-        (false, false) => format!("Nothing was recorded: there is no {shown}"),
+        (false, false) => format!("Nothing was recorded: {shown} does not exist"),
     }
 }

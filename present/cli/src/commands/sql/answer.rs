@@ -1,5 +1,5 @@
-//! Answers, as they are shown: rows are written as they come, but for tables, whose widths depend
-//! on all of them.
+//! Results of queries. Rows are written as they arrive, except in text tables, whose widths depend
+//! on all rows.
 
 use tracebraid_sql::{Sink, SqlError, ValueRef};
 
@@ -11,23 +11,23 @@ use crate::table::{self, Column};
 use crate::terminal_text;
 use crate::units::grouped;
 
-/// Shows answers.
+/// Writes the results of queries.
 pub(super) struct Answer {
     format: Format,
-    /// Rows of a table at most; 0 for all.
+    /// Maximum number of rows of a table; 0 for all.
     limit: usize,
     output: Output,
-    /// What is written next.
+    /// Output that has not been written yet.
     text: String,
     columns: Vec<String>,
-    /// Answers that were begun, and rows of this one.
+    /// Number of results begun, and number of rows of the current result.
     answers: usize,
     rows: usize,
-    /// Those of a table.
+    /// Cells of the current table.
     cells: Vec<Vec<String>>,
-    /// By column of a table: nothing but numbers was met.
+    /// For each column of a table, whether all values so far are numbers.
     are_numbers: Vec<bool>,
-    /// There are more rows than are shown.
+    /// Whether there are more rows than are shown.
     is_cut: bool,
     refusal: Option<Failure>,
 }
@@ -49,18 +49,18 @@ impl Answer {
         }
     }
 
-    /// Why rows were not taken; none if nobody reads them any more.
+    /// The reason why rows were refused; `None` if the reader has closed the pipe.
     pub(super) fn refusal(self) -> Option<Failure> {
         self.refusal
     }
 
-    /// There is no more: writes what has come.
+    /// Writes the remaining output after an error.
     pub(super) fn give_up(&mut self) {
-        // What was wrong is told anyway.
+        // The error of the query is reported in any case.
         let _ = self.write();
     }
 
-    /// Puts a text as it is.
+    /// Writes a text unchanged.
     pub(super) fn put(&mut self, text: &str) -> Result<(), SqlError> {
         self.text.push_str(text);
         self.write()
@@ -164,7 +164,7 @@ impl Sink for Answer {
     }
 }
 
-/// Names of which no two are equal: those that come again have a number.
+/// Makes the names unique by numbering repeated ones.
 fn unique(columns: &[String]) -> Vec<String> {
     let mut found: Vec<String> = Vec::with_capacity(columns.len());
     for column in columns {
@@ -186,7 +186,7 @@ fn plain(value: &ValueRef<'_>) -> String {
     }
 }
 
-/// A value for people.
+/// A value in a table.
 fn cell(value: &ValueRef<'_>) -> String {
     match value {
         ValueRef::Real(number) if number.fract() != 0.0 && (1e-4..1e15).contains(&number.abs()) => {
@@ -197,7 +197,7 @@ fn cell(value: &ValueRef<'_>) -> String {
     }
 }
 
-/// A text without what a terminal would take for commands.
+/// A text with control characters escaped, because a terminal would execute them.
 fn printable(text: &str) -> String {
     let shown = |one: char| match one.is_control() {
         true => one.escape_default().to_string(),

@@ -1,4 +1,4 @@
-//! What can be asked about: shown where there is no question.
+//! The tables that can be queried; printed if there is no query.
 
 use tracebraid_sql::{About, Questions, Sink, SqlError, ValueRef};
 
@@ -10,7 +10,7 @@ use crate::terminal_text;
 /// Shows all tables with their columns.
 ///
 /// # Errors
-/// When the database cannot be read, or nothing can be written.
+/// When the database cannot be read, or the output cannot be written.
 pub(super) fn show(
     questions: &Questions,
     format: Format,
