@@ -27,7 +27,7 @@ pub fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>]) -> Vec
             format!(
                 "{option} {} matches nothing{}",
                 glob.text(),
-                instead(glob, names.map(String::as_str))
+                instead(glob, names.map(String::as_str), "the trace has")
             )
         })
         .collect()
@@ -53,14 +53,15 @@ pub fn unmatched_known(
             false => format!(
                 "{option} {} matches nothing{}",
                 glob.text(),
-                instead(glob, known.iter().copied())
+                instead(glob, known.iter().copied(), "known are")
             ),
         })
         .collect()
 }
 
 /// Existing names: the nearest ones first, then those with the longest common prefix.
-fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n str>) -> String {
+/// `whose` introduces the list.
+fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n str>, whose: &str) -> String {
     let alike = |name: &str| {
         let letters = name.chars().zip(pattern.text().chars());
         letters.take_while(|(own, other)| own == other).count()
@@ -83,7 +84,7 @@ fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n str>) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!(": the trace has {}{more}", names.join(", "))
+    format!(": {whose} {}{more}", names.join(", "))
 }
 
 #[cfg(test)]
@@ -121,7 +122,7 @@ mod tests {
         let told = unmatched_known("--type", &globs, (&["file"], &known), "no file");
         let expected = [
             "--type pipe matches no file",
-            "--type soket matches nothing: there is socket, file, pipe",
+            "--type soket matches nothing: known are socket, file, pipe",
         ];
         assert_eq!(told, expected);
     }

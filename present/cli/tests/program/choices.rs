@@ -30,15 +30,15 @@ fn a_filter_that_matches_nothing_is_named_with_what_there_is() {
     );
     says(
         &["files", "--type", "disk"],
-        "warning: --type disk matches nothing: there is ",
+        "warning: --type disk matches nothing: known are ",
     );
     says(
         &["files", "--type", "soket"],
-        "warning: --type soket matches nothing: there is socket, ",
+        "warning: --type soket matches nothing: known are socket, ",
     );
     says(
         &["waits", "--why", "futx,timer"],
-        "warning: --why futx matches nothing: there is futex, ",
+        "warning: --why futx matches nothing: known are futex, ",
     );
     says(
         &["waits", "--why", "user-input"],
