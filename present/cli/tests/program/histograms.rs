@@ -166,7 +166,7 @@ fn text_has_as_many_groups_as_are_asked_for() {
     let shown = text(&[
         "waits",
         "--why",
-        "futex",
+        "block-*",
         "--by",
         "call",
         "--tid",
