@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
-/** For a policy that allows exactly one inline script or style. */
+/** Hash for a policy that allows one inline script or style. */
 function hash(text: string): string {
   return `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
 }
 
 /**
- * Puts script and style into the page itself, so that it works from a file, and names them by hash in a strict
- * Content-Security-Policy: whatever names in a trace say, no other script can run.
+ * Inlines script and style, so that the page works from a file, and allows them by hash in a strict
+ * Content-Security-Policy: names in a trace cannot run scripts.
  */
 function oneFile(): Plugin {
   return {
@@ -27,14 +27,15 @@ function oneFile(): Plugin {
         else continue;
         delete bundle[name];
       }
-      // A text within the script that ends it would be an error of ours: the minifier escapes it.
-      if (/<\/(script|body)/i.test(script) || /<\/style/i.test(style)) throw new Error('script or style ends itself');
+      // The script must not contain its own end tag; the minifier escapes it.
+      if (/<\/(script|body)/i.test(script) || /<\/style/i.test(style))
+        throw new Error('script or style ends itself');
       const policy = [
         "default-src 'none'",
         `script-src ${hash(script)}`,
         `style-src ${hash(style)}`,
         "connect-src 'self'",
-        // Packs are read beside the page, by a script of its own.
+        // A worker from a blob reads packs.
         'worker-src blob:',
         'img-src data:',
         "base-uri 'none'",
@@ -43,7 +44,10 @@ function oneFile(): Plugin {
       const html = String(page.source)
         .replace(/\s*<script type="module"[^>]*><\/script>/, '')
         .replace(/\s*<link rel="stylesheet"[^>]*>/, '')
-        .replace('<head>', () => `<head>\n    <meta http-equiv="Content-Security-Policy" content="${policy}">`)
+        .replace(
+          '<head>',
+          () => `<head>\n    <meta http-equiv="Content-Security-Policy" content="${policy}">`,
+        )
         .replace('</head>', () => `<style>${style}</style>\n  </head>`)
         .replace('</body>', () => `<script type="module">${script}</script>\n  </body>`);
       page.source = html;
@@ -55,6 +59,11 @@ export default defineConfig({
   base: './',
   plugins: [oneFile()],
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
-  build: { target: 'es2022', modulePreload: false, cssCodeSplit: false, assetsInlineLimit: 1 << 20 },
+  build: {
+    target: 'es2022',
+    modulePreload: false,
+    cssCodeSplit: false,
+    assetsInlineLimit: 1 << 20,
+  },
   test: { include: ['tests/**/*.test.ts'], testTimeout: 120_000 },
 });

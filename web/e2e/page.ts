@@ -1,10 +1,12 @@
-/** What tests have in common: a server, pages that must not complain, and what they show. */
+/**
+ * Shared by tests: a server, pages without errors in the console, and functions that use the page.
+ */
 
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { test as base, expect, type Page } from '@playwright/test';
+import { test as base, expect, type Locator, type Page } from '@playwright/test';
 import { aloneFrom } from '../tools/alone.mjs';
 import { serve } from '../tools/serve.mjs';
 import { makePack } from '../tools/synthetic.mjs';
@@ -53,9 +55,10 @@ export const test = base.extend<{ quiet: undefined }, { served: Served; alone: s
         void dialog.dismiss();
       });
       page.on('console', (message) => {
-        // A request that is refused is what some tests ask for.
+        // Some tests expect that a request is refused.
         if (message.type() !== 'error' || /Failed to load resource/.test(message.text())) return;
-        if (/policy refuses/.test(testInfo.title) && /Content Security Policy/.test(message.text())) return;
+        if (/policy refuses/.test(testInfo.title) && /Content Security Policy/.test(message.text()))
+          return;
         complaints.push(message.text());
       });
       await use(undefined);
@@ -67,7 +70,7 @@ export const test = base.extend<{ quiet: undefined }, { served: Served; alone: s
 
 type Pack = ReturnType<typeof makePack>;
 
-/** The same pack with other parts in its header. */
+/** A pack with a changed header. */
 export function withHeader(pack: Pack, change: Record<string, unknown>): Pack {
   const { bytes } = pack;
   const length = new DataView(bytes.buffer).getUint32(8, true);
@@ -89,33 +92,82 @@ export async function open(page: Page, address: string): Promise<void> {
   await calm(page);
 }
 
-/** The same without filters: all executions are in both groups. */
+/** Opens the page without filters: all executions are in both groups. */
 export async function openAll(page: Page, address: string): Promise<void> {
   await open(page, `${address}#a=all`);
 }
 
-/** Waits until nothing moves any more, and the address has been written. */
-export async function calm(page: Page): Promise<void> {
-  await page.waitForTimeout(80);
-  await page.waitForFunction(() => (window as unknown as { tracebraid: { behind: number } }).tracebraid.behind === 0);
-  await page.waitForTimeout(350);
+interface Settling {
+  isSettled: boolean;
 }
 
-/** How many executions a group has, as the page says. */
+/**
+ * Waits until nothing moves any more, the address has been written and all changes are on the
+ * screen.
+ */
+export async function calm(page: Page): Promise<void> {
+  await page.waitForFunction(
+    () => (window as unknown as { tracebraid?: Settling }).tracebraid?.isSettled === true,
+  );
+  // Renderings follow in the next frame, effects after it.
+  await page.evaluate(
+    () =>
+      new Promise((done) =>
+        requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0))),
+      ),
+  );
+}
+
+/**
+ * Waits until the groups and histograms are those of the last input; lists and colours may follow.
+ */
+export async function stepped(page: Page): Promise<void> {
+  await page.waitForFunction(
+    () => !(window as unknown as { tracebraid: { isScheduled: boolean } }).tracebraid.isScheduled,
+  );
+}
+
+/** Number of executions in a group, as the page shows it. */
 export async function size(page: Page, group: 'A' | 'B'): Promise<number> {
   return Number((await page.locator(`[data-size=${group}]`).innerText()).replaceAll(',', ''));
 }
 
+/** The position of a histogram's half on the screen, and x coordinates on it. */
+export async function laneOf(page: Page, histogram: string) {
+  // Rows move when a range appears or goes, and when the verdict gets longer.
+  await calm(page);
+  const lane = page.locator(`[data-histogram="${histogram}"]`);
+  await lane.scrollIntoViewIfNeeded();
+  const box = (await lane.boundingBox())!;
+  const [left, right] = [box.x + 36, box.x + box.width - 8];
+  return { left, right, y: box.y + 20, x: (part: number) => left + part * (right - left) };
+}
+
 /** Drags on a histogram from one part of its width to another. */
-export async function brush(page: Page, histogram: string, from: number, to: number): Promise<void> {
-  const canvas = page.locator(`[data-histogram="${histogram}"] canvas`);
-  await canvas.scrollIntoViewIfNeeded();
-  const box = (await canvas.boundingBox())!;
-  const x = (part: number) => box.x + 6 + part * (box.width - 12);
-  await page.mouse.move(x(from), box.y + 20);
+export async function brush(
+  page: Page,
+  histogram: string,
+  from: number,
+  to: number,
+): Promise<void> {
+  const { x, y } = await laneOf(page, histogram);
+  await page.mouse.move(x(from), y);
   await page.mouse.down();
-  for (let step = 1; step <= 6; step++) await page.mouse.move(x(from + ((to - from) * step) / 6), box.y + 20);
+  for (let step = 1; step <= 6; step++)
+    await page.mouse.move(x(from + ((to - from) * step) / 6), y);
   await page.mouse.up();
+}
+
+/** The checkbox of a value in a list. */
+export function valueBox(page: Page, group: 'a' | 'b', value: string, list = ''): Locator {
+  const within =
+    list === '' ? page.locator('.filters') : page.locator(`[data-checklist="${list}"]`);
+  return within.locator('.value-row', { hasText: value }).locator(`.side-${group} input`);
+}
+
+/** A screenshot of an element. */
+export async function picture(of: Locator): Promise<string> {
+  return (await of.screenshot()).toString('base64');
 }
 
 export const hash = (page: Page) => new URL(page.url()).hash;

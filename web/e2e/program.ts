@@ -1,4 +1,4 @@
-/** The real program with the databases of the case studies: what it serves, exports, and says in the terminal. */
+/** Runs the real program with the databases of the case studies. */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -10,12 +10,12 @@ import { test as base } from './page';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-/** The page as it was built here. */
+/** The page in `dist`. */
 export const BUILT = readFileSync(here('../dist/index.html'), 'utf8');
 
 /**
- * Whether the page that was built here takes the place of the program's own: of use while one works on the page, as building the
- * program takes longer.
+ * Whether the page in `dist` replaces that of the program, so that the program need not be built
+ * again.
  */
 export const IS_PAGE_OF_DIST = process.env.TRACEBRAID_PAGE === 'dist';
 
@@ -23,19 +23,26 @@ export const IS_PAGE_OF_DIST = process.env.TRACEBRAID_PAGE === 'dist';
 export interface Study {
   name: string;
   file: string;
-  /** The groups that its README compares: as conditions of the terminal, and the same as an address has them. */
+  /** The groups that its README compares, as conditions of the terminal, and in an address. */
   conditions: [string, string];
   address: string;
-  /** How many executions are slow. */
+  /** Number of slow executions. */
   slow: number;
-  /** Frames of what slowed them, outermost first, with others between them. */
+  /** Frames of the cause, outermost first; others may be between them. */
   cause: string[];
-  /** The cause is one of so many contexts that differ most. */
+  /** The cause is among the first N contexts of the list. */
   among: number;
 }
 
-/** Durations from and to a number of milliseconds, the first ones without their end. */
-function study(name: string, fast: number, from: number, slow: number, among: number, cause: string[]): Study {
+/** A study with durations below `fast` and above `from` milliseconds. */
+function study(
+  name: string,
+  fast: number,
+  from: number,
+  slow: number,
+  among: number,
+  cause: string[],
+): Study {
   return {
     name,
     file: here(`../../docs/case-studies/${name}/requests.db`),
@@ -47,7 +54,7 @@ function study(name: string, fast: number, from: number, slow: number, among: nu
   };
 }
 
-/** As `present/cli/tests/program/kept_studies.rs` has them. */
+/** The same as in `present/cli/tests/program/kept_studies.rs`. */
 export const STUDIES: Study[] = [
   study('cpu-contention', 4, 5, 30, 1, [
     'compute_step',
@@ -56,7 +63,13 @@ export const STUDIES: Study[] = [
     'housekeeping',
     'rebuild_index',
   ]),
-  study('disk-contention', 10, 20, 19, 2, ['handle_request', 'pread64()', '[block-device]', '<logger>', 'flush_log']),
+  study('disk-contention', 10, 20, 19, 2, [
+    'handle_request',
+    'pread64()',
+    '[block-device]',
+    '<logger>',
+    'flush_log',
+  ]),
   study('lock-contention', 10, 15, 13, 1, [
     'place_order',
     '[network]',
@@ -65,10 +78,17 @@ export const STUDIES: Study[] = [
     '<postgres>',
     'ExecScan',
   ]),
-  study('server-sleep', 15, 25, 24, 1, ['write_line', '[network]', '<postgres>', 'XLogFlush', 'pg_usleep', '[timer]']),
+  study('server-sleep', 15, 25, 24, 1, [
+    'write_line',
+    '[network]',
+    '<postgres>',
+    'XLogFlush',
+    'pg_usleep',
+    '[timer]',
+  ]),
 ];
 
-/** Where the program is. Without one there is no test, and that is said. */
+/** Path of the program. A missing program is an error, not a skipped test. */
 function program(): string {
   const built = process.env.CARGO_TARGET_DIR || here('../../target');
   const path = resolve(process.env.TRACEBRAID || join(built, 'debug/tracebraid'));
@@ -80,7 +100,7 @@ function program(): string {
   return path;
 }
 
-/** What the program writes. */
+/** Standard output of the program. */
 export function told(...options: string[]): string {
   return execFileSync(program(), options, { encoding: 'utf8', maxBuffer: 1 << 28 });
 }
@@ -96,12 +116,12 @@ export interface Tested {
   groups: [Sample, Sample];
   difference: number;
   interval: [number, number] | null;
-  /** None is infinite: there is no spread. */
+  /** Null is infinite: there is no deviation. */
   effect: number | null;
   chance: number;
 }
 
-/** What `tracebraid compare --format json` says. */
+/** Output of `tracebraid compare --format json`. */
 export interface Compared {
   kind: string;
   groups: { condition: string; executions: number }[];
@@ -118,7 +138,9 @@ export interface ComparedText {
   chance: number;
 }
 
-/** A database of the system calls in the recordings of two case studies: these have texts, hosts, labels and threads that differ. */
+/**
+ * A database of system calls from two recordings, whose texts, hosts, labels and threads differ.
+ */
 export function callsOf(folder: string): string {
   const file = join(folder, 'calls.db');
   mkdirSync(folder, { recursive: true });
@@ -126,33 +148,42 @@ export function callsOf(folder: string): string {
     ['cpu-contention'],
     ['lock-contention', '--append', '--label', '<img src=x onerror=alert(1)>'],
   ]) {
-    execFileSync('tar', ['-xJf', here(`../../docs/case-studies/${name}/recording.tar.xz`), '-C', folder]);
+    execFileSync('tar', [
+      '-xJf',
+      here(`../../docs/case-studies/${name}/recording.tar.xz`),
+      '-C',
+      folder,
+    ]);
     told('executions', 'build', join(folder, name), '--call', 'all : *', '-o', file, ...more);
   }
   return file;
 }
 
-/** Two groups of a database as the terminal compares them; all contexts and figures. */
-export function compared(file: string, conditions: [string, string] | null, ...options: string[]): Compared {
+/** The terminal's comparison of two groups, with all contexts and metrics. */
+export function compared(
+  file: string,
+  conditions: [string, string] | null,
+  ...options: string[]
+): Compared {
   const chosen = conditions === null ? [] : ['--a', conditions[0], '--b', conditions[1]];
   return JSON.parse(told('compare', file, '--format', 'json', '--top', '0', ...chosen, ...options));
 }
 
-/** Whether these frames stand there in this order, with others between them. */
+/** Whether frames contain those of a path, in order. */
 export function goes(frames: string[], way: string[]): boolean {
   let at = 0;
   for (const frame of frames) if (frame === way[at]) at++;
   return at === way.length;
 }
 
-/** An exported page: where the page that was built here is to be tested, with that one around the data. */
+/** An exported page; with `IS_PAGE_OF_DIST` its data in the page of `dist`. */
 export function dressed(page: string): string {
   return IS_PAGE_OF_DIST ? withDataOf(BUILT, page) : page;
 }
 
 /** A server of a database. */
 export interface Server {
-  /** What it printed: with the token. */
+  /** The printed address, with the token. */
   address: string;
   origin: string;
   token: string;
@@ -196,7 +227,7 @@ function start(file: string): Promise<Running> {
   });
 }
 
-/** Puts the page that was built here before the server's, if that is asked for; all else is the server's. */
+/** With `IS_PAGE_OF_DIST`, serves the page of `dist` in place of the server's. */
 export async function dress(context: BrowserContext, origin: string): Promise<void> {
   if (!IS_PAGE_OF_DIST) return;
   await context.route(
@@ -205,7 +236,7 @@ export async function dress(context: BrowserContext, origin: string): Promise<vo
   );
 }
 
-/** `view(study)` serves a study's database: one server for each, as long as the worker lives. */
+/** `view(study)` serves a study's database, with one server for each worker. */
 export const test = base.extend<
   { view: (study: Pick<Study, 'file'>) => Promise<Server> },
   { running: (study: Pick<Study, 'file'>) => Promise<Server> }

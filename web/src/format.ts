@@ -1,4 +1,4 @@
-/** Numbers and names for people. */
+/** Numbers and names as text. */
 
 import { SURE } from './engine/compare';
 
@@ -9,7 +9,14 @@ export function count(value: number): string {
   return grouped.format(value);
 }
 
-/** Three significant digits (or as many as that), without an exponent where that can be. */
+/** A count in little space: 1,234 is `1.2k`. */
+export function shortCount(value: number): string {
+  if (value < 1000) return String(value);
+  const [factor, letter] = value < 999_500 ? [1e3, 'k'] : [1e6, 'M'];
+  return `${digits(value / factor, value / factor < 9.95 ? 2 : 3)}${letter}`;
+}
+
+/** Three (or `places`) significant digits, without an exponent where possible. */
 export function digits(value: number, places = 3): string {
   if (value === 0) return '0';
   const size = Math.abs(value);
@@ -33,7 +40,7 @@ const SIZES: [number, string][] = [
   [1, 'B'],
 ];
 
-/** The unit in which a number of that size is written, and what of the base unit it is. */
+/** The unit for numbers of a size, and its factor. */
 export function unitFor(size: number, unit: string): [number, string] {
   const units = unit === 'ns' ? TIMES : unit === 'bytes' ? SIZES : null;
   if (units === null) return [1, ''];
@@ -48,7 +55,9 @@ export function quantity(value: number, unit: string, places = 3): string {
   return name === '' ? digits(value, places) : `${digits(value / factor, places)} ${name}`;
 }
 
-/** A range with its unit, with as many digits as its ends need to differ; a single number if it is one. */
+/**
+ * A range with its unit, with enough digits to distinguish its ends; one number if both are equal.
+ */
 export function span(low: number, high: number, unit: string): string {
   if (low === high) return quantity(low, unit);
   let ends = [''];
@@ -59,7 +68,7 @@ export function span(low: number, high: number, unit: string): string {
   return ends.join(' to ');
 }
 
-/** The same with a sign, for differences. */
+/** A quantity with a sign, for differences. */
 export function signed(value: number, unit: string): string {
   const text = quantity(Math.abs(value), unit);
   return value > 0 ? `+${text}` : value < 0 ? `−${text}` : text;
@@ -68,10 +77,12 @@ export function signed(value: number, unit: string): string {
 export function percent(part: number, whole: number): string {
   if (whole === 0) return '0 %';
   const value = (100 * part) / whole;
-  return value > 0 && value < 0.01 ? '< 0.01 %' : `${Number(value.toPrecision(value >= 99.5 ? 4 : 2))} %`;
+  return value > 0 && value < 0.01
+    ? '< 0.01 %'
+    : `${Number(value.toPrecision(value >= 99.5 ? 4 : 2))} %`;
 }
 
-/** A chance: powers of ten where it is small. */
+/** A probability; a power of ten if it is small. */
 export function chance(value: number): string {
   if (Number.isNaN(value)) return 'not tested';
   if (value < 1e-30) return '< 10⁻³⁰';
@@ -82,39 +93,62 @@ export function chance(value: number): string {
   return `${Number((100 * value).toPrecision(2))} %`;
 }
 
-/** The probability of a row, marked if it is not significant, as in the terminal. */
+/** A probability with its name: `p < 10⁻⁶`, `p = 0.5 %`. */
+export function pText(value: number): string {
+  const text = chance(value);
+  return text.startsWith('<') ? `p ${text}` : `p = ${text}`;
+}
+
+/** A probability with a `~` before it if it is not significant, as in the terminal. */
 export function marked(value: number): string {
   return value < SURE || Number.isNaN(value) ? chance(value) : `~ ${chance(value)}`;
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern removes control characters
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
-/** What is left of a text, with an ellipsis; one that it ends in already is not doubled. */
+/** Appends an ellipsis, unless the text ends with one. */
 function cutOff(text: string): string {
   return `${text.replace(/[\s…]+$/, '')}…`;
 }
 
-/** A name from a trace, as it can be shown: nothing in it turns text around or is unseen, and it has an end. */
+/**
+ * A name from a trace that is safe to show: without invisible characters and characters that change
+ * the direction of text, and with at most `most` characters.
+ */
 export function clean(name: string, most = 200): string {
   const cut = name.length > most ? cutOff(name.slice(0, most)) : name;
   return cut.replace(UNSEEN, '\ufffd');
 }
 
-/** As much of a text as has room, with one ellipsis where something is cut off; `widthOf` tells how wide a letter is. */
+/**
+ * A name with at most `most` characters, shortened in the middle: beginnings and ends distinguish
+ * names.
+ */
+export function middle(name: string, most: number): string {
+  const whole = clean(name, name.length);
+  if (whole.length <= most) return whole;
+  const end = Math.floor((most - 1) / 2);
+  return `${whole.slice(0, most - 1 - end)}…${whole.slice(whole.length - end)}`;
+}
+
+/**
+ * The beginning of a text that fits into a width, with an ellipsis if it is cut. `widthOf` is the
+ * width of a character.
+ */
 export function fittedTo(text: string, room: number, widthOf: (letter: string) => number): string {
   let width = 0;
   for (let at = 0; at < text.length; at++) {
     width += widthOf(text[at]);
     if (width <= room) continue;
-    // The ellipsis takes about two letters.
+    // The ellipsis is about two characters wide.
     const cut = cutOff(text.slice(0, Math.max(0, at - 1)));
     return cut.length < 3 ? '' : cut;
   }
   return text;
 }
 
-/** A moment of nanoseconds since 1970, with all nanoseconds. */
+/** A time in nanoseconds since 1970 as date and time, with all nanoseconds. */
 export function moment(ns: bigint): string {
   const ms = Number(ns / 1_000_000n);
   const date = new Date(ms);
@@ -123,21 +157,29 @@ export function moment(ns: bigint): string {
   return `${date.toISOString().slice(0, 19).replace('T', ' ')}.${rest} UTC`;
 }
 
-/** Round places on an axis from `low` to `high`, some `most` of them. */
+/** Round numbers from `low` to `high`, about `most` of them. */
 export function ticks(low: number, high: number, unit: string, most: number): number[] {
   const span = high - low;
   if (!(span > 0) || most < 1) return [];
   const [factor] = unitFor(Math.max(Math.abs(low), Math.abs(high)), unit);
   const raw = span / factor / most;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = (([1, 2, 5, 10].find((one) => one * power >= raw * 0.999) ?? 10) * power || raw) * factor;
+  const step =
+    (([1, 2, 5, 10].find((one) => one * power >= raw * 0.999) ?? 10) * power || raw) * factor;
   const found: number[] = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9 && found.length < 50; at++)
+  for (
+    let at = Math.ceil(low / step - 1e-9);
+    at * step <= high + step * 1e-9 && found.length < 50;
+    at++
+  )
     found.push(at * step + 0);
   return found;
 }
 
-/** Places on a logarithmic axis: powers of ten (of 1024 for bytes), fewer if there are many, more between if there are few. */
+/**
+ * Numbers for marks of a logarithmic axis: powers of ten (of two for bytes), thinned out or
+ * subdivided to fit.
+ */
 export function logTicks(low: number, high: number, unit: string, most: number): number[] {
   const base = unit === 'bytes' ? 2 : 10;
   const first = Math.ceil(Math.log(low) / Math.log(base) - 1e-9);

@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { axisOf, rangeOf, type Scale } from '../src/engine/axis';
-import { type Brushed, between, edgesOf, highAt, lowAt, moved, nudged, resized } from '../src/engine/brush';
+import {
+  type Brushed,
+  between,
+  edgesOf,
+  highAt,
+  lowAt,
+  moved,
+  nudged,
+  resized,
+} from '../src/engine/brush';
 import { random } from '../tools/synthetic.mjs';
 
 function brushed(values: number[], scale: Scale): Brushed {
@@ -39,7 +48,14 @@ describe('a brush on whole numbers', () => {
         sound(moved(of, range, next() * 2 - 1));
         sound(resized(of, range, 'low', next()));
         sound(resized(of, range, 'high', next()));
-        sound(nudged(of, range, (next() - 0.5) / 10, next() < 0.5));
+        sound(
+          nudged(
+            of,
+            range,
+            (next() - 0.5) / 10,
+            (['whole', 'low', 'high'] as const)[Math.floor(3 * next())],
+          ),
+        );
       }
     }
   });
@@ -51,7 +67,10 @@ describe('a brush on whole numbers', () => {
     expect(between(of, 4.1 / 9, 2.6 / 9)).toEqual({ low: 2, high: 4 });
     expect(between(of, 3.2 / 9, 3.4 / 9)).toEqual({ low: 3, high: 3 });
     const [from, to] = edgesOf(of, { low: 2, high: 4 });
-    expect([from, to].map((place) => place * 9)).toEqual([expect.closeTo(2, 9), expect.closeTo(5, 9)]);
+    expect([from, to].map((place) => place * 9)).toEqual([
+      expect.closeTo(2, 9),
+      expect.closeTo(5, 9),
+    ]);
     // All of the axis is all of the numbers.
     expect(between(of, 0, 1)).toEqual({ low: 0, high: 8 });
   });
@@ -82,7 +101,7 @@ describe('a brush on whole numbers', () => {
     ]) {
       expect(moved(of, range, by)).toEqual({ low, high: low + 2 });
     }
-    // What an address tells may be beyond the ends.
+    // A range from an address may exceed the ends.
     expect(moved(of, { low: -50, high: 1e12 }, 0.3)).toEqual({ low: 0, high: 8 });
   });
 
@@ -97,18 +116,23 @@ describe('a brush on whole numbers', () => {
     for (const [name, of] of WHOLE) {
       let range = { low: of.range.low, high: of.range.low + 1 };
       for (let step = 0; step < 3; step++) {
-        const further = nudged(of, range, 0.2 / of.axis.bins, false);
+        const further = nudged(of, range, 0.2 / of.axis.bins, 'whole');
         expect(further.low, name).toBeGreaterThan(range.low);
         range = further;
       }
-      const wider = nudged(of, range, 0.2 / of.axis.bins, true);
+      const wider = nudged(of, range, 0.2 / of.axis.bins, 'high');
       expect([wider.low, wider.high > range.high], name).toEqual([range.low, true]);
-      const narrower = nudged(of, { low: range.low, high: range.low + 2 }, -0.2 / of.axis.bins, true);
+      const narrower = nudged(
+        of,
+        { low: range.low, high: range.low + 2 },
+        -0.2 / of.axis.bins,
+        'high',
+      );
       expect([narrower.low, narrower.high < range.low + 2], name).toEqual([range.low, true]);
     }
     const of = brushed(FEW, 'linear');
-    expect(nudged(of, { low: 7, high: 8 }, 1 / 9, false)).toEqual({ low: 7, high: 8 });
-    expect(nudged(of, { low: 3, high: 3 }, -1 / 9, true)).toEqual({ low: 3, high: 3 });
+    expect(nudged(of, { low: 7, high: 8 }, 1 / 9, 'whole')).toEqual({ low: 7, high: 8 });
+    expect(nudged(of, { low: 3, high: 3 }, -1 / 9, 'high')).toEqual({ low: 3, high: 3 });
   });
 });
 
@@ -122,6 +146,6 @@ describe('a brush on other numbers', () => {
     expect(far.high).toBe(10.5);
     expect(far.high - far.low).toBeCloseTo(0.25 * 10.25, 9);
     expect(between(of, 0, 1)).toEqual({ low: 0.25, high: 10.5 });
-    expect(nudged(of, range, 0.01, true).high).toBeCloseTo(range.high + 0.1025, 9);
+    expect(nudged(of, range, 0.01, 'high').high).toBeCloseTo(range.high + 0.1025, 9);
   });
 });

@@ -4,7 +4,20 @@ import { pathFrom } from '../src/data/source';
 import { forward, pathOf } from '../src/engine/layer';
 import { decodePack, FrameKind } from '../src/engine/pack';
 import { stateOf } from '../src/engine/states';
-import { chance, clean, digits, fittedTo, logTicks, moment, percent, quantity, signed, ticks } from '../src/format';
+import {
+  chance,
+  clean,
+  digits,
+  fittedTo,
+  logTicks,
+  middle,
+  moment,
+  percent,
+  quantity,
+  shortCount,
+  signed,
+  ticks,
+} from '../src/format';
 import { makePack, random } from '../tools/synthetic.mjs';
 
 describe('addresses', () => {
@@ -37,7 +50,7 @@ describe('addresses', () => {
     shown.isChosen = true;
     expect(toAddress(shown)).toBe('a=all&zoom=3');
     expect(fromAddress(toAddress(shown))).toEqual(shown);
-    // Of one without filters nothing needs to be said beside the other.
+    // A group without filters is omitted beside a filtered one.
     shown.filters[1].codes.set('thread', [1]);
     expect(toAddress(shown)).toBe('b=thread%3D1&zoom=3');
     expect(fromAddress(toAddress(shown))).toEqual(shown);
@@ -71,7 +84,7 @@ describe('abbreviated texts', () => {
     expect(room(14)('handle_request')).toBe('handle_request');
     expect(room(3)('handle_request')).toBe('ha…');
     expect(room(2)('handle_request')).toBe('');
-    // What was cut off before is so in the middle.
+    // A text that was cut before does not get a second ellipsis.
     expect(room(9)('worker…… 4711')).toBe('worker…');
     expect(room(11)('worker 7 … 4711')).toBe('worker 7…');
     expect(clean('a very long name', 6)).toBe('a very…');
@@ -113,6 +126,13 @@ describe('numbers for people', () => {
   });
 
   it('show names without what turns them around', () => {
+    expect(middle('a short name', 20)).toBe('a short name');
+    expect(middle('the beginning and the end', 11)).toBe('the b…e end');
+    expect(middle('x'.repeat(500), 60).length).toBe(60);
+    expect(middle('a\u202eb', 60)).toBe('a\ufffdb');
+    expect([0, 999, 1000, 1820, 9960, 12_345, 123_456, 999_600, 1_234_567].map(shortCount)).toEqual(
+      ['0', '999', '1k', '1.8k', '9.96k', '12.3k', '123k', '1M', '1.2M'],
+    );
     expect(clean('a\u202eb\u0000c\nd')).toBe('a\ufffdb\ufffdc\ufffdd');
     expect(clean('x'.repeat(500)).length).toBe(201);
   });
@@ -125,9 +145,16 @@ describe('paths', () => {
   it('add up to the duration, with states from contexts', () => {
     for (let row = 0; row < 200; row++) {
       const path = pathFrom(JSON.parse(JSON.stringify(made.pathOf(row))));
-      expect(path.segments.reduce((sum, { duration }) => sum + duration, 0)).toBe(pack.metrics[0].values[row]);
+      expect(path.segments.reduce((sum, { duration }) => sum + duration, 0)).toBe(
+        pack.metrics[0].values[row],
+      );
       for (const { thread, context } of path.segments) {
-        const { state, stack } = stateOf(pack.contexts, pack.names, context, path.threads[thread].name);
+        const { state, stack } = stateOf(
+          pack.contexts,
+          pack.names,
+          context,
+          path.threads[thread].name,
+        );
         expect(state).not.toBe('');
         for (const frame of stack) expect(pathOf(pack.contexts, context)).toContain(frame);
       }
@@ -139,7 +166,13 @@ describe('paths', () => {
     const tree = {
       ...pack.contexts,
       parent: Uint32Array.from([0, 0, 1, 2, 0]),
-      kind: Uint8Array.from([FrameKind.Root, FrameKind.Reason, FrameKind.Thread, FrameKind.Reason, FrameKind.Reason]),
+      kind: Uint8Array.from([
+        FrameKind.Root,
+        FrameKind.Reason,
+        FrameKind.Thread,
+        FrameKind.Reason,
+        FrameKind.Reason,
+      ]),
       name: Uint32Array.from([0, 1, 2, 3, 4]),
     };
     const states = [1, 2, 3, 4].map((context) => stateOf(tree, names, context, 'worker').state);
@@ -154,12 +187,15 @@ describe('paths', () => {
     const [disk] = find('sda');
     const [copy] = find('copy_tree');
     const [preempter] = find('cc1plus');
-    const of = (context: number, thread: string) => stateOf(pack.contexts, pack.names, context, thread);
+    const of = (context: number, thread: string) =>
+      stateOf(pack.contexts, pack.names, context, thread);
     expect(of(disk, 'worker-1').state).toBe('block-device');
-    // The other one ran, and that is seen below its own name.
+    // The other thread ran, so its state is below its own name.
     expect(of(copy, 'backup').state).toBe('running');
-    expect(of(copy, 'backup').stack.map((frame) => pack.names[pack.contexts.name[frame]])).toEqual(['copy_tree']);
-    // Who has the CPU stands below the reason: the thread itself does not run.
+    expect(of(copy, 'backup').stack.map((frame) => pack.names[pack.contexts.name[frame]])).toEqual([
+      'copy_tree',
+    ]);
+    // The thread that has the CPU is below the reason: the execution's thread does not run.
     expect(of(preempter, 'worker-1').state).toBe('preempted');
     // A thread of the kernel without its CPU.
     expect(of(copy, 'backup/0:1H').state).toBe('running');
@@ -178,8 +214,8 @@ describe('paths', () => {
     ]) {
       const path = good();
       change(path);
-      expect(() => pathFrom(path)).toThrow(/not sound/);
+      expect(() => pathFrom(path)).toThrow(/is damaged/);
     }
-    expect(() => pathFrom(null)).toThrow(/not sound/);
+    expect(() => pathFrom(null)).toThrow(/is damaged/);
   });
 });

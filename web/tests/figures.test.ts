@@ -7,17 +7,24 @@ import { decodePack, type Pack } from '../src/engine/pack';
 import { Table } from '../src/engine/table';
 import { makePack } from '../tools/synthetic.mjs';
 
-function given(seed: number, executions: number): { pack: Pack; table: Table; groups: [Group, Group] } {
-  const pack = decodePack(makePack({ executions, metrics: 9, contexts: 60, entries: 6, seed }).bytes.buffer);
-  // Some of a figure are not known.
-  const values = Float64Array.from(pack.metrics[3].values, (value, at) => (at % 7 === 2 ? NaN : value));
+function given(
+  seed: number,
+  executions: number,
+): { pack: Pack; table: Table; groups: [Group, Group] } {
+  const pack = decodePack(
+    makePack({ executions, metrics: 9, contexts: 60, entries: 6, seed }).bytes.buffer,
+  );
+  // Some values are unknown.
+  const values = Float64Array.from(pack.metrics[3].values, (value, at) =>
+    at % 7 === 2 ? NaN : value,
+  );
   pack.metrics[3] = { ...pack.metrics[3], values };
   const table = new Table(pack);
   const layer = forward(pack);
   return { pack, table, groups: [new Group(table, layer), new Group(table, layer)] };
 }
 
-/** Numbers of a figure in a group, as they stand there. */
+/** Known values of a metric in a group. */
 function members(table: Table, group: Group, column: number): number[] {
   const { values } = table.numbers[column];
   return [...values].filter((value, one) => group.has(one) && !Number.isNaN(value));
@@ -60,7 +67,7 @@ describe('figures', () => {
     groups[0].setRange(0, { low: 0, high: high * 0.2 });
     groups[1].setRange(0, { low: high * 0.4, high });
     const work = new Separating(table, groups, pack.metrics.length);
-    // An order and a test of each; that of durations is known already.
+    // Two steps for each metric; durations are sorted already.
     for (let step = 2; step < 2 * pack.metrics.length; step++) expect(work.step()).toBe(false);
     expect(work.step()).toBe(true);
     const found = work.ranked();
@@ -75,12 +82,18 @@ describe('figures', () => {
     const { pack } = given(4, 900);
     const durations = Float64Array.from(pack.metrics[0].values);
     const high = durations.reduce((most, value) => Math.max(most, value));
-    /** The figure of these numbers, alone; groups are those of durations, which stand behind it. */
+    /** Tests one metric alone; the groups are ranges of the durations in the second column. */
     const tested = (of: (duration: number, one: number) => number) => {
-      pack.metrics = [{ ...pack.metrics[0], name: 'added', values: durations.map(of) }, { ...pack.metrics[0] }];
+      pack.metrics = [
+        { ...pack.metrics[0], name: 'added', values: durations.map(of) },
+        { ...pack.metrics[0] },
+      ];
       pack.metrics[1].values = durations;
       const table = new Table(pack);
-      const groups: [Group, Group] = [new Group(table, forward(pack)), new Group(table, forward(pack))];
+      const groups: [Group, Group] = [
+        new Group(table, forward(pack)),
+        new Group(table, forward(pack)),
+      ];
       groups[0].setRange(1, { low: 0, high: high * 0.2 });
       groups[1].setRange(1, { low: high * 0.4, high });
       const separating = new Separating(table, groups, 1);
@@ -93,26 +106,26 @@ describe('figures', () => {
     const outside = durations.findIndex((_, one) => groups.every((group) => !group.has(one)));
     for (const value of [Infinity, -Infinity, 1e300, -1e300]) {
       const { found, values } = tested((duration, one) => (one === inB ? value : duration));
-      // Each number beside each other one.
+      // All pairs of numbers.
       let above = 0;
       for (const b of values[1]) for (const a of values[0]) above += a < b ? 1 : a === b ? 0.5 : 0;
       const counts: [number, number] = [values[0].length, values[1].length];
       expect(found.higher).toBe(above / (counts[0] * counts[1]));
       const bits = membership(groups, durations.length);
       const plain = numbersOf(durations, orderOf(durations), bits);
-      // The test by means shows nothing: that by ranks is one of two, two-sided.
+      // Only the test by ranks is significant.
       expect(found.chance).toBeLessThan(1e-6);
       expect(found.chance).toBeGreaterThanOrEqual(plain.byRanks.chance);
       expect(Number.isFinite(found.groups[0].mean)).toBe(true);
-      // Of executions in neither group it does not matter.
+      // Executions in neither group do not matter.
       const elsewhere = tested((duration, one) => (one === outside ? value : duration)).found;
       expect(elsewhere.groups).toEqual(tested((duration) => duration).found.groups);
     }
-    // All of B have the same infinite number, and of A none has.
+    // All executions of B are infinite, none of A.
     const { found } = tested((duration) => (duration > high * 0.3 ? Infinity : duration));
     expect(found.higher).toBe(1);
     expect(found.chance).toBeLessThan(1e-6);
-    // Both infinities in both groups say nothing.
+    // Both infinities in both groups are not significant.
     const mixed = tested((_, one) => (one % 2 === 0 ? Infinity : -Infinity)).found;
     expect(mixed === undefined || mixed.chance > 0.01).toBe(true);
   });
@@ -125,7 +138,7 @@ describe('figures', () => {
     expect(one.mean / 1.4e308).toBeCloseTo(1, 12);
     expect(one.deviation).toBe(Infinity);
     expect(spreadOf(values, bits, 2).mean / 0.6e308).toBeCloseTo(1, 12);
-    // As the terminal has it: without a spread, as there is none.
+    // As in the terminal: equal numbers have no deviation.
     const same = Float64Array.from([1.5e308, 1.5e308, 1.5e308]);
     expect(spreadOf(same, Uint8Array.of(1, 1, 1), 1)).toEqual({
       executions: 3,

@@ -15,11 +15,17 @@ import { quantity, span, ticks } from '../src/format';
 import { makePack, random } from '../tools/synthetic.mjs';
 
 function given(seed: number, executions = 400): Pack {
-  return decodePack(makePack({ executions, metrics: 8, contexts: 120, entries: 10, seed }).bytes.buffer);
+  return decodePack(
+    makePack({ executions, metrics: 8, contexts: 120, entries: 10, seed }).bytes.buffer,
+  );
 }
 
-/** Of one execution the time in each context with all within it, by walking up from each entry. */
-function plainWhole({ rows, context, time }: Entries, parent: ArrayLike<number>, row: number): Map<number, number> {
+/** Total times of one execution, by walking up from each entry. */
+function plainWhole(
+  { rows, context, time }: Entries,
+  parent: ArrayLike<number>,
+  row: number,
+): Map<number, number> {
   const found = new Map<number, number>();
   for (let at = rows[row]; at < rows[row + 1]; at++) {
     for (let here = context[at]; ; here = parent[here]) {
@@ -35,7 +41,7 @@ function sure(found: Comparison): number[] {
   return ranked(found, Infinity).filter((at) => isSure(found, at));
 }
 
-/** What a group is, from scratch. */
+/** A group computed from scratch. */
 function plain(group: Group, layer: Layer) {
   const { table } = group;
   const width = table.codes.length;
@@ -56,9 +62,11 @@ function plain(group: Group, layer: Layer) {
   for (let one = 0; one < table.executions; one++) {
     const failed = fails(one);
     if (failed.length === 0) members.push(one);
-    const counts = (name: string) => failed.length === 0 || (failed.length === 1 && failed[0] === name);
+    const counts = (name: string) =>
+      failed.length === 0 || (failed.length === 1 && failed[0] === name);
     table.numbers.forEach((_, column) => {
-      if (counts(`n${column}`)) histograms[column * ROOM + table.bins[one * table.stride + column]]++;
+      if (counts(`n${column}`))
+        histograms[column * ROOM + table.bins[one * table.stride + column]]++;
     });
     facets.forEach((facet, column) => {
       if (counts(`c${column}`)) facet[table.codeTable[one * width + column]]++;
@@ -79,7 +87,11 @@ function check(group: Group, layer: Layer): void {
   expect(group.facets).toEqual(expected.facets);
   const order = Uint32Array.from({ length: group.table.executions }, (_, at) => at);
   expect([...group.members(order, false)]).toEqual(expected.members);
-  for (let context = 0; context < layer.tree.count; context += group.table.executions > 5000 ? 37 : 7) {
+  for (
+    let context = 0;
+    context < layer.tree.count;
+    context += group.table.executions > 5000 ? 37 : 7
+  ) {
     const values = expected.whole(context);
     const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
     const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
@@ -109,14 +121,19 @@ describe('orders', () => {
       const { order, known } = orderOf(values);
       const plain = Array.from(values.keys()).sort((one, other) => {
         const [a, b] = [values[one], values[other]];
-        if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b)) || one - other;
+        if (Number.isNaN(a) || Number.isNaN(b))
+          return Number(Number.isNaN(a)) - Number(Number.isNaN(b)) || one - other;
         return a < b ? -1 : a > b ? 1 : one - other;
       });
       expect([...order]).toEqual(plain);
       expect(known).toBe([...values].filter((value) => !Number.isNaN(value)).length);
       for (const bound of [values[0], 0, -1, 1e9, 17]) {
-        expect(rank(values, { order, known }, bound, false)).toBe([...values].filter((value) => value < bound).length);
-        expect(rank(values, { order, known }, bound, true)).toBe([...values].filter((value) => value <= bound).length);
+        expect(rank(values, { order, known }, bound, false)).toBe(
+          [...values].filter((value) => value < bound).length,
+        );
+        expect(rank(values, { order, known }, bound, true)).toBe(
+          [...values].filter((value) => value <= bound).length,
+        );
       }
     }
   });
@@ -149,7 +166,7 @@ describe('groups', () => {
           const allowed = Uint8Array.from(table.codes[code].values, () => (next() < 0.6 ? 1 : 0));
           group.setAllowed(code, next() < 0.3 ? null : allowed);
         } else group.reset();
-        // Sums may lag behind over several steps.
+        // Sums may be incomplete over several steps.
         if (next() < 0.4) group.settle(0, () => 1);
         if (next() < 0.5) check(group, layer);
       }
@@ -168,7 +185,10 @@ describe('groups', () => {
     const [worn, fresh] = [new Group(table, layer), new Group(table, layer)];
     const range = table.numbers[0].range;
     for (let step = 0; step < 200; step++) {
-      worn.setRange(0, { low: range.low + (step % 17) * 1e6, high: range.high - (step % 13) * 1e6 });
+      worn.setRange(0, {
+        low: range.low + (step % 17) * 1e6,
+        high: range.high - (step % 13) * 1e6,
+      });
       worn.settle(Infinity);
     }
     fresh.setRange(0, worn.ranges.get(0)!);
@@ -188,7 +208,8 @@ describe('groups', () => {
     all.settle(Infinity);
     const group = new Group(table, layer, all);
     const { order } = table.orderOf(0);
-    const at = (part: number) => table.numbers[0].values[order[Math.floor(part * (order.length - 1))]];
+    const at = (part: number) =>
+      table.numbers[0].values[order[Math.floor(part * (order.length - 1))]];
     for (const [low, high] of [
       [0, 0.99],
       [0.99, 1],
@@ -227,7 +248,9 @@ describe('groups', () => {
     check(group, layer);
     for (let one = 0; one < table.numbers.length; one++) {
       const { low, high } = table.numbers[one].range;
-      expect(group.setRange(one, { low: low + (high - low) * 0.01, high: high - (high - low) * 0.05 })).toBe(true);
+      expect(
+        group.setRange(one, { low: low + (high - low) * 0.01, high: high - (high - low) * 0.05 }),
+      ).toBe(true);
     }
     check(group, layer);
     for (let one = 0; one < table.numbers.length; one++) {
@@ -244,10 +267,13 @@ describe('groups', () => {
     group.setRange(0, { low: 0, high: table.numbers[0].range.high / 2 });
     group.setLayer(layer);
     check(group, layer);
-    // A function's own time wherever it was called from.
+    // Own time of a function over all callers.
     const { tree } = layer;
     const outer = [...tree.parent.keys()].filter((at) => at > 0 && tree.parent[at] === 0);
-    const sum = outer.reduce((sum, at) => sum + spreads(layer, [group, group], 'whole', at)[0].mean, 0);
+    const sum = outer.reduce(
+      (sum, at) => sum + spreads(layer, [group, group], 'whole', at)[0].mean,
+      0,
+    );
     expect(sum).toBeCloseTo(spreads(layer, [group, group], 'whole', 0)[0].mean, 3);
   });
 });
@@ -296,7 +322,9 @@ describe('comparison', () => {
           const inner = at.get(children[child]);
           if (inner === undefined) continue;
           expect(boxes.x[inner]).toBeGreaterThanOrEqual(boxes.x[box] - 1e-9);
-          expect(boxes.x[inner] + boxes.width[inner]).toBeLessThanOrEqual(boxes.x[box] + boxes.width[box] + 1e-9);
+          expect(boxes.x[inner] + boxes.width[inner]).toBeLessThanOrEqual(
+            boxes.x[box] + boxes.width[box] + 1e-9,
+          );
           sum += boxes.width[inner];
         }
         const mine = boxes.flag[box] === VANISHED ? own.meanA[context] : source[context];
@@ -304,7 +332,8 @@ describe('comparison', () => {
       }
       const vanished = [...boxes.flag.keys()].filter((box) => boxes.flag[box] === VANISHED);
       expect(vanished.length > 0).toBe(mode === 'diff');
-      if (mode === 'diff') expect(vanished.map((box) => nameOf(boxes.context[box]))).toContain('legacy_template');
+      if (mode === 'diff')
+        expect(vanished.map((box) => nameOf(boxes.context[box]))).toContain('legacy_template');
     }
     const context = layer.tree.parent[ranked(own, 1)[0]];
     const zoomed = layout(layer, whole, { mode: 'diff', zoom: context, least: 0 });
@@ -315,7 +344,10 @@ describe('comparison', () => {
           .filter(
             (box) =>
               zoomed.flag[box] === VANISHED &&
-              !(zoomed.flag[zoomed.context.indexOf(layer.tree.parent[zoomed.context[box]])] === VANISHED),
+              !(
+                zoomed.flag[zoomed.context.indexOf(layer.tree.parent[zoomed.context[box]])] ===
+                VANISHED
+              ),
           )
           .reduce((sum, box) => sum + whole.meanA[zoomed.context[box]], 0),
       3,
@@ -344,8 +376,12 @@ describe('bins', () => {
           else {
             expect(bin).toBeLessThan(axis.bins);
             expect(
-              Math.abs(bin - Math.min(axis.bins - 1, Math.floor(placeOf(axis, value) * axis.bins + 1e-9))),
-            ).toBeLessThanOrEqual(Math.abs(value) > 1e38 || (value > 0 && value < 1e-37) ? 1000 : 1);
+              Math.abs(
+                bin - Math.min(axis.bins - 1, Math.floor(placeOf(axis, value) * axis.bins + 1e-9)),
+              ),
+            ).toBeLessThanOrEqual(
+              Math.abs(value) > 1e38 || (value > 0 && value < 1e-37) ? 1000 : 1,
+            );
             if (
               scale === 'log' &&
               value > 0 &&
@@ -388,7 +424,9 @@ describe('infinite and very large numbers', () => {
         const axis = axisOf(range, scale);
         const of = { axis, range };
         const about = `${list} ${scale}`;
-        expect([axis.low, axis.high, axis.high - axis.low].every(Number.isFinite), about).toBe(true);
+        expect([axis.low, axis.high, axis.high - axis.low].every(Number.isFinite), about).toBe(
+          true,
+        );
         expect(axis.high, about).toBeGreaterThan(axis.low);
         const bins = new Uint8Array(list.length);
         binInto(bins, 1, 0, values, axis);
@@ -398,10 +436,17 @@ describe('infinite and very large numbers', () => {
         });
         const brushes = [between(of, 0, 1), between(of, 0.25, 0.75), between(of, 0.9, 1)];
         for (const one of brushes.slice()) {
-          brushes.push(moved(of, one, 0.3), resized(of, one, 'low', 0.1), nudged(of, one, -0.01, true));
+          brushes.push(
+            moved(of, one, 0.3),
+            resized(of, one, 'low', 0.1),
+            nudged(of, one, -0.01, 'high'),
+          );
         }
         for (const one of brushes) {
-          expect(Number.isFinite(one.low) && one.low <= one.high && one.high < Infinity, about).toBe(true);
+          expect(
+            Number.isFinite(one.low) && one.low <= one.high && one.high < Infinity,
+            about,
+          ).toBe(true);
           expect(
             edgesOf(of, one).every((place) => place >= 0 && place <= 1),
             about,
@@ -421,7 +466,9 @@ describe('infinite and very large numbers', () => {
 
   it('come and go with groups, infinite ones in no bin', () => {
     for (const list of lists) {
-      const pack = decodePack(makePack({ executions: 60, metrics: 9, contexts: 60, entries: 6 }).bytes.buffer);
+      const pack = decodePack(
+        makePack({ executions: 60, metrics: 9, contexts: 60, entries: 6 }).bytes.buffer,
+      );
       const values = Float64Array.from({ length: 60 }, (_, one) => list[one % list.length]);
       pack.metrics[6] = { ...pack.metrics[6], values };
       const table = new Table(pack);
@@ -429,7 +476,9 @@ describe('infinite and very large numbers', () => {
       const { axis, range } = table.numbers[6];
       const finite = values.filter(Number.isFinite).length;
       const counted = () =>
-        group.histograms.subarray(6 * ROOM, 6 * ROOM + axis.bins).reduce((all, one) => all + one, 0);
+        group.histograms
+          .subarray(6 * ROOM, 6 * ROOM + axis.bins)
+          .reduce((all, one) => all + one, 0);
       expect(counted()).toBe(finite);
       group.setRange(6, between({ axis, range }, 0, 1));
       expect(group.size).toBe(finite);
@@ -451,11 +500,14 @@ describe('what is not sure', () => {
   });
 
   it('stands in its place by size, down to the last difference that is sure', () => {
-    const one = found([50, -80, 67000, 0, -70, 90, -81, 80], [1e-6, 1e-6, 0.3, 1, 0.4, 0.011, 0.9, 0.5]);
+    const one = found(
+      [50, -80, 67000, 0, -70, 90, -81, 80],
+      [1e-6, 1e-6, 0.3, 1, 0.4, 0.011, 0.9, 0.5],
+    );
     expect(ranked(one, 20)).toEqual([2, 5, 6, 1, 7, 4, 0]);
     expect(ranked(one, 2)).toEqual([2, 5]);
     expect(sure(one)).toEqual([1, 0]);
-    // Only among the selected ones; at least five.
+    // Only selected contexts; at least five.
     expect(ranked(one, 20, (at) => at !== 0 && at !== 2)).toEqual([5, 6, 1, 7, 4]);
   });
 
@@ -488,9 +540,11 @@ describe('what is not sure', () => {
 });
 
 describe('the groups at the start', () => {
-  /** As `typical_and_slow` in analyze/executions/src/groups.rs has it. */
+  /** The same as `typical_and_slow` in analyze/executions/src/groups.rs. */
   const plain = (durations: Uint32Array): [number[], number[]] => {
-    const order = [...durations.keys()].sort((one, other) => durations[one] - durations[other] || one - other);
+    const order = [...durations.keys()].sort(
+      (one, other) => durations[one] - durations[other] || one - other,
+    );
     const count = order.length;
     const slow = Math.max(Math.ceil(count / 100), Math.min(5, Math.floor(count / 4)));
     const quarter = Math.floor(count / 4);
@@ -564,7 +618,7 @@ describe('comparison of what is not all reckoned yet', () => {
     for (const half of halves) half.settleOwn(Infinity);
     let isDone = false;
     for (let step = 0; !isDone; step++) {
-      // Both halves are of the same: nothing differs at any time.
+      // Both halves are from the same population: nothing differs at any time.
       expect(sure(compare(layer, halves, 'whole'))).toEqual([]);
       isDone = halves.map((half) => half.settleWhole(0, () => 1)).every((one) => one);
       expect(step).toBeLessThan(1000);

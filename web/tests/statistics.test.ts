@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { correct, corrected, leastChance, leastChances, Pool, Runs } from '../src/engine/permutation';
+import {
+  correct,
+  corrected,
+  leastChance,
+  leastChances,
+  Pool,
+  Runs,
+} from '../src/engine/permutation';
 import {
   deviations,
   erfc,
@@ -32,7 +39,8 @@ const large = spread([10, 30, 20, 50]);
 
 /** Student's two-sided probability by Simpson's rule on its density: slow and plain. */
 function plain(t: number, freedom: number): number {
-  const front = Math.exp(logGamma((freedom + 1) / 2) - logGamma(freedom / 2)) / Math.sqrt(freedom * Math.PI);
+  const front =
+    Math.exp(logGamma((freedom + 1) / 2) - logGamma(freedom / 2)) / Math.sqrt(freedom * Math.PI);
   const density = (x: number) => front * (1 + (x * x) / freedom) ** (-(freedom + 1) / 2);
   const steps = 20000;
   let sum = density(0) + density(t);
@@ -52,7 +60,8 @@ const OF_RUNS = 0.0001900306820220669;
 
 describe('statistics', () => {
   it("gives the wider interval of Welch's and Student's tests", () => {
-    // As computed by scipy 1.17: of the first two both are nearly the same, of the others Welch's is wider.
+    // As computed by scipy 1.17: of the first two both are nearly the same, of the others Welch's
+    // is wider.
     for (const [a, b, [low, high]] of [
       [one, other, [7.668882941149821, 47.664450392183554]],
       [few, large, [-3.5984413954914274, 50.59844139549143]],
@@ -62,7 +71,8 @@ describe('statistics', () => {
       expect(found[1]).toBeGreaterThanOrEqual(high - 1e-6);
       expect(found[0] + found[1]).toBeCloseTo(low + high, 7);
     }
-    // A group without a rare value is not exact (the numbers of `intervals_are_the_wider_of_both_tests`).
+    // A group without a rare value is not exact (the numbers of
+    // `intervals_are_the_wider_of_both_tests`).
     const none = spread(new Array(20).fill(0));
     const many = spread(Array.from({ length: 1780 }, (_, at) => (at % 89 === 0 ? 100 : 0)));
     const [low, high] = intervalOf(none, many)!;
@@ -120,7 +130,12 @@ describe('statistics', () => {
   });
 
   it('tells much of few by who was there, as the terminal does', () => {
-    const of = (executions: number, present: number): Spread => ({ executions, present, mean: 0, deviation: 0 });
+    const of = (executions: number, present: number): Spread => ({
+      executions,
+      present,
+      mean: 0,
+      deviation: 0,
+    });
     // The numbers of `who_was_there_tells_much_of_few` in analyze/executions/src/statistics.rs.
     for (const [a, b, chance] of [
       [of(150, 0), of(5, 3), 3.2857718e-5],
@@ -139,7 +154,8 @@ describe('statistics', () => {
   });
 
   it('counts who was there as all ways to choose them, one by one', () => {
-    const ways = (all: number, some: number): number => (some === 0 ? 1 : (ways(all - 1, some - 1) * all) / some);
+    const ways = (all: number, some: number): number =>
+      some === 0 ? 1 : (ways(all - 1, some - 1) * all) / some;
     for (const [all, drawn, have] of [
       [12, 5, 4],
       [20, 3, 11],
@@ -180,7 +196,8 @@ describe('statistics', () => {
         for (let at = 0; at < sums.length; at += 17) {
           const { isMore, chance } = pool.tail(drawn, sums[at]);
           const exact =
-            sums.filter((sum) => (isMore ? sum >= sums[at] - 1e-9 : sum <= sums[at] + 1e-9)).length / sums.length;
+            sums.filter((sum) => (isMore ? sum >= sums[at] - 1e-9 : sum <= sums[at] + 1e-9))
+              .length / sums.length;
           expect(chance / exact).toBeGreaterThan(0.4);
           if (chance < 1) expect(chance / exact).toBeLessThan(20);
         }
@@ -199,7 +216,8 @@ describe('statistics', () => {
       [3e7, 4e6, 10],
     ])
       pool.push(mean, deviation, count);
-    for (const [drawn, sum, chance] of TAILS) expect(pool.tail(drawn, sum).chance / chance).toBeCloseTo(1, 9);
+    for (const [drawn, sum, chance] of TAILS)
+      expect(pool.tail(drawn, sum).chance / chance).toBeCloseTo(1, 9);
     const runs = new Runs(1000);
     for (let at = 0; at < 1000; at++) runs.push(at * at, 1);
     expect(runs.tail(30, 1.6e7).chance / OF_RUNS).toBeCloseTo(1, 9);
@@ -236,18 +254,30 @@ describe('statistics', () => {
     expect(leastChance(100, 2000, 2000)).toBeLessThan(1e-29);
     const leastOf = leastChances(20, 1786);
     for (const differing of [0, 1, 2, 5, 19, 20, 1000]) {
-      expect(leastOf(differing) / Math.max(1e-60, leastChance(20, 1786, differing))).toBeCloseTo(1, 9);
+      expect(leastOf(differing) / Math.max(1e-60, leastChance(20, 1786, differing))).toBeCloseTo(
+        1,
+        9,
+      );
     }
     const chances = Float64Array.from([0.01, 0.04, NaN, 0.5, 0.02]);
     correct(chances, Float64Array.from([0.001, 0.01, 0, 0.5, 0.02]));
-    expect([...chances].map((chance) => Number(chance.toFixed(12)))).toEqual([0.02, 0.12, NaN, 1, 0.06]);
+    expect([...chances].map((chance) => Number(chance.toFixed(12)))).toEqual([
+      0.02,
+      0.12,
+      NaN,
+      1,
+      0.06,
+    ]);
     expect(corrected(0.4, [])).toBe(0.4);
   });
 
   it('measures differences by the spread of both groups', () => {
     const pooled = Math.sqrt((one.deviation ** 2 + other.deviation ** 2) / 2);
     expect(deviations(one, other)).toBeCloseTo((other.mean - one.mean) / pooled, 10);
-    expect(hedges(one, other)).toBeCloseTo(((other.mean - one.mean) / pooled) * (1 - 3 / (4 * 28 - 1)), 10);
+    expect(hedges(one, other)).toBeCloseTo(
+      ((other.mean - one.mean) / pooled) * (1 - 3 / (4 * 28 - 1)),
+      10,
+    );
     expect(deviations({ ...one, deviation: 0 }, { ...other, deviation: 0 })).toBe(Infinity);
     expect(deviations(one, one)).toBe(0);
   });

@@ -8,7 +8,7 @@ import { GAP, ways } from '../src/engine/ways';
 import { span } from '../src/format';
 import { random } from '../tools/synthetic.mjs';
 
-/** Rows with how many values are in their bins. */
+/** Rows with the number of values in their bins. */
 function counted(values: Numbers, scale: 'linear' | 'log') {
   const range = rangeOf(values);
   const axis = axisOf(range, scale);
@@ -32,10 +32,10 @@ describe('rows of a histogram', () => {
       ]);
       expect(rows.map(({ low, high }) => span(low, high, ''))).toEqual(['0', '1', '2']);
     }
-    // What is the same for all.
-    expect(counted(Uint32Array.of(7, 7), 'linear').map(({ low, high, count }) => [low, high, count])).toEqual([
-      [7, 7, 2],
-    ]);
+    // A column with one value.
+    expect(
+      counted(Uint32Array.of(7, 7), 'linear').map(({ low, high, count }) => [low, high, count]),
+    ).toEqual([[7, 7, 2]]);
     expect(counted(new Uint32Array(0), 'linear')).toEqual([]);
     expect(counted(Float64Array.of(NaN), 'linear')).toEqual([]);
   });
@@ -78,7 +78,9 @@ describe('rows of a histogram', () => {
         expect(rows.length).toBe(10);
         expect(rows[0].low).toBe(rangeOf(values).low);
         for (let at = 1; at < rows.length; at++) expect(rows[at].low).toBe(rows[at - 1].high);
-        expect(rows.reduce((sum, { count }) => sum + count, 0)).toBe(values.filter(Number.isFinite).length);
+        expect(rows.reduce((sum, { count }) => sum + count, 0)).toBe(
+          values.filter(Number.isFinite).length,
+        );
       }
     }
     expect(span(1e9, 1e9 + 100, 'ns')).toBe('1 s to 1.0000001 s');
@@ -86,7 +88,7 @@ describe('rows of a histogram', () => {
   });
 });
 
-/** A tree from the names of ways, the outermost frame first. */
+/** A tree from call paths, the outermost frame first. */
 function treeOf(list: string[]): { tree: Contexts; names: string[]; at: (way: string) => number } {
   const names = [''];
   const parent = [0];
@@ -178,7 +180,7 @@ describe('the flame graph as lines', () => {
         const context = boxes.context[box];
         expect(level).toBe(row[context] + 1);
         way.length = level - 1;
-        // What is around a line is the last one before it that is a level further out.
+        // The parent is the last earlier line with a lower level.
         if (level > 1) expect(way[level - 2]).toBe(parent[context]);
         way.push(context);
         if (level === 1) continue;

@@ -17,13 +17,15 @@ import {
 } from '../src/engine/texts';
 import { makePack, random } from '../tools/synthetic.mjs';
 
-/** Counts of two groups by text; there is no execution without one. */
+/** Counts of two groups by text, without executions that have no text. */
 function counts(by: [number, number][], sizes: [number, number]): Counts {
   return { a: by.map(([a]) => a), b: by.map(([, b]) => b), sizes };
 }
 
 function given(executions: number, seed = 1): { pack: Pack; table: Table; groups: [Group, Group] } {
-  const pack = decodePack(makePack({ executions, metrics: 7, contexts: 60, entries: 6, seed }).bytes.buffer);
+  const pack = decodePack(
+    makePack({ executions, metrics: 7, contexts: 60, entries: 6, seed }).bytes.buffer,
+  );
   return make(pack);
 }
 
@@ -39,7 +41,7 @@ function ranked(pack: Pack, table: Table, groups: [Group, Group]) {
   return work.ranked();
 }
 
-/** The text of an execution, as the terminal takes it. */
+/** The text of an execution, as in the terminal. */
 function textOf(pack: Pack, name: string, one: number): string | null {
   if (name === 'host') return pack.sources[pack.source[one]].host;
   if (name === 'label') return pack.sources[pack.source[one]].label;
@@ -50,7 +52,7 @@ function textOf(pack: Pack, name: string, one: number): string | null {
 
 describe('tests of texts', () => {
   it('know the tail of the chi-squared distribution', () => {
-    // With an even number of degrees of freedom it is a sum of Poisson's.
+    // With an even number of degrees of freedom it is a sum of Poisson terms.
     const even = (x: number, freedom: number) => {
       let term = Math.exp(-x / 2);
       let sum = 0;
@@ -71,7 +73,7 @@ describe('tests of texts', () => {
     }
     expect(chanceOfSquares(0, 5)).toBe(1);
     expect(chanceOfSquares(1e6, 5)).toBe(0);
-    // Very many: half of it is above its median, which is nearly its mean.
+    // Very many degrees: the median is nearly the mean.
     expect(chanceOfSquares(100_000 - 2 / 3, 100_000)).toBeCloseTo(0.5, 5);
   });
 
@@ -85,7 +87,7 @@ describe('tests of texts', () => {
       ],
       sizes,
     );
-    // With two degrees of freedom the chance is e to the power of half the negative sum.
+    // With two degrees of freedom the probability is exp(-sum / 2).
     const sum = 10 + 5 / 9 + 45 / 7;
     expect(distance(three)).toBeCloseTo(sum, 10);
     expect(chiSquared(three)).toBeCloseTo(Math.exp(-sum / 2), 12);
@@ -107,7 +109,7 @@ describe('tests of texts', () => {
       sizes,
     );
     expect(chiSquared(few)).toBeCloseTo(chiSquared(together), 14);
-    // Too few also together: they count as of the rarest of the others.
+    // Too few even together: they are added to the rarest of the others.
     const fewer = counts(
       [
         [30, 10],
@@ -148,7 +150,7 @@ describe('tests of texts', () => {
     const { place, chance } = surest(counts(by, sizes));
     expect(place).toBe(2);
     expect(chance).toBeCloseTo(3 * Math.min(...chances), 14);
-    // One that nobody has is none of so many; two are one.
+    // A text without executions is not tested; two texts are one test.
     expect(surest(counts([...by, [0, 0]], sizes))).toEqual({ place, chance });
     const two = surest(
       counts(
@@ -161,7 +163,7 @@ describe('tests of texts', () => {
     );
     expect(two.place).toBe(0);
     expect(surest(counts([[0, 0]], [0, 0]))).toEqual({ place: 1, chance: 1 });
-    // Of counts that are kept and of others.
+    // Small counts, which are cached in an array, and large ones.
     const large = surest(
       counts(
         [
@@ -195,7 +197,13 @@ describe('tests of texts', () => {
       some[0] = some[2] = 1;
       groups[1].setAllowed(2, some);
       const columns = textColumns(again.table, pack);
-      expect(columns.map(({ name }) => name)).toEqual(['thread', 'host', 'label', 'cause', 'route']);
+      expect(columns.map(({ name }) => name)).toEqual([
+        'thread',
+        'host',
+        'label',
+        'cause',
+        'route',
+      ]);
       for (const column of columns) {
         for (const group of groups) {
           const expected = new Map<string | null, number>();
@@ -205,7 +213,10 @@ describe('tests of texts', () => {
             expected.set(text, (expected.get(text) ?? 0) + 1);
           }
           const found = countsOf(column, group);
-          const all = [...column.texts, null].map((text, at): [string | null, number] => [text, found[at]]);
+          const all = [...column.texts, null].map((text, at): [string | null, number] => [
+            text,
+            found[at],
+          ]);
           expect(new Map(all.filter(([, count]) => count > 0))).toEqual(expected);
           expect(new Set(column.texts).size).toBe(column.texts.length);
         }
@@ -219,7 +230,13 @@ describe('tests of texts', () => {
     groups[0].setRange(0, { low: 0, high: high * 0.3 });
     groups[1].setRange(0, { low: high * 0.5, high });
     const found = ranked(pack, table, groups);
-    expect(found.map(({ name }) => name).sort()).toEqual(['cause', 'host', 'label', 'route', 'thread']);
+    expect(found.map(({ name }) => name).sort()).toEqual([
+      'cause',
+      'host',
+      'label',
+      'route',
+      'thread',
+    ]);
     const [first] = found;
     expect(first).toMatchObject({ name: 'cause', codes: [expect.any(Number)] });
     expect(first.association).toBeGreaterThan(0.7);
@@ -227,14 +244,17 @@ describe('tests of texts', () => {
     expect(table.codes[first.column].key).toBe('t.cause');
     expect(table.codes[first.column].values[first.codes[0]]).toBe(first.value);
     for (const other of found.slice(1)) expect(other.association).toBeLessThan(first.association);
-    // Chances are corrected among texts, as many as there are, whether they tell anything or not.
+    // Probabilities are corrected for all columns of texts.
     const plain = found.map((one) => one.chance);
     const sorted = Float64Array.from(plain).sort();
     expect(
-      plain.every((chance) => chance >= leastChance(groups[0].size, groups[1].size, groups[0].size + groups[1].size)),
+      plain.every(
+        (chance) =>
+          chance >= leastChance(groups[0].size, groups[1].size, groups[0].size + groups[1].size),
+      ),
     ).toBe(true);
     expect(sorted[0]).toBe(first.chance);
-    // With a filter by that text it tells the groups apart wholly.
+    // With a filter by that text it separates the groups completely.
     const only = new Uint8Array(table.codes[first.column].values.length);
     for (const code of first.codes) only[code] = 1;
     groups[first.shares[1] > first.shares[0] ? 1 : 0].setAllowed(first.column, only);
@@ -259,7 +279,7 @@ describe('tests of texts', () => {
     const found = ranked(pack, table, groups)[0];
     expect(found).toMatchObject({ name: 'thread', value: 'a', codes: [2], shares: [1, 0] });
     expect(found.association).toBeGreaterThan(0.95);
-    // That there is none is a text, too.
+    // The absence of a text counts as a text.
     pack.thread.forEach((_, one) => {
       if (one >= 30) pack.thread[one] = NONE;
     });
@@ -294,7 +314,9 @@ describe('tests of texts', () => {
       (number) => number,
       (number) => Math.clz32(number | 1),
     ];
-    const texts = makers.map((of) => Array.from({ length: 600 }, () => of(Math.floor(next() * 100_000))));
+    const texts = makers.map((of) =>
+      Array.from({ length: 600 }, () => of(Math.floor(next() * 100_000))),
+    );
     const index = texts.map((all) => {
       const known = [...new Set(all)];
       return all.map((one) => known.indexOf(one));

@@ -27,7 +27,7 @@ describe('tokens', () => {
     expect(browser.kept.size).toBe(0);
     expect(token.candidates()).toEqual(['right']);
     token.accept('right');
-    // Another tab, with a link that has none.
+    // Another tab, with a link without a token.
     const other = store();
     const second = new Token(
       () => other,

@@ -1,4 +1,7 @@
-/** Makes a page that stands for itself, from the built page and a pack. `node tools/alone.mjs OUT.html [executions]`. */
+/**
+ * Makes an exported page from the built page and a pack: `node tools/alone.mjs OUT.html
+ * [executions]`.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -20,14 +23,15 @@ export function alonePage(bytes, paths) {
   return withBlocks(readFileSync(PAGE, 'utf8'), blocks);
 }
 
-/** A page with the data of another one that was exported. */
+/** A page with the data of another exported page. */
 export function withDataOf(page, exported) {
-  const blocks = exported.match(/<script type="application\/octet-stream"[\s\S]*?<\/script>/g) ?? [];
+  const blocks =
+    exported.match(/<script type="application\/octet-stream"[\s\S]*?<\/script>/g) ?? [];
   if (blocks.length === 0) throw new Error('the exported page has no data');
   return withBlocks(page, blocks);
 }
 
-/** The same from a pack that `makePack` made. */
+/** An exported page from a pack of `makePack`. */
 export function aloneFrom({ bytes, header, pathOf }) {
   const paths = {};
   for (let one = 0; one < Math.min(header.executions, 3000); one++) paths[one + 1] = pathOf(one);

@@ -1,7 +1,7 @@
 /**
- * Measures the page in the browser: opening a pack, and each step of dragging brushes.
- * `npm run bench [executions] [metrics] [contexts] [texts]`; needs `npm run build` first. Exits 1 if it is too slow. With `texts` each
- * execution has a text of its own, too.
+ * Measures the page in the browser: opening a pack, and each step of dragging brushes. `npm run
+ * bench [executions] [metrics] [contexts] [texts]`; needs `npm run build` first. Exits 1 if it is
+ * too slow. With `texts` each execution has a text of its own.
  */
 import { loadavg } from 'node:os';
 import { chromium as browserType } from '@playwright/test';
@@ -9,7 +9,9 @@ import { ARGUMENTS, chromium } from './chromium.mjs';
 import { serve } from './serve.mjs';
 import { makePack } from './synthetic.mjs';
 
-const [executions = 1_000_000, metrics = 20, contexts = 5000] = process.argv.slice(2, 5).map(Number);
+const [executions = 1_000_000, metrics = 20, contexts = 5000] = process.argv
+  .slice(2, 5)
+  .map(Number);
 const identifiers = process.argv[5] === 'texts';
 const STEPS = 120;
 const OPEN = 3000;
@@ -19,7 +21,14 @@ const part = (values, at) =>
   [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * at))];
 const ms = (value) => `${value.toFixed(1)} ms`;
 
-const made = makePack({ executions, metrics, contexts, hostile: false, identifiers, title: 'bench.db' });
+const made = makePack({
+  executions,
+  metrics,
+  contexts,
+  hostile: false,
+  identifiers,
+  title: 'bench.db',
+});
 const entries = made.header.sections.context[2];
 console.log(
   `${executions} executions, ${metrics} metrics, ${contexts} contexts, ${(entries / executions).toFixed(1)} entries each, ${(made.bytes.length / 1e6).toFixed(0)} MB; load ${loadavg()[0].toFixed(2)}`,
@@ -36,7 +45,9 @@ for (let round = 0; round < 3; round++) {
   await page.waitForSelector('[data-flame]', { timeout: 120_000 });
   await page.waitForFunction(() => performance.getEntriesByName('drawn').length > 0);
   const marks = await page.evaluate(() =>
-    Object.fromEntries(performance.getEntriesByType('mark').map((mark) => [mark.name, mark.startTime])),
+    Object.fromEntries(
+      performance.getEntriesByType('mark').map((mark) => [mark.name, mark.startTime]),
+    ),
   );
   opened.push(marks.drawn);
   console.log(
@@ -51,7 +62,7 @@ await page.evaluate(() => {
     window.steps.push(performance.now() - begun);
     begun = 0;
   };
-  // From the event until the frame that shows it has been handed to the screen.
+  // From the event to the frame that shows it.
   addEventListener(
     'pointermove',
     () => {
@@ -65,10 +76,10 @@ await page.evaluate(() => {
 let isSlow = part(opened, 0.5) > OPEN;
 const all = [];
 async function drag(name, histogram, from, to, shouldKeep = false) {
-  const canvas = page.locator(`[data-histogram="${histogram}"] canvas`);
-  await canvas.scrollIntoViewIfNeeded();
-  const box = await canvas.boundingBox();
-  const x = (at) => box.x + 6 + at * (box.width - 12);
+  const lane = page.locator(`[data-histogram="${histogram}"]`);
+  await lane.scrollIntoViewIfNeeded();
+  const box = await lane.boundingBox();
+  const x = (at) => box.x + 36 + at * (box.width - 44);
   await page.mouse.move(x(from[0]), box.y + 20);
   await page.mouse.down();
   const begun = Date.now();
@@ -83,14 +94,17 @@ async function drag(name, histogram, from, to, shouldKeep = false) {
     await page.mouse.move(x(from[1] + ((to - from[1]) * step) / STEPS), box.y + 20);
   await page.mouse.up();
   await page.waitForFunction(() => window.tracebraid.behind === 0);
-  const { steps, frames } = await page.evaluate(() => ({ steps: window.steps, frames: window.tracebraid.frames }));
+  const { steps, frames } = await page.evaluate(() => ({
+    steps: window.steps,
+    frames: window.tracebraid.frames,
+  }));
   all.push(...steps);
   console.log(
     `${name.padEnd(52)} event to drawn: median ${ms(part(steps, 0.5))}, 95 % ${ms(part(steps, 0.95))}; work of a frame: median ${ms(part(frames, 0.5))}, 95 % ${ms(part(frames, 0.95))}; ${steps.length} steps, ${frames.length} frames; first ${first} ms`,
   );
   if (!shouldKeep) {
     await page.evaluate(() => window.tracebraid.reset());
-    await page.waitForTimeout(1500);
+    await page.waitForFunction(() => window.tracebraid.isSettled);
   }
   if (part(steps, 0.5) > STEP) isSlow = true;
 }

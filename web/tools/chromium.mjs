@@ -1,10 +1,15 @@
-/** Where the browser is: `CHROMIUM`, or Debian's. Without one there is no test, and that is said. */
+/**
+ * Path of the browser: `CHROMIUM`, or that of Debian's package. A missing browser is an error, not
+ * a skipped test.
+ */
 import { existsSync } from 'node:fs';
 
 export function chromium() {
   const path = process.env.CHROMIUM || '/usr/bin/chromium';
   if (!existsSync(path)) {
-    console.error(`\nNO BROWSER: there is no ${path}. Install Debian's package chromium, or set CHROMIUM to one.\n`);
+    console.error(
+      `\nNO BROWSER: there is no ${path}. Install Debian's package chromium, or set CHROMIUM to one.\n`,
+    );
     process.exit(1);
   }
   return path;

@@ -18,4 +18,7 @@ export function makePack(options?: Options): {
   header: Header;
   pathOf(row: number): Record<string, unknown>;
 };
-export function pack(header: Header, sections: { name: string; array: ArrayBufferView }[]): Uint8Array<ArrayBuffer>;
+export function pack(
+  header: Header,
+  sections: { name: string; array: ArrayBufferView }[],
+): Uint8Array<ArrayBuffer>;

@@ -1,11 +1,12 @@
 /**
- * Makes packs: two populations of executions, in one of which a cause was planted. The same options give the same bytes.
- * As a program: `node tools/synthetic.mjs OUT.pack [executions] [metrics] [contexts]`.
+ * Makes packs with two populations of executions, one of them with planted causes. The same options
+ * give the same bytes. As a program: `node tools/synthetic.mjs OUT.pack [executions] [metrics]
+ * [contexts]`.
  */
 import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
-/** Names as a hostile program could have them. */
+/** Names that a hostile program could have. */
 export const HOSTILE = [
   '</script><img src=x onerror=alert(1)>',
   '"><svg onload=alert(2)>',
@@ -16,7 +17,7 @@ export const HOSTILE = [
   '__proto__',
 ];
 
-/** A generator of numbers (mulberry32). */
+/** Pseudo-random numbers (mulberry32). */
 export function random(seed) {
   let state = seed >>> 0;
   return () => {
@@ -118,12 +119,28 @@ function tree(size, next, isHostile) {
       );
   }
   parent.length = kind.length = name.length = depth.length = Math.max(size, parent.length);
-  return { names, parent, kind, name, depth, main, parse, render, query, read, disk, other, lock, old, preempted };
+  return {
+    names,
+    parent,
+    kind,
+    name,
+    depth,
+    main,
+    parse,
+    render,
+    query,
+    read,
+    disk,
+    other,
+    lock,
+    old,
+    preempted,
+  };
 }
 
 const UNITS = ['ns', 'bytes', ''];
 
-/** Makes a pack; `bytes` is the document, `pathOf(row)` the path of an execution. */
+/** Makes a pack. `bytes` is the document, `pathOf(row)` the critical path of an execution. */
 export function makePack({
   executions = 2000,
   metrics = 8,
@@ -140,20 +157,25 @@ export function makePack({
   const size = t.parent.length;
   const rows = new Uint32Array(executions + 1);
   const context =
-    size <= 0xffff ? new Uint16Array(executions * (entries + 8)) : new Uint32Array(executions * (entries + 8));
+    size <= 0xffff
+      ? new Uint16Array(executions * (entries + 8))
+      : new Uint32Array(executions * (entries + 8));
   const time = new Uint32Array(executions * (entries + 8));
   const cause = new Uint32Array(executions);
   const template = new Uint32Array(executions);
   const duration = new Uint32Array(executions);
   const waiting = new Uint32Array(executions);
-  // Executions go some hundred different ways, each through contexts of its own.
+  // Executions follow one of 200 sets of contexts.
   const templates = Array.from({ length: 200 }, () => {
     const chosen = new Set([t.main, t.parse, t.render, t.query, t.read]);
-    while (chosen.size < Math.min(entries, size - 1)) chosen.add(1 + Math.floor(next() * (size - 1)));
-    for (const planted of [t.disk, t.other, t.lock, t.old - 2, t.old - 1, t.old, t.preempted]) chosen.delete(planted);
+    while (chosen.size < Math.min(entries, size - 1))
+      chosen.add(1 + Math.floor(next() * (size - 1)));
+    for (const planted of [t.disk, t.other, t.lock, t.old - 2, t.old - 1, t.old, t.preempted])
+      chosen.delete(planted);
     return [...chosen];
   });
-  const log = (mean) => Math.max(1, Math.round(mean * Math.exp((next() + next() + next() - 1.5) * 0.9)));
+  const log = (mean) =>
+    Math.max(1, Math.round(mean * Math.exp((next() + next() + next() - 1.5) * 0.9)));
   const isWait = t.kind.map((kind) => kind >= THREAD);
   let z = 0;
   const row = new Map();
@@ -189,16 +211,22 @@ export function makePack({
         : at === 2
           ? { name: 'running_ns', unit, description: 'the part of it in which a thread ran' }
           : at === 5
-            ? { name: 'switches', unit: '', description: 'how often a thread on the path left its CPU' }
+            ? {
+                name: 'switches',
+                unit: '',
+                description: 'how often a thread on the path left its CPU',
+              }
             : {
-                name: hostile && at === 6 ? HOSTILE[0] : `metric_${at}${unit === '' ? '' : `_${unit}`}`,
+                name:
+                  hostile && at === 6 ? HOSTILE[0] : `metric_${at}${unit === '' ? '' : `_${unit}`}`,
                 unit,
                 description: `synthetic ${at}`,
               },
     );
     if (at % 7 === 6) {
       const values = new Float64Array(executions);
-      for (let one = 0; one < executions; one++) values[one] = next() < 0.05 ? NaN : next() * 10 - 2;
+      for (let one = 0; one < executions; one++)
+        values[one] = next() < 0.05 ? NaN : next() * 10 - 2;
       section(`metric:${at}`, values);
     } else {
       const values = new Uint32Array(executions);
@@ -230,10 +258,11 @@ export function makePack({
   const causes = ['none', 'disk', 'lock'];
   const routes = hostile ? ['/', '/login', ...HOSTILE] : ['/', '/login', '/search', '/cart'];
   const route = new Uint32Array(executions);
-  for (let one = 0; one < executions; one++) route[one] = next() < 0.02 ? 0xffffffff : template[one] % routes.length;
+  for (let one = 0; one < executions; one++)
+    route[one] = next() < 0.02 ? 0xffffffff : template[one] % routes.length;
   section('text:0', cause);
   section('text:1', route);
-  // A text that is another one in each execution.
+  // A different text in each execution.
   const own = identifiers ? Array.from(id, (one) => `request ${one}`) : [];
   if (identifiers)
     section(
@@ -250,7 +279,9 @@ export function makePack({
     version: 1,
     title,
     kind: 0,
-    kinds: [{ name: 'request', definition: 'request_begin .. request_end, key $evt.id', executions }],
+    kinds: [
+      { name: 'request', definition: 'request_begin .. request_end, key $evt.id', executions },
+    ],
     executions,
     origin_ns: '1790000000000000000',
     metrics: list,
@@ -269,7 +300,11 @@ export function makePack({
     sections: {},
   };
   const bytes = pack(header, sections);
-  return { bytes, header, pathOf: (one) => pathOf(t, header, { rows, context, time, begin, source, thread, id }, one) };
+  return {
+    bytes,
+    header,
+    pathOf: (one) => pathOf(t, header, { rows, context, time, begin, source, thread, id }, one),
+  };
 }
 
 const TYPES = new Map([
@@ -280,7 +315,7 @@ const TYPES = new Map([
   [Float64Array, 'f64'],
 ]);
 
-/** Puts header and sections into a document. */
+/** Builds the document from header and sections. */
 export function pack(header, sections) {
   let offset = 0;
   for (const { name, array } of sections) {
@@ -302,7 +337,7 @@ export function pack(header, sections) {
   return bytes;
 }
 
-/** A path: the times of an execution one behind the other. */
+/** A critical path: the times of an execution in sequence. */
 function pathOf(t, header, { rows, context, time, begin, source, thread, id }, one) {
   const own = thread[one] === 0xffffffff ? 'worker' : header.threads[thread[one]];
   const threads = [{ name: own, tid: 4711, host: 'web-1' }];
@@ -320,7 +355,7 @@ function pathOf(t, header, { rows, context, time, begin, source, thread, id }, o
       if (actor < 0) actor = threads.push({ name, tid: 5000 + threads.length, host: 'web-1' }) - 1;
       break;
     }
-    // In two pieces, so that threads take turns.
+    // In two segments, so that threads alternate.
     const first = Math.ceil(time[entry] / 2);
     segments.push([at, first, actor, here]);
     at += first;
@@ -340,7 +375,8 @@ function pathOf(t, header, { rows, context, time, begin, source, thread, id }, o
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [out, executions = '2000', metrics = '8', contexts = '300'] = process.argv.slice(2);
-  if (out === undefined) throw new Error('node tools/synthetic.mjs OUT.pack [executions] [metrics] [contexts]');
+  if (out === undefined)
+    throw new Error('node tools/synthetic.mjs OUT.pack [executions] [metrics] [contexts]');
   const { bytes } = makePack({ executions: +executions, metrics: +metrics, contexts: +contexts });
   writeFileSync(out, bytes);
 }

@@ -1,6 +1,6 @@
 /**
- * Takes the pictures of the page for docs/tutorial: `node tools/tutorial.mjs PROGRAM DATABASE FOLDER`.
- * The data are those that PROGRAM exports, the page is the one that was built here.
+ * Takes the screenshots of docs/tutorial: `node tools/tutorial.mjs PROGRAM DATABASE FOLDER`. PROGRAM
+ * exports the data, the page is that of `dist`.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,9 +12,9 @@ import { withDataOf } from './alone.mjs';
 import { ARGUMENTS, chromium } from './chromium.mjs';
 
 const PAGE = new URL('../dist/index.html', import.meta.url);
-const SIZE = { width: 1360, height: 850 };
+const SIZE = { width: 1400, height: 605 };
 /** The groups of the tutorial: requests of less than 10 ms, and of more than 12 ms. */
-const GROUPS = 'a=m.duration_ns%3A0%3A10e6&b=m.duration_ns%3A12e6%3A1e9&colour=own';
+const GROUPS = 'a=m.duration_ns%3A0%3A10e6&b=m.duration_ns%3A12e6%3A1e9';
 
 const [program, database, to] = process.argv.slice(2);
 if (to === undefined) throw new Error('usage: tutorial.mjs PROGRAM DATABASE FOLDER');
@@ -31,12 +31,16 @@ try {
   });
   await tab.goto(`${pathToFileURL(file).href}#${GROUPS}`);
   await tab.waitForSelector('[data-flame]');
-  await tab.waitForFunction(() => window.tracebraid.behind === 0);
-  await tab.waitForTimeout(700);
+  await tab.waitForFunction(() => window.tracebraid.isSettled);
+  const drawn = () =>
+    tab.evaluate(
+      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
+  await drawn();
   await tab.screenshot({ path: join(to, 'page.png') });
   await tab.click('.list.side-b [data-execution] >> nth=0');
   await tab.waitForSelector('[data-timeline]');
-  await tab.waitForTimeout(700);
+  await drawn();
   await tab.locator('dialog[open]').screenshot({ path: join(to, 'path.png') });
 } finally {
   await browser.close();

@@ -1,4 +1,4 @@
-/** What is seen, as the part of the address behind `#`: whoever opens it sees the same. */
+/** State of the view, as the part of the address after `#`. */
 
 import type { Scale } from '../engine/axis';
 import type { Part } from '../engine/compare';
@@ -8,21 +8,21 @@ import type { Interval } from '../engine/group';
 /** The filters of a group, by the keys of columns. */
 export interface Filters {
   ranges: Map<string, Interval>;
-  /** Codes that pass. */
+  /** Codes that pass the filter. */
   codes: Map<string, number[]>;
 }
 
 export interface Shown {
   kind: number;
-  /** Whether it is told which executions are in the groups: if not, the page takes the slowest ones and those in the middle. */
+  /** Whether groups are chosen; if not, the page opens with those of `compare`. */
   isChosen: boolean;
   filters: [Filters, Filters];
-  /** Scales that are not those that fit. */
+  /** Scales other than the suitable ones. */
   scales: Map<string, Scale>;
   /** Whether the heights of histograms are logarithmic. */
   isTall: boolean;
   mode: Mode;
-  /** What colours tell about. */
+  /** Colours show own time or total time. */
   part: Part;
   /** Whether the root is at the bottom. */
   isFlipped: boolean;
@@ -32,7 +32,7 @@ export interface Shown {
   search: string;
   pins: number[];
   execution: number | null;
-  /** Columns of times in contexts: `c.7` of the tree of calls, `i.7` of that of callers. */
+  /** Columns of times in contexts: `c.7` in the tree of calls, `i.7` in that of callers. */
   contexts: string[];
   sort: { key: string; isDown: boolean };
 }
@@ -46,7 +46,7 @@ export function initial(): Shown {
     scales: new Map(),
     isTall: false,
     mode: 'diff',
-    part: 'whole',
+    part: 'own',
     isFlipped: false,
     isInverted: false,
     zoom: 0,
@@ -67,7 +67,9 @@ function filtersText({ ranges, codes }: Filters): string {
   return parts.join(';');
 }
 
-/** What stands for a group without filters, where it would not be told otherwise. */
+/**
+ * Value of `a` where neither group has a filter: an empty address means the groups of `compare`.
+ */
 const ALL = 'all';
 
 function isAll({ ranges, codes }: Filters): boolean {
@@ -137,7 +139,7 @@ function filtersFrom(text: string | undefined): Filters {
   return found;
 }
 
-/** Reads an address. What cannot be read is left as it is at the start: addresses come from anywhere. */
+/** Parses an address. Addresses are untrusted: invalid parts keep their initial values. */
 export function fromAddress(hash: string): Shown {
   const given = new Map<string, string>();
   for (const part of hash.replace(/^#/, '').split('&')) {
@@ -159,7 +161,7 @@ export function fromAddress(hash: string): Shown {
     scales,
     isTall: given.get('tall') === '1',
     mode: mode === 'a' || mode === 'b' ? mode : 'diff',
-    part: given.get('colour') === 'own' ? 'own' : 'whole',
+    part: given.get('colour') === 'whole' ? 'whole' : 'own',
     isFlipped: given.get('flip') === '1',
     isInverted: given.get('inv') === '1',
     zoom: index(given.get('zoom')) ?? 0,

@@ -1,25 +1,29 @@
-/** Prepares a pack for display: in a worker, or here if there can be none. */
+/** Prepares a pack for display: in a worker, or in the page if workers are refused. */
 
 import { type Progress, prepare, type Ready } from '../engine/ready';
 import OpeningWorker from './opening.worker?worker&inline';
 import { PIECE, Unpacking } from './unpack';
 
-/** A pack as it comes: bytes, or the letters of a data block. */
+/** A pack as received: bytes, or base64 of a data block. */
 export type Given = ArrayBuffer | string;
 
-/** Input of the worker: pieces of letters one after the other and then their end, or all bytes. */
+/** Messages to the worker: pieces of base64 and an end, or all bytes. */
 export type Asked = { letters: string } | { end: true } | { bytes: ArrayBuffer };
 
 /** Messages from the worker. */
 export type Told = { what: string } | { ready: Ready } | { error: string };
 
-/** Lets the browser draw before it is kept busy. */
+/** Lets the browser draw before a long task. */
 function breath(): Promise<void> {
   return new Promise((done) => setTimeout(done, 0));
 }
 
-/** Hands a pack over, letters in pieces. */
-async function handOver(given: Given, take: (asked: Asked) => void, progress: Progress): Promise<void> {
+/** Passes a pack on, base64 in pieces. */
+async function handOver(
+  given: Given,
+  take: (asked: Asked) => void,
+  progress: Progress,
+): Promise<void> {
   if (typeof given !== 'string') return take({ bytes: given });
   for (let at = 0; at < given.length; at += PIECE) {
     progress('Unpacking', at / given.length);
@@ -33,7 +37,7 @@ function worker(): Worker | null {
   try {
     return new OpeningWorker();
   } catch {
-    // Browsers may refuse it.
+    // The browser refuses workers from blobs.
     return null;
   }
 }
@@ -66,9 +70,14 @@ export async function makeReady(given: Given, progress: Progress): Promise<Ready
       };
       beside.onerror = (event) => {
         event.preventDefault();
-        fail(new Error(`Cannot read the executions: ${event.message || 'out of memory in the browser'}.`));
+        fail(
+          new Error(
+            `The executions cannot be read: ${event.message || 'the browser is out of memory'}.`,
+          ),
+        );
       };
-      const take = (asked: Asked) => beside.postMessage(asked, 'bytes' in asked ? [asked.bytes] : []);
+      const take = (asked: Asked) =>
+        beside.postMessage(asked, 'bytes' in asked ? [asked.bytes] : []);
       handOver(given, take, progress).catch(fail);
     });
   } finally {

@@ -20,5 +20,7 @@ async function take(asked: Asked): Promise<void> {
 }
 
 addEventListener('message', ({ data }: MessageEvent<Asked>) => {
-  take(data).catch((error: unknown) => tell({ error: error instanceof Error ? error.message : String(error) }));
+  take(data).catch((error: unknown) =>
+    tell({ error: error instanceof Error ? error.message : String(error) }),
+  );
 });

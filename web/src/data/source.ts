@@ -1,4 +1,4 @@
-/** Where the page has its data from: itself (a page that was exported), or the server that gave it. */
+/** Source of the data: the page itself (if exported), or its server. */
 
 import type { Progress } from '../engine/ready';
 import type { Given } from './opening';
@@ -16,36 +16,40 @@ export interface Segment {
 export interface Path {
   execution: number;
   begin: string;
-  /** Null: the thread is unknown. */
+  /** `tid` is null if the thread is unknown. */
   threads: { name: string; tid: number | null; host: string }[];
   segments: Segment[];
   command: string;
 }
 
 export interface DataSource {
-  /** Whether the page stands for itself. */
+  /** Whether the page was exported. */
   isAlone: boolean;
   pack(kind: number, progress: Progress): Promise<Given>;
   path(execution: number): Promise<Path>;
-  /** The page as one file that needs no server. */
+  /** The page with its data as one file. */
   exported(kind: number): Promise<Blob>;
 }
 
 const MAX_SEGMENTS = 5_000_000;
 
-/** Checks a path: neither a server nor a file is trusted. */
+/** Validates a path: servers and files are untrusted. */
 export function pathFrom(value: unknown): Path {
   const broken = (): never => {
-    throw new Error('The path of this execution is not sound.');
+    throw new Error('The critical path of this execution is damaged.');
   };
   const given = (value ?? broken()) as Record<string, unknown>;
   const { threads, segments } = given;
-  if (!Array.isArray(threads) || !Array.isArray(segments) || segments.length > MAX_SEGMENTS) return broken();
+  if (!Array.isArray(threads) || !Array.isArray(segments) || segments.length > MAX_SEGMENTS)
+    return broken();
   const whole = (one: unknown): number =>
     typeof one === 'number' && Number.isSafeInteger(one) && one >= 0 ? one : broken();
   return {
     execution: whole(given.execution),
-    begin: typeof given.begin_ns === 'string' && /^-?\d{1,24}$/.test(given.begin_ns) ? given.begin_ns : broken(),
+    begin:
+      typeof given.begin_ns === 'string' && /^-?\d{1,24}$/.test(given.begin_ns)
+        ? given.begin_ns
+        : broken(),
     threads: threads.map((one) => ({
       name: String(one?.name ?? ''),
       tid: typeof one?.tid === 'number' ? one.tid : null,
@@ -61,35 +65,39 @@ export function pathFrom(value: unknown): Path {
   };
 }
 
-/** Letters of a data block in this page. */
+/** Base64 of a data block in this page. */
 function letters(element: Element): string {
   const encoding = element.getAttribute('data-encoding');
-  if (encoding !== 'gzip+base64') throw new Error(`The data in this page has the encoding ${encoding}.`);
+  if (encoding !== 'gzip+base64')
+    throw new Error(`The data in this page has the unknown encoding ${encoding}.`);
   return (element.textContent ?? '').trim();
 }
 
-/** Bytes of a data block in this page, unpacked. */
+/** Unpacked bytes of a data block in this page. */
 async function block(element: Element): Promise<ArrayBuffer> {
   const [text, unpacking] = [letters(element), new Unpacking()];
   for (let at = 0; at < text.length; at += PIECE) unpacking.add(text.slice(at, at + PIECE));
   return unpacking.end();
 }
 
-/** The bytes of an answer, with progress. */
+/** The bytes of a response, with progress. */
 async function bytesOf(answer: Response, progress: Progress): Promise<ArrayBuffer> {
   const length = Number(answer.headers.get('Content-Length') ?? 0);
-  if (answer.body === null || !(length > 0) || answer.headers.has('Content-Encoding')) return answer.arrayBuffer();
+  if (answer.body === null || !(length > 0) || answer.headers.has('Content-Encoding'))
+    return answer.arrayBuffer();
   const bytes = new Uint8Array(length);
   let got = 0;
   for (const reader = answer.body.getReader(); ; ) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (got + value.length > length) throw new Error('The answer is longer than its Content-Length.');
+    if (got + value.length > length)
+      throw new Error('The response is longer than its Content-Length.');
     bytes.set(value, got);
     got += value.length;
     progress('Fetching', got / length);
   }
-  if (got < length) throw new Error('The connection was closed before the end of the answer.');
+  if (got < length)
+    throw new Error('The connection was closed before the end of the response. Reload the page.');
   return bytes.buffer;
 }
 
@@ -99,16 +107,21 @@ function alone(pack: Element, paths: Element | null): DataSource {
     isAlone: true,
     pack: async () => letters(pack),
     async path(execution) {
-      if (paths === null) throw new Error('This page was exported without the paths of executions.');
+      if (paths === null)
+        throw new Error(
+          'This page was exported without critical paths. To include them, export it with --paths N.',
+        );
       known ??= block(paths).then((bytes) => JSON.parse(new TextDecoder().decode(bytes)));
       const found = await known;
       const key = String(execution);
       if (!Object.hasOwn(found, key)) {
-        throw new Error('The path of this execution is not in this page: it was exported with those of some only.');
+        throw new Error(
+          'This page was exported with the critical paths of the longest executions only, without this one. To include more, export it with --paths N.',
+        );
       }
       return pathFrom(found[key]);
     },
-    exported: () => Promise.reject(new Error('This page stands for itself already: copy the file.')),
+    exported: () => Promise.reject(new Error('This page is exported already: copy the file.')),
   };
 }
 
@@ -118,10 +131,10 @@ async function failure(answer: Response): Promise<Error> {
     const body: unknown = await answer.json();
     said = String((body as { error?: unknown }).error ?? '');
   } catch {
-    // It was no JSON: the status says what there is to say.
+    // The body is not JSON: the status is the message.
   }
   if (answer.status === 401 || answer.status === 403) {
-    said ||= 'The server does not know this page. Open the address that it printed, with its token.';
+    said ||= 'The server refused the token. Open the address that the server printed.';
   }
   return new Error(said || `The server answered ${answer.status} ${answer.statusText}.`);
 }
@@ -132,7 +145,7 @@ function served(): DataSource {
     try {
       return await fetch(path, { headers: { Authorization: `Bearer ${one}` }, cache: 'no-store' });
     } catch {
-      throw new Error('The server does not answer. Is it still running?');
+      throw new Error('The server does not respond. Start tracebraid view again.');
     }
   };
   const ask = async (path: string): Promise<Response> => {
@@ -148,12 +161,15 @@ function served(): DataSource {
       if (!answer.ok) throw await failure(answer);
       return answer;
     }
-    throw refused === null ? new Error('There is no token.') : await failure(refused);
+    throw refused === null
+      ? new Error('The token is missing. Open the address that the server printed.')
+      : await failure(refused);
   };
   return {
     isAlone: false,
     pack: async (kind, progress) => bytesOf(await ask(`api/pack?kind=${kind}`), progress),
-    path: async (execution) => pathFrom(await (await ask(`api/path?execution=${execution}`)).json()),
+    path: async (execution) =>
+      pathFrom(await (await ask(`api/path?execution=${execution}`)).json()),
     exported: async (kind) => (await ask(`api/export?kind=${kind}`)).blob(),
   };
 }

@@ -1,14 +1,15 @@
 /**
- * The token by which the server knows the page. It is in the address once; then the tab keeps it, and when the server has taken
- * it, all tabs of this browser that are of the same address and port, so that links which are opened in new ones work.
+ * The token that authenticates the page. It comes with the address once. The tab stores it, and
+ * after the server has accepted it, so does the browser for this address and port: links then open
+ * in new tabs.
  */
 
-/** What is needed of a browser's storage. */
+/** The part of `Storage` that is used. */
 export type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
 const KEY = 'token';
 
-/** Browsers may refuse to keep anything. */
+/** Storage may throw: browsers can refuse it. */
 function tried<T>(work: () => T, otherwise: T): T {
   try {
     return work();
@@ -18,7 +19,7 @@ function tried<T>(work: () => T, otherwise: T): T {
 }
 
 export class Token {
-  /** The last one that was given or taken; enough where nothing is kept. */
+  /** The last token given or accepted; the only copy if storage is refused. */
   private held: string | null;
 
   constructor(
@@ -30,14 +31,17 @@ export class Token {
     if (given !== null) tried(() => this.tab().setItem(KEY, given), undefined);
   }
 
-  /** Those that may be right, that of this tab first; none is what a server without a token takes. */
+  /** Tokens to try, that of this tab first; an empty one for servers without a token. */
   candidates(): string[] {
-    const kept = [this.held, ...[this.tab, this.browser].map((store) => tried(() => store().getItem(KEY), null))];
+    const kept = [
+      this.held,
+      ...[this.tab, this.browser].map((store) => tried(() => store().getItem(KEY), null)),
+    ];
     const found = kept.filter((one): one is string => one !== null);
     return found.length === 0 ? [''] : [...new Set(found)];
   }
 
-  /** The server has taken it. */
+  /** Stores a token that the server accepted. */
   accept(token: string): void {
     if (token === '') return;
     this.held = token;
@@ -48,7 +52,7 @@ export class Token {
     }
   }
 
-  /** The server does not take it: it is another one's by now. */
+  /** Deletes a token that the server refused: it belongs to an earlier server. */
   refuse(token: string): void {
     if (this.held === token) this.held = null;
     for (const store of [this.tab, this.browser]) {
@@ -59,7 +63,7 @@ export class Token {
   }
 }
 
-/** Takes the token out of the address. */
+/** Removes the token from the address. */
 export function takeToken(): Token {
   const address = new URL(location.href);
   const given = address.searchParams.get('token');

@@ -1,6 +1,6 @@
 /** Data blocks of exported pages: base64 of gzip, decoded in pieces. */
 
-/** Letters of a piece: a multiple of four, so that each piece is base64 by itself. */
+/** Characters of a piece: a multiple of four, so that each piece is valid base64. */
 export const PIECE = 1 << 22;
 
 /** Decodes consecutive pieces of base64. */
@@ -10,7 +10,7 @@ export class Unpacking {
   private readonly bytes = new Response(this.stream.readable).arrayBuffer();
 
   constructor() {
-    // The error reaches the reader of the bytes.
+    // The reader of the bytes gets the error.
     this.bytes.catch(() => {});
   }
 

@@ -1,4 +1,4 @@
-/** The groups that are taken when none are asked for: those of `tracebraid compare`. */
+/** The groups that the page opens with: those of `tracebraid compare`. */
 
 import type { Interval } from './group';
 import { rank } from './order';
@@ -6,13 +6,16 @@ import type { Table } from './table';
 
 export interface Automatic {
   column: number;
-  /** Of A, around the median; of B, the slowest. */
+  /** Of A, the half around the median; of B, the slowest executions. */
   ranges: [Interval, Interval];
-  /** How many executions are in these: more than asked for where others are just as long. */
+  /** Sizes of the groups: larger than intended where other executions are exactly as long. */
   sizes: [number, number];
 }
 
-/** The half around the median, and the slowest hundredth (five at least, if there are twenty). */
+/**
+ * The half around the median, and the slowest 1 % (at least five, if there are twenty). Null if no
+ * duration is known.
+ */
 export function automatic(table: Table, key: string): Automatic | null {
   const column = table.numbers.findIndex((one) => one.key === key);
   if (column < 0) return null;
@@ -27,6 +30,7 @@ export function automatic(table: Table, key: string): Automatic | null {
     high: values[order.order[end - 1]],
   });
   const ranges: [Interval, Interval] = [of(quarter, count - quarter), of(count - slow, count)];
-  const size = ({ low, high }: Interval) => rank(values, order, high, true) - rank(values, order, low, false);
+  const size = ({ low, high }: Interval) =>
+    rank(values, order, high, true) - rank(values, order, low, false);
   return { column, ranges, sizes: [size(ranges[0]), size(ranges[1])] };
 }

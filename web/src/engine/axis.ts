@@ -1,41 +1,47 @@
-/** Axes of histograms: where a number stands between the least and the greatest, and in which bin. */
+/** Axes of histograms: positions of numbers from 0 to 1, and their bins. */
 
 import type { Numbers } from './pack';
 
 export type Scale = 'linear' | 'log';
 
-/** Bins of a histogram at most; their numbers fit into a byte, with one left for what is unknown. */
+/** Maximum number of bins. A bin fits into a byte, with one value left for unknown numbers. */
 export const BINS = 96;
-/** The bin of what is unknown or infinite: it is not shown. */
+/** The bin of unknown and infinite numbers, which is not drawn. */
 export const UNKNOWN = 255;
 
 export interface Axis {
   scale: Scale;
-  /** The least and the greatest number; on a logarithmic scale the least above 0. */
+  /** The ends; on a logarithmic scale `low` is the least number above 0. */
   low: number;
   high: number;
   bins: number;
-  /** The part at the left that is for numbers from 0 downwards, of which there is no logarithm. */
+  /** Part of the width, at the left end, for numbers without a logarithm: 0 and below. */
   zero: number;
-  /** Whether each bin is of one whole number, in the middle of it. */
+  /** Whether each bin holds one whole number, at its centre. */
   isByOne: boolean;
 }
 
-/** What numbers there are; infinite ones have no place on an axis, they are as good as unknown. */
+/**
+ * The range of a column's finite numbers. Infinite numbers have no position on an axis and count as
+ * unknown.
+ */
 export interface Range {
   low: number;
   high: number;
-  /** The least above 0; infinite if there is none. */
+  /** The least number above 0, or infinity. */
   positive: number;
   isWhole: boolean;
-  /** Of how many it is known. */
+  /** Number of executions with a finite number. */
   known: number;
 }
 
-/** Of a column of which nothing is known. */
+/** Range of a column without finite numbers. */
 const NOTHING: Range = { low: 0, high: 0, positive: Infinity, isWhole: true, known: 0 };
 
-/** Whether all numbers are whole ones that can be told from what is half between them. */
+/**
+ * Whether all numbers are whole and small enough that a double can also hold the halves between
+ * them.
+ */
 export function isWholeRange({ isWhole, low, high }: Range): boolean {
   return isWhole && low >= -(2 ** 52) && high <= 2 ** 52;
 }
@@ -55,7 +61,7 @@ export function rangeOf(values: Numbers): Range {
   return found.known === 0 ? NOTHING : found;
 }
 
-/** The same of numbers that are whole and known: most are. */
+/** The range of whole numbers without unknown ones, the usual case. */
 function wholeRange(values: Uint32Array): Range {
   let low = 0xffffffff;
   let high = 0;
@@ -71,7 +77,7 @@ function wholeRange(values: Uint32Array): Range {
   return { low, high, positive: high === 0 ? Infinity : positive, isWhole: true, known };
 }
 
-/** What lies beyond is held at the ends of an axis, as the length of one that reaches there would be infinite. */
+/** Numbers beyond are clamped, since the length of a longer axis would overflow. */
 const FARTHEST = Number.MAX_VALUE / 4;
 
 function within(value: number): number {
@@ -83,7 +89,7 @@ export function axisOf(range: Range, scale: Scale): Axis {
   const high = within(range.high);
   if (scale === 'log' && high > 0) {
     const positive = Math.min(range.positive, high);
-    // Beyond such a span numbers cannot be divided.
+    // The quotient of numbers that are farther apart would overflow.
     const from = Math.max(positive === high ? high / 2 : positive, high / 1e300);
     return { scale, low: from, high, bins: BINS, zero: low <= 0 ? 4 / BINS : 0, isByOne: false };
   }
@@ -98,35 +104,48 @@ export function axisOf(range: Range, scale: Scale): Axis {
       isByOne: true,
     };
   }
-  // A single number has some room, as far as there are greater ones beside it.
+  // A single number gets an axis with a length above 0, as far as doubles near it differ.
   const end = high > low ? high : low + Math.max(1, Math.abs(low) * 2 ** -40);
   return { scale: 'linear', low, high: end, bins: BINS, zero: 0, isByOne: false };
 }
 
-/** Where a number stands, from 0 to 1; beyond the ends it is held there. */
+/** Position of a number from 0 to 1, clamped to the ends. */
 export function placeOf(axis: Axis, value: number): number {
-  if (axis.scale === 'linear') return Math.min(1, Math.max(0, (value - axis.low) / (axis.high - axis.low)));
+  if (axis.scale === 'linear')
+    return Math.min(1, Math.max(0, (value - axis.low) / (axis.high - axis.low)));
   if (value <= 0) return 0;
   const part = Math.log(value / axis.low) / Math.log(axis.high / axis.low);
   return axis.zero + (1 - axis.zero) * Math.min(1, Math.max(0, part));
 }
 
-/** Which number stands at a place from 0 to 1. */
+/** The number at a position from 0 to 1. */
 export function valueAt(axis: Axis, place: number): number {
   if (axis.scale === 'linear') return axis.low + place * (axis.high - axis.low);
   if (place < axis.zero) return 0;
   return axis.low * (axis.high / axis.low) ** ((place - axis.zero) / (1 - axis.zero));
 }
 
-/** Gives a column's numbers their bins, some executions at a time. */
-export type Binner = (table: Uint8Array, stride: number, column: number, from: number, to: number) => void;
+/** Writes the bins of executions `from` to `to` into a table. */
+export type Binner = (
+  table: Uint8Array,
+  stride: number,
+  column: number,
+  from: number,
+  to: number,
+) => void;
 
 /** Writes the bins of a column's numbers into a table with `stride` columns. */
-export function binInto(table: Uint8Array, stride: number, column: number, values: Numbers, axis: Axis): void {
+export function binInto(
+  table: Uint8Array,
+  stride: number,
+  column: number,
+  values: Numbers,
+  axis: Axis,
+): void {
   binner(values, axis)(table, stride, column, 0, values.length);
 }
 
-/** The way to bins on an axis. */
+/** The function that computes bins on an axis. */
 export function binner(values: Numbers, axis: Axis): Binner {
   const { bins, low } = axis;
   const last = bins - 1;
@@ -162,8 +181,8 @@ export function binner(values: Numbers, axis: Axis): Binner {
 }
 
 /**
- * Logarithms are slow: a table by the upper bits of a number gives the bin in which numbers with these bits
- * begin, and the edges of bins tell the rest.
+ * Avoids a logarithm for each number: a table by the upper 16 bits of a float gives the bin in
+ * which numbers with these bits begin; a comparison with the edges of bins gives the exact one.
  */
 function guesses(axis: Axis): { edges: Float64Array; bins: Uint8Array } {
   const { bins: count, zero } = axis;
@@ -174,7 +193,7 @@ function guesses(axis: Axis): { edges: Float64Array; bins: Uint8Array } {
   const float = new Float32Array(bits.buffer);
   let bin = first;
   for (let upper = 0; upper < bins.length; upper++) {
-    // Numbers that were rounded up to these bits come from just below.
+    // Rounding to a float may have raised a number to these bits.
     bits[0] = Math.max(0, (upper << 16) - 1);
     while (bin < count - 1 && float[0] >= edges[bin + 1]) bin++;
     bins[upper] = bin;
@@ -182,9 +201,13 @@ function guesses(axis: Axis): { edges: Float64Array; bins: Uint8Array } {
   return { edges, bins };
 }
 
-/** Whether a logarithmic scale shows a column better: its greatest number is far beyond its middle. */
+/**
+ * The scale that suits a column: logarithmic if the greatest number is more than 30 times the
+ * median, or the median more than 30 times the second percentile (of a sample of 1,000).
+ */
 export function fitting(values: Numbers, range: Range): Scale {
-  if (!(range.high > 0) || range.low < 0 || (range.isWhole && range.high - range.low < BINS)) return 'linear';
+  if (!(range.high > 0) || range.low < 0 || (range.isWhole && range.high - range.low < BINS))
+    return 'linear';
   const step = Math.max(1, Math.floor(values.length / 1000));
   const sample: number[] = [];
   for (let at = 0; at < values.length; at += step) {
@@ -193,5 +216,7 @@ export function fitting(values: Numbers, range: Range): Scale {
   if (sample.length === 0) return 'linear';
   sample.sort((one, other) => one - other);
   const middle = sample[sample.length >> 1];
-  return range.high > 30 * middle || middle > 30 * sample[Math.floor(sample.length * 0.02)] ? 'log' : 'linear';
+  return range.high > 30 * middle || middle > 30 * sample[Math.floor(sample.length * 0.02)]
+    ? 'log'
+    : 'linear';
 }

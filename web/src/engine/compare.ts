@@ -1,37 +1,48 @@
-/** Two groups by context: means, deviations, how sure their difference is. */
+/** Comparison of two groups by context: means, deviations, significance. */
 
-import type { Group } from './group';
+import type { GroupSums } from './group';
 import type { Layer } from './layer';
 import { correct, leastChances, Pool, twoSidedTail } from './permutation';
 import { deviations, type Spread } from './statistics';
 import { deviationOf, fill, presentIn, spreadOf, sumIn, totals } from './sums';
 import type { Tally } from './tally';
 
-/** By context. */
+/** The sums of a group that a comparison needs. */
+export type Compared = Pick<GroupSums, 'own' | 'whole'>;
+
+/** Results by context. */
 export interface Comparison {
   meanA: Float64Array;
   meanB: Float64Array;
-  /** Probability, corrected for the number of contexts that can be as significant; NaN where neither group was. */
+  /**
+   * Probability of so great a difference by chance, corrected for the number of contexts that can
+   * be as significant; NaN where neither group has time.
+   */
   chance: Float64Array;
-  /** Difference by the standard deviation that both groups have in common. */
+  /** Difference of means divided by the pooled standard deviation. */
   deviations: Float64Array;
 }
 
-/** Differences with a corrected probability below that are shown as such. */
+/** Significant differences have a corrected probability below this. */
 export const SURE = 0.01;
 
 export type Part = 'own' | 'whole';
 
-/** Both groups of a context. */
-export function spreads(layer: Layer, groups: readonly [Group, Group], part: Part, context: number): [Spread, Spread] {
+/** Mean, deviation and counts of a context in both groups. */
+export function spreads(
+  layer: Layer,
+  groups: readonly [Compared, Compared],
+  part: Part,
+  context: number,
+): [Spread, Spread] {
   const at = part === 'own' ? context : layer.same[context];
-  const of = ({ own, whole }: Group) => (part === 'own' ? own : whole);
+  const of = ({ own, whole }: Compared) => (part === 'own' ? own : whole);
   const [a, b] = groups;
   return [spreadOf(of(a).sums, at, of(a).applied), spreadOf(of(b).sums, at, of(b).applied)];
 }
 
-/** Mean times in contexts, themselves or with all within them. */
-function means(layer: Layer, { own }: Group, part: Part): Float64Array {
+/** Mean own times, or mean total times, by context. */
+function means(layer: Layer, { own }: Compared, part: Part): Float64Array {
   const found = new Float64Array(layer.tree.count);
   if (part === 'whole') totals(own.sums, layer.tree.parent, found);
   else for (let at = 0; at < found.length; at++) found[at] = sumIn(own.sums, at);
@@ -40,22 +51,24 @@ function means(layer: Layer, { own }: Group, part: Part): Float64Array {
   return found;
 }
 
-/** One of the groups in a comparison. */
 class Sample {
   readonly mean: Float64Array;
-  /** Of which deviations are known. */
+  /** The sums from which deviations are computed. */
   readonly tally: Tally;
   readonly spread: Spread;
 
-  constructor(layer: Layer, group: Group, part: Part) {
+  constructor(layer: Layer, group: Compared, part: Part) {
     this.mean = means(layer, group, part);
     this.tally = part === 'own' ? group.own : group.whole;
-    // While deviations are those of a part of the group, it is no surer than that part.
+    // While sums are incomplete, significance is that of the executions in them.
     const executions = Math.min(group.own.applied, this.tally.applied);
     this.spread = { executions, present: 0, mean: 0, deviation: 0 };
   }
 
-  /** Whether all is known of a context; `at` is that which has the same times in the sums. */
+  /**
+   * Loads a context into `spread`. `at` is the context with the same times in the sums. Returns
+   * false if its deviation is unknown yet.
+   */
   look(context: number, at: number): boolean {
     const { spread, tally } = this;
     spread.mean = this.mean[context];
@@ -67,10 +80,14 @@ class Sample {
 }
 
 /**
- * Compares all contexts. Means are those of the executions whose own times are known, deviations those of the ones whose times
- * with all within are; while these are not all, what cannot be told yet has no chance.
+ * Compares all contexts. Means cover the executions whose own times are summed, deviations those
+ * whose total times are. Until all are summed, a context without a deviation has no probability.
  */
-export function compare(layer: Layer, groups: readonly [Group, Group], part: Part): Comparison {
+export function compare(
+  layer: Layer,
+  groups: readonly [Compared, Compared],
+  part: Part,
+): Comparison {
   const size = layer.tree.count;
   const [a, b] = groups.map((group) => new Sample(layer, group, part));
   const chance = new Float64Array(size).fill(NaN);
@@ -79,7 +96,7 @@ export function compare(layer: Layer, groups: readonly [Group, Group], part: Par
   const all = one.applied + other.applied;
   const leastOf = leastChances(one.applied, other.applied);
   const least = new Float64Array(size);
-  // A single execution allows no inference.
+  // A group of one execution allows no inference.
   const isEnough = one.applied > 1 && other.applied > 1;
   for (let context = 0; context < size; context++) {
     if (a.mean[context] === 0 && b.mean[context] === 0) continue;
@@ -96,15 +113,19 @@ export function compare(layer: Layer, groups: readonly [Group, Group], part: Par
   return { meanA: a.mean, meanB: b.mean, chance, deviations: differ };
 }
 
-/** Reused for each context. */
+/** Reused: allocating one for each context would dominate the cost. */
 const pool = new Pool();
 
 function difference({ meanA, meanB }: Comparison, at: number): number {
   return Math.abs(meanB[at] - meanA[at]);
 }
 
-/** Some contexts, those with the greatest differences first. */
-function greatest(found: Comparison, count: number, isWanted: (context: number) => boolean): number[] {
+/** The contexts with the greatest differences, greatest first. */
+function greatest(
+  found: Comparison,
+  count: number,
+  isWanted: (context: number) => boolean,
+): number[] {
   const contexts: number[] = [];
   for (let at = 0; at < found.chance.length; at++) {
     if (found.meanA[at] !== found.meanB[at] && isWanted(at)) contexts.push(at);
@@ -117,8 +138,8 @@ function greatest(found: Comparison, count: number, isWanted: (context: number) 
 const LEAST = 5;
 
 /**
- * Contexts that differ most, the greatest differences first, down to the last significant one; those that are not
- * significant keep their rank.
+ * Contexts that differ most, the greatest differences first, down to the last significant one;
+ * those that are not significant keep their rank.
  */
 export function ranked(found: Comparison, count: number, isWanted = (_: number) => true): number[] {
   const contexts = greatest(found, found.chance.length, isWanted);

@@ -1,4 +1,7 @@
-/** Which figures tell two groups apart: as `separations` in `analyze/executions/src/groups.rs` has it. */
+/**
+ * Metrics that separate two groups, by the rules of `separations` in
+ * `analyze/executions/src/groups.rs`.
+ */
 
 import type { Group } from './group';
 import type { Order } from './order';
@@ -9,21 +12,26 @@ import type { Table } from './table';
 
 type Both = readonly [Group, Group];
 
-/** A figure in two groups. */
+/** A metric in two groups. */
 export interface Separation {
-  /** Its column. */
   column: number;
   groups: [Spread, Spread];
-  /** Corrected for the number of figures. Where numbers are infinite or too large it is that of ranks alone. */
+  /**
+   * Probability of so great a difference by chance, corrected for the number of metrics. It is that
+   * of ranks alone where means are infinite or overflow.
+   */
   chance: number;
-  /** How probable it is that an execution of B has more of it than one of A, equal ones being half. */
+  /** Probability that an execution of B has more than one of A, ties counting one half. */
   higher: number;
 }
 
-/** In which groups each execution is: bits. */
+/** Bits of groups A and B in `membership`. */
 const IN = [1, 2] as const;
 
-/** Bits of all executions: read many times, so they are made once, and lie close to each other. */
+/**
+ * The groups of each execution, as bits. Metrics read them many times, so they are computed once,
+ * into contiguous memory.
+ */
 export function membership(groups: Both, executions: number): Uint8Array {
   const bits = new Uint8Array(executions);
   for (let one = 0; one < executions; one++) {
@@ -32,7 +40,7 @@ export function membership(groups: Both, executions: number): Uint8Array {
   return bits;
 }
 
-/** Mean and deviation of a figure, of those executions of a group of which it is known. */
+/** Mean and deviation of a metric over the executions of a group with a known value. */
 export function spreadOf(values: Numbers, bits: Uint8Array, bit: number): Spread {
   let executions = 0;
   let sum = 0;
@@ -56,8 +64,9 @@ export function spreadOf(values: Numbers, bits: Uint8Array, bit: number): Spread
 }
 
 /**
- * The same of numbers whose sum is infinite, by a mean that runs along (Welford 1962), as the terminal has it: such a mean is infinite, or
- * none, only if a number is; which costs a division each.
+ * Mean and deviation of numbers whose sum overflows, by a running mean (Welford 1962), like the
+ * terminal. The mean is infinite or NaN only if a number is infinite. The division for each number
+ * is why it is not the normal path.
  */
 function runningSpread(values: Numbers, bits: Uint8Array, bit: number): Spread {
   let executions = 0;
@@ -74,7 +83,7 @@ function runningSpread(values: Numbers, bits: Uint8Array, bit: number): Spread {
   return { executions, present: executions, mean, deviation };
 }
 
-/** Two groups of numbers, compared with all ways to choose the second one: as `numbers` in `statistics.rs`. */
+/** Two groups of numbers, compared with all other choices of B: as `numbers` in `statistics.rs`. */
 export interface Compared {
   byMean: Tail;
   byRanks: Tail;
@@ -84,7 +93,7 @@ export interface Compared {
   differing: number;
 }
 
-/** Numbers of a figure in both groups, in two passes through its order. */
+/** Compares the numbers of a metric in both groups, in two passes through its order. */
 export function numbersOf(values: Numbers, { order, known }: Order, bits: Uint8Array): Compared {
   const counts = [0, 0];
   for (let at = 0; at < known; at++) {
@@ -129,7 +138,7 @@ export function numbersOf(values: Numbers, { order, known }: Order, bits: Uint8A
   };
 }
 
-/** A figure with its uncorrected probability, and the least one that it can have. */
+/** A metric with its uncorrected probability and the least probability that its test can give. */
 interface Uncorrected extends Separation {
   least: number;
 }
@@ -144,7 +153,7 @@ function separation(table: Table, bits: Uint8Array, column: number): Uncorrected
   return { column, groups: [a, b], chance: Math.max(found, least), least, higher: compared.higher };
 }
 
-/** Tests one figure after the other, as each takes a while with many executions. */
+/** Tests metrics in steps: with many executions each test takes longer than a frame. */
 export class Separating {
   private readonly found: Uncorrected[] = [];
   private readonly bits: Uint8Array;
@@ -152,13 +161,13 @@ export class Separating {
   constructor(
     private readonly table: Table,
     groups: Both,
-    /** How many figures there are: the first columns. */
+    /** Number of metrics: they are the first columns. */
     private readonly figures: number,
   ) {
     this.bits = membership(groups, table.executions);
   }
 
-  /** Does a part of the work: makes the order of the next figure, or tests it. Whether that was the last. */
+  /** Sorts or tests the next metric. Returns whether all are tested. */
   step(): boolean {
     const { found, figures, table, bits } = this;
     const column = found.length;
@@ -169,16 +178,32 @@ export class Separating {
     return found.length >= figures;
   }
 
-  /** Those that tell anything: the best first, of those as good as each other the surest. */
-  ranked(): Separation[] {
+  /** The result of one column, also if it does not separate the groups. */
+  of(column: number): Separation | null {
+    return this.corrected().find((one) => one.column === column) ?? null;
+  }
+
+  private corrected(): Separation[] {
     const chances = Float64Array.from(this.found, ({ chance }) => chance);
     correct(
       chances,
       Float64Array.from(this.found, ({ least }) => least),
     );
-    const all = this.found.map(({ column, groups, higher }, at) => ({ column, groups, higher, chance: chances[at] }));
+    return this.found.map(({ column, groups, higher }, at) => ({
+      column,
+      groups,
+      higher,
+      chance: chances[at],
+    }));
+  }
+
+  /**
+   * Metrics that separate the groups, the best first; of equally good ones the most significant
+   * first.
+   */
+  ranked(): Separation[] {
     const apart = (one: Separation) => Math.abs(one.higher - 0.5);
-    return all
+    return this.corrected()
       .filter((one) => one.higher !== 0.5)
       .sort((one, other) => apart(other) - apart(one) || coarse(one.chance) - coarse(other.chance));
   }

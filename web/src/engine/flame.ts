@@ -1,4 +1,4 @@
-/** Where the boxes of a flame graph stand. */
+/** Layout of the flame graph. */
 
 import type { Comparison } from './compare';
 import type { Layer } from './layer';
@@ -6,41 +6,46 @@ import type { Contexts } from './pack';
 
 export type Mode = 'diff' | 'a' | 'b';
 
-/** Boxes of a graph; places are parts of its width. */
+/** Boxes of a graph; positions and widths are parts of its width. */
 export interface Boxes {
   count: number;
   context: Uint32Array;
   row: Uint16Array;
   x: Float64Array;
   width: Float64Array;
-  /** 1: around what is shown; 2: only group A was there. */
+  /** `AROUND`, `VANISHED` or 0. */
   flag: Uint8Array;
   rows: number;
-  /** Whether there are deeper rows. */
+  /** Whether deeper rows were left out. */
   isCut: boolean;
-  /** Nanoseconds that the width stands for. */
+  /** Mean time that the full width stands for, in nanoseconds. */
   total: number;
 }
 
 export const AROUND = 1;
 export const VANISHED = 2;
 
-/** Rows that are drawn at most, and how many of them are for what is around the zoomed context. */
+/** Maximum number of rows, and of rows for frames that enclose the zoomed context. */
 const MAX_ROWS = 300;
 const MAX_AROUND = 60;
 
 /**
- * Widths: of a context the mean of the group (B where groups are compared), and, where they are compared, what only A has below it. Such
- * time has boxes of its own, as wide as A's mean, beside those of B: `vanished` tells which these are.
+ * Width by context: the mean of the group, and where groups are compared, the mean of B plus the
+ * time below that only A has. Such time gets boxes of its own, as wide as A's mean; `vanished` is
+ * its amount.
  */
-export function widths(layer: Layer, whole: Comparison, mode: Mode): { width: Float64Array; vanished: Float64Array } {
+export function widths(
+  layer: Layer,
+  whole: Comparison,
+  mode: Mode,
+): { width: Float64Array; vanished: Float64Array } {
   const { count, parent } = layer.tree;
   const vanished = new Float64Array(count);
   if (mode !== 'diff') return { width: mode === 'a' ? whole.meanA : whole.meanB, vanished };
   const width = new Float64Array(count);
   for (let at = count - 1; at >= 0; at--) {
     const [a, b] = [whole.meanA[at], whole.meanB[at]];
-    // All that is below it vanished too, and is counted with it.
+    // Contexts below have vanished as well; their time is part of this one's.
     if (b === 0) vanished[at] = a;
     width[at] = b + vanished[at];
     if (at !== 0 && !(whole.meanB[parent[at]] === 0)) vanished[parent[at]] += vanished[at];
@@ -48,17 +53,17 @@ export function widths(layer: Layer, whole: Comparison, mode: Mode): { width: Fl
   return { width, vanished };
 }
 
-/** A box as a line of a table. */
+/** A box as a row of a table. */
 export interface Line {
   box: number;
-  /** How deep it stands, from 1 on. */
+  /** Depth, from 1. */
   level: number;
-  /** Its place among the boxes beside it, from 1 on, and how many these are. */
+  /** Position among its siblings, from 1, and their number. */
   place: number;
   of: number;
 }
 
-/** The widest boxes in the order of the tree: what is within a box follows it, the widest first. */
+/** The widest boxes in depth-first order, siblings by width. */
 export function outline(tree: Contexts, boxes: Boxes, most: number): Line[] {
   const { context, width, row } = boxes;
   const wider = (one: number, other: number) =>
@@ -89,9 +94,9 @@ export function outline(tree: Contexts, boxes: Boxes, most: number): Line[] {
 
 export interface Place {
   mode: Mode;
-  /** The context that fills the width. */
+  /** The context that fills the whole width. */
   zoom: number;
-  /** Boxes narrower than that part of the width are left out. */
+  /** Boxes narrower than this part of the width are left out. */
   least: number;
 }
 
@@ -131,7 +136,8 @@ export function layout(layer: Layer, whole: Comparison, { mode, zoom, least }: P
       }
       let inner = place;
       let ghosts = place + width[at] / total;
-      // Beside each other from the left, what vanished from the right: what is left between is its own time.
+      // Children of B stand from the left, vanished ones from the right; the gap between them is
+      // own time.
       for (let child = firstChild[at]; child < firstChild[at + 1]; child++) {
         const of = children[child];
         const part = width[of] / total;

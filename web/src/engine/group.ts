@@ -1,12 +1,15 @@
 /**
- * A group of executions: what passes all of its filters, with its histograms and its sums by context, kept up to date.
+ * A group of executions: those that pass all of its filters, with histograms and sums by context
+ * that are kept up to date.
  *
- * A filter is a bit; for each execution the bits of those filters are set that it fails. When a brush moves, only
- * executions between its old and its new place are visited: they lie together in the column's order. A histogram counts the
- * executions that pass all filters but that of its own column, so that one sees what lies beside the brush.
+ * Each filter has a bit, which is set for each execution that fails the filter. When a brush moves,
+ * only executions between its old and its new position are visited: they are adjacent in the
+ * column's order. A histogram counts the executions that pass all filters but its own, so that it
+ * also shows the values outside the brush.
  *
- * Sums by context cost more than histograms, so executions that came or went wait in a list (`Tally`) and are worked off as time
- * allows: contexts themselves first, which gives all means; then contexts with all within them, for deviations.
+ * Sums by context cost more than histograms, so added and removed executions wait in a list
+ * (`Tally`) that is processed as time allows: own times first, from which all means follow; then
+ * total times, for deviations.
  */
 
 import { type Layer, Whole } from './layer';
@@ -15,7 +18,7 @@ import { addOwn, addWhole } from './sums';
 import type { Table } from './table';
 import { Tally } from './tally';
 
-/** Bins of a column in `histograms`, with those of what is not shown. */
+/** Cells of a column in `histograms`: one for each possible byte. */
 export const ROOM = 256;
 
 export interface Interval {
@@ -23,25 +26,32 @@ export interface Interval {
   high: number;
 }
 
-/** A group of all executions as plain data. */
+/** The group of all executions as plain data, to be sent by a worker. */
 export interface GroupState {
   histograms: Int32Array;
   facets: Int32Array[];
-  /** Sums of own times in contexts. */
+  /** Sums of own times by context. */
   own: Float64Array;
+}
+
+/** Sums of times by context of one group. */
+export interface GroupSums {
+  own: Tally;
+  whole: Tally;
+  settle(deadline: number): boolean;
 }
 
 export class Group {
   size: number;
-  /** By column of numbers: `ROOM` counts. */
+  /** By column of numbers, `ROOM` counts each. */
   readonly histograms: Int32Array;
-  /** By column of codes: counts by code. */
+  /** By column of codes, a count for each code. */
   readonly facets: Int32Array[];
-  /** By column. */
+  /** Filters by column of numbers. */
   readonly ranges = new Map<number, Interval>();
-  /** By column of codes: 1 for each code that passes. */
+  /** Filters by column of codes: 1 for each code that passes. */
   readonly allowed = new Map<number, Uint8Array>();
-  /** Sums of times in contexts themselves, and in contexts with all within them. */
+  /** Sums of own times and of total times. */
   own: Tally;
   whole: Tally;
   /** By execution: bits of the filters that it fails. */
@@ -51,16 +61,16 @@ export class Group {
 
   constructor(
     readonly table: Table,
-    private layer: Layer,
-    /** A group without filters, from which sums are copied instead of made again. */
+    layer: Layer,
+    /** The group without filters, whose sums are copied instead of computed again. */
     private readonly all: Group | null = null,
-    /** The group of all executions, if it was made before. */
+    /** Precomputed state of the group of all executions. */
     made?: GroupState,
   ) {
     const { executions, stride, codes } = table;
     this.fails = new Uint32Array(executions);
     this.size = executions;
-    [this.own, this.whole] = this.tallies();
+    [this.own, this.whole] = Group.tallies(layer, executions);
     if (made !== undefined) {
       ({ histograms: this.histograms, facets: this.facets } = made);
       this.own.begin(made.own);
@@ -79,26 +89,24 @@ export class Group {
     }
   }
 
-  private tallies(): [Tally, Tally] {
-    const { layer } = this;
+  private static tallies(layer: Layer, executions: number): [Tally, Tally] {
     const { count } = layer.tree;
     const whole = new Whole(layer);
     return [
-      new Tally(count, this.table.executions, (sums, one, sign) => addOwn(sums, layer.own, one, sign)),
-      new Tally(count, this.table.executions, (sums, one, sign) => addWhole(sums, whole, one, sign)),
+      new Tally(count, executions, (sums, one, sign) => addOwn(sums, layer.own, one, sign)),
+      new Tally(count, executions, (sums, one, sign) => addWhole(sums, whole, one, sign)),
     ];
   }
 
-  /** A group without filters whose sums of own times are complete. */
+  /** State of a group without filters whose own sums are complete. */
   state(): GroupState {
     const { histograms, facets } = this;
     return { histograms, facets, own: this.own.sums };
   }
 
-  /** Begins anew with another tree of contexts. */
+  /** Starts again with another tree of contexts. */
   setLayer(layer: Layer): void {
-    this.layer = layer;
-    [this.own, this.whole] = this.tallies();
+    [this.own, this.whole] = Group.tallies(layer, this.table.executions);
     this.own.restart(this.fails);
     this.whole.restart(this.fails);
   }
@@ -107,7 +115,14 @@ export class Group {
     return this.fails[execution] === 0;
   }
 
-  /** Executions whose times wait to be added or taken away. */
+  hasSameMembers(other: Group): boolean {
+    if (this.size !== other.size) return false;
+    for (let one = 0; one < this.fails.length; one++)
+      if (this.has(one) !== other.has(one)) return false;
+    return true;
+  }
+
+  /** Number of executions whose times are not yet added or removed. */
   get behind(): number {
     return Math.max(this.own.behind, this.whole.behind);
   }
@@ -116,18 +131,20 @@ export class Group {
     return this.bits.size > 0;
   }
 
-  /** Adds or takes away an execution in all histograms. */
+  /** Adds an execution to all histograms, or removes it (`sign` -1). */
   private count(one: number, sign: number): void {
     const { stride, bins, codeTable, numbers } = this.table;
     const { histograms, facets } = this;
     const columns = numbers.length;
     let cell = one * stride;
-    for (let column = 0, base = 0; column < columns; column++, base += ROOM) histograms[base + bins[cell++]] += sign;
+    for (let column = 0, base = 0; column < columns; column++, base += ROOM)
+      histograms[base + bins[cell++]] += sign;
     cell = one * facets.length;
-    for (let column = 0; column < facets.length; column++) facets[column][codeTable[cell++]] += sign;
+    for (let column = 0; column < facets.length; column++)
+      facets[column][codeTable[cell++]] += sign;
   }
 
-  /** Counts of the column whose filter changes are kept as they are while all others change. */
+  /** Saves the counts of the column whose filter changes: its own histogram ignores the filter. */
   private saved(dimension: number): () => void {
     const { stride } = this.table;
     if (dimension >= stride) {
@@ -138,18 +155,24 @@ export class Group {
     return () => this.histograms.set(counts, dimension * ROOM);
   }
 
-  /** An execution fails none but the filter of that bit: only that column's histogram changes. */
+  /**
+   * Counts an execution that fails only the filter of `bit`: it belongs to that column's histogram
+   * alone.
+   */
   private countIn(bit: number, one: number, sign: number): void {
     const { stride, bins, codeTable } = this.table;
     const dimension = this.dimensions[31 - Math.clz32(bit)];
-    if (dimension < stride) this.histograms[dimension * ROOM + bins[one * stride + dimension]] += sign;
-    else this.facets[dimension - stride][codeTable[one * this.facets.length + dimension - stride]] += sign;
+    if (dimension < stride)
+      this.histograms[dimension * ROOM + bins[one * stride + dimension]] += sign;
+    else
+      this.facets[dimension - stride][codeTable[one * this.facets.length + dimension - stride]] +=
+        sign;
   }
 
-  /** By bit: which column's filter it is. Columns of codes come behind those of numbers. */
+  /** Column of the filter of each bit; columns of codes follow those of numbers. */
   private readonly dimensions: number[] = new Array(32).fill(-1);
 
-  /** The bit of a column's filter; 0 if all are taken. */
+  /** The bit of a column's filter; 0 if all 32 are in use. */
   private bitOf(dimension: number): number {
     let bit = this.bits.get(dimension);
     if (bit !== undefined) return bit;
@@ -168,7 +191,7 @@ export class Group {
     this.dimensions[31 - Math.clz32(bit)] = -1;
   }
 
-  /** An execution begins or ceases to pass a filter. */
+  /** An execution begins to pass a filter (`sign` 1) or ceases to (-1). */
   private flip(one: number, bit: number, sign: number): void {
     const others = this.fails[one] & ~bit;
     this.fails[one] = sign > 0 ? others : (others | bit) >>> 0;
@@ -184,7 +207,10 @@ export class Group {
     this.whole.wait(one);
   }
 
-  /** Sets or takes away the filter of a column of numbers. Both ends belong to the range. */
+  /**
+   * Sets or removes the filter of a column of numbers. The range includes both ends. Returns false
+   * if there are too many filters.
+   */
   setRange(column: number, range: Interval | null): boolean {
     const { table } = this;
     const bit = this.bitOf(column);
@@ -199,7 +225,7 @@ export class Group {
       end = Math.max(begin, rank(values, order, range.high, true));
     }
     const restore = this.saved(column);
-    // What lies between the old ends and the new ones goes or comes.
+    // Executions between the old ends and the new ones are added or removed.
     const parts: [number, number, number][] = [
       [from, Math.min(to, begin), -1],
       [Math.max(from, end), to, -1],
@@ -226,7 +252,7 @@ export class Group {
     return true;
   }
 
-  /** Where few are left, or many come or go, it takes less to count what is there than to add or take away each one. */
+  /** Counts from scratch, which is less work where few executions are left or many change. */
   private rebuild(
     order: Uint32Array,
     parts: [number, number, number][],
@@ -244,7 +270,7 @@ export class Group {
     this.histograms.fill(0);
     for (const facet of this.facets) facet.fill(0);
     this.size = 0;
-    // Many are visited as they lie in memory, which is faster than in the column's order.
+    // Visiting many in the order of memory is faster than in the column's order.
     const isMany = end - begin > fails.length / 8;
     const last = isMany ? fails.length : end;
     for (let at = isMany ? 0 : begin; at < last; at++) {
@@ -260,7 +286,9 @@ export class Group {
     this.whole.restart(fails);
   }
 
-  /** Sets or takes away the filter of a column of codes. */
+  /**
+   * Sets or removes the filter of a column of codes. Returns false if there are too many filters.
+   */
   setAllowed(column: number, allowed: Uint8Array | null): boolean {
     const { table } = this;
     const dimension = table.stride + column;
@@ -281,7 +309,7 @@ export class Group {
     return true;
   }
 
-  /** Takes all filters away. */
+  /** Removes all filters. */
   reset(): void {
     const { all } = this;
     if (all === null) {
@@ -293,7 +321,8 @@ export class Group {
     this.fails.fill(0);
     this.size = this.table.executions;
     this.histograms.set(all.histograms);
-    for (let column = 0; column < this.facets.length; column++) this.facets[column].set(all.facets[column]);
+    for (let column = 0; column < this.facets.length; column++)
+      this.facets[column].set(all.facets[column]);
     for (const dimension of [...this.bits.keys()]) this.release(dimension);
     this.ranges.clear();
     this.allowed.clear();
@@ -302,7 +331,7 @@ export class Group {
     this.whole.copy(all.whole);
   }
 
-  /** Counts a column of numbers anew, when it has been added or has another axis. */
+  /** Counts a column of numbers again, after it was added or got another axis. */
   recount(column: number): void {
     const { stride, bins, executions } = this.table;
     const counts = this.histograms.subarray(column * ROOM, (column + 1) * ROOM).fill(0);
@@ -312,7 +341,10 @@ export class Group {
     }
   }
 
-  /** Works off executions that wait, until that time. Whether all sums are those of the group then. */
+  /**
+   * Processes waiting executions until a time (of `performance.now`). Returns whether all sums are
+   * complete.
+   */
   settle(deadline: number, now?: () => number): boolean {
     return this.settleOwn(deadline, now) && this.settleWhole(deadline, now);
   }
@@ -325,14 +357,30 @@ export class Group {
     return this.whole.settle(this.fails, this.size, this.all?.whole ?? null, deadline, now);
   }
 
-  /** Members in an order. */
+  /**
+   * Sums by another tree of contexts. `settle` works on them until a time and returns whether they
+   * are complete. They do not follow later changes of the group.
+   */
+  sumsBy(layer: Layer): GroupSums {
+    const [own, whole] = Group.tallies(layer, this.table.executions);
+    const { fails, size } = this;
+    for (const tally of [own, whole]) tally.restart(fails);
+    const settle = (deadline: number) =>
+      own.settle(fails, size, null, deadline) && whole.settle(fails, size, null, deadline);
+    return { own, whole, settle };
+  }
+
+  /** Members in the given order, or in reverse. */
   members(order: Uint32Array, isDown: boolean): Uint32Array {
     const found = new Uint32Array(this.size);
     let count = 0;
     const { fails } = this;
     if (isDown) {
-      for (let at = order.length - 1; at >= 0; at--) if (fails[order[at]] === 0) found[count++] = order[at];
-    } else for (let at = 0; at < order.length; at++) if (fails[order[at]] === 0) found[count++] = order[at];
+      for (let at = order.length - 1; at >= 0; at--)
+        if (fails[order[at]] === 0) found[count++] = order[at];
+    } else
+      for (let at = 0; at < order.length; at++)
+        if (fails[order[at]] === 0) found[count++] = order[at];
     return found;
   }
 }

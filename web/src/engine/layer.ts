@@ -1,27 +1,32 @@
 /**
- * A tree of contexts with the times of executions in it: in each context itself, and in each with all within it.
+ * A tree of contexts with the own time of each execution in each context. Total times follow from
+ * the tree.
  *
- * The tree is that of the calls (`forward`), or that of the callers (`inverted`): from the innermost frame outwards, so that the
- * time of one function stands together wherever it was called from.
+ * The tree is that of the calls (`forward`), or that of the callers (`inverted`): from the
+ * innermost frame outwards, so that all time of a function is in one context, wherever it was
+ * called from.
  */
 
 import { type Contexts, type Entries, FrameKind, type Pack } from './pack';
 
 export interface Layer {
   tree: Contexts;
-  /** Children of each context lie one behind the other in `children`, by name. */
+  /** Offsets of each context's children in `children`, where siblings are sorted by name. */
   firstChild: Uint32Array;
   children: Uint32Array;
   depth: Uint16Array;
   own: Entries;
-  /** Of each context the innermost one that always has the same time within it. */
+  /** The innermost context that always has the same total time. */
   same: Uint32Array;
-  /** What is around that chain. */
+  /** The context that encloses the chain of contexts with the same total time. */
   outer: Uint32Array;
 }
 
-/** Orders children by name, so that boxes keep their places while groups change. */
-function childrenOf(tree: Contexts, names: string[]): Pick<Layer, 'firstChild' | 'children' | 'depth'> {
+/** Sorts children by name, so that boxes do not swap positions while groups change. */
+function childrenOf(
+  tree: Contexts,
+  names: string[],
+): Pick<Layer, 'firstChild' | 'children' | 'depth'> {
   const { count, parent, name, kind } = tree;
   const byName = Uint32Array.from(names.keys()).sort((one, other) =>
     names[one] < names[other] ? -1 : names[one] > names[other] ? 1 : one - other,
@@ -45,8 +50,9 @@ function childrenOf(tree: Contexts, names: string[]): Pick<Layer, 'firstChild' |
 }
 
 /**
- * Contexts that always have the same time within them are one: a frame without time of its own around a single other one.
- * `same` gives the innermost of such a chain for each context, `outer` what is around that chain (itself at the root).
+ * Finds chains of contexts with the same total time: frames without own time around a single other
+ * frame. `same` is the innermost context of each chain, `outer` the context that encloses the chain
+ * (itself at the root).
  */
 function chainsOf(own: Entries, { parent, count }: Contexts): Pick<Layer, 'same' | 'outer'> {
   const isUsed = new Uint8Array(count);
@@ -60,20 +66,21 @@ function chainsOf(own: Entries, { parent, count }: Contexts): Pick<Layer, 'same'
   }
   const same = new Uint32Array(count);
   const outer = new Uint32Array(count);
-  for (let at = count - 1; at >= 0; at--) same[at] = isUsed[at] === 0 && inside[at] === 1 ? same[inner[at]] : at;
+  for (let at = count - 1; at >= 0; at--)
+    same[at] = isUsed[at] === 0 && inside[at] === 1 ? same[inner[at]] : at;
   for (let at = 0; at < count; at++) {
     const around = parent[at];
-    // From the outside inwards: what is around a chain is what is around its outermost frame.
+    // Parents come first, so the context around a chain is known from its outermost frame.
     outer[at] = same[around] === same[at] ? (at === 0 ? at : outer[around]) : around;
   }
-  // A chain that begins at the root has nothing around it.
+  // A chain that begins at the root is not enclosed.
   for (let at = 0; at < count; at++) if (same[0] === same[at]) outer[at] = at;
   return { same, outer };
 }
 
-/** Tells of an execution the time in each context with all within it, one for each chain. */
+/** Total times of one execution, one for each chain of `same`. */
 export class Whole {
-  /** Contexts of the execution that was asked for last, and their times. */
+  /** Contexts of the last execution asked for, and total times by context. */
   count = 0;
   readonly contexts: Uint32Array;
   readonly times: Float64Array;
@@ -89,7 +96,7 @@ export class Whole {
     this.starts = new Uint32Array(size);
   }
 
-  /** `times` is by context. */
+  /** Computes the times of an execution. */
   ask(row: number): void {
     const { contexts, times, stamps, starts } = this;
     const { outer } = this.layer;
@@ -120,7 +127,8 @@ export class Whole {
         here = outer[here];
       }
     }
-    // Each run goes outwards and ends beside a context of an earlier run: the last run first, all have their times in time.
+    // A run goes outwards until a context of an earlier run. In reverse order each context is
+    // complete before its time is added to the enclosing one.
     let until = end;
     for (let run = runs - 1; run >= 0; run--) {
       for (let at = starts[run]; at < until; at++) {
@@ -138,12 +146,12 @@ function layer(tree: Contexts, own: Entries, names: string[]): Layer {
   return { tree, ...childrenOf(tree, names), ...chainsOf(own, tree), own };
 }
 
-/** The tree of calls. */
+/** The tree of calls, as it was recorded. */
 export function forward(pack: Pack): Layer {
   return layer(pack.contexts, pack.entries, pack.names);
 }
 
-/** The tree of callers; `from` tells for each context of it one of the tree of calls that ends in its frame. */
+/** The tree of callers. */
 export function inverted(pack: Pack): Layer {
   const { contexts, entries } = pack;
   const parent = [0];
@@ -180,14 +188,14 @@ export function inverted(pack: Pack): Layer {
   return layer(tree, { rows: entries.rows, context, time: entries.time }, pack.names);
 }
 
-/** Frames of a context, the outermost first, without the root. */
+/** Contexts from the outermost frame to the given one, without the root. */
 export function pathOf(tree: Contexts, context: number): number[] {
   const path: number[] = [];
   for (let at = context; at !== 0; at = tree.parent[at]) path.push(at);
   return path.reverse();
 }
 
-/** Of each execution the time in a context with all within it. */
+/** Total time of each execution in a context. */
 export function timesIn(layer: Layer, context: number): Float64Array {
   const { parent, count } = layer.tree;
   const isWithin = new Uint8Array(count);

@@ -1,25 +1,25 @@
-/** Orders of executions by a number, made by a radix sort: a million takes some 30 ms, and only once. */
+/** Orders of executions by a number, made once by a radix sort: about 30 ms for a million. */
 
 import type { Numbers } from './pack';
 
-/** Executions in ascending order of a number; those of which it is unknown (NaN) stand behind all others. */
+/** Executions in ascending order of a number; those with an unknown number (NaN) come last. */
 export interface Order {
   order: Uint32Array;
-  /** How many have a number. */
+  /** Number of executions with a known number. */
   known: number;
 }
 
 const BITS = 11;
 const SIZE = 1 << BITS;
 
-/** Stable: sorts `order` by 11 bits of `keys` (indexed by execution) at a time. */
+/** A stable pass by 11 bits of `keys` (indexed by execution). Returns false if nothing moves. */
 function pass(from: Uint32Array, to: Uint32Array, keys: Uint32Array, shift: number): boolean {
   const starts = new Uint32Array(SIZE);
   for (let at = 0; at < from.length; at++) starts[(keys[from[at]] >>> shift) & (SIZE - 1)]++;
   let sum = 0;
   for (let digit = 0; digit < SIZE; digit++) {
     const size = starts[digit];
-    // All have the same digit: nothing would move.
+    // All have the same digit.
     if (size === from.length) return false;
     starts[digit] = sum;
     sum += size;
@@ -31,11 +31,15 @@ function pass(from: Uint32Array, to: Uint32Array, keys: Uint32Array, shift: numb
   return true;
 }
 
-/** Keys of 32 bits that are in the order of the numbers; the second is of lower bits, where they are needed. */
+/**
+ * Keys of 32 bits in the order of the numbers; the second array has the lower bits of doubles that
+ * are not whole.
+ */
 function keysOf(values: Numbers): [Uint32Array, Uint32Array | null] {
   if (values instanceof Uint32Array) return [values, null];
   const count = values.length;
-  if (values instanceof Uint8Array || values instanceof Uint16Array) return [Uint32Array.from(values), null];
+  if (values instanceof Uint8Array || values instanceof Uint16Array)
+    return [Uint32Array.from(values), null];
   const high = new Uint32Array(count);
   const low = new Uint32Array(count);
   const bits = new Float64Array(1);
@@ -48,7 +52,7 @@ function keysOf(values: Numbers): [Uint32Array, Uint32Array | null] {
   }
   if (isWhole) return [high, null];
   for (let at = 0; at < count; at++) {
-    // Negative zero is zero.
+    // -0 equals 0.
     bits[0] = values[at] + 0;
     const mask = words[1] >>> 31 ? 0xffffffff : 0;
     low[at] = words[0] ^ mask;
@@ -75,12 +79,18 @@ export function orderOf(values: Numbers): Order {
   order = new Uint32Array(count);
   order.set(from);
   let place = known;
-  if (known < count) for (let at = 0; at < count; at++) if (Number.isNaN(values[at])) order[place++] = at;
+  if (known < count)
+    for (let at = 0; at < count; at++) if (Number.isNaN(values[at])) order[place++] = at;
   return { order, known };
 }
 
-/** How many executions of an order have a number below `bound` (or, with `orEqual`, not above it). */
-export function rank(values: Numbers, { order, known }: Order, bound: number, orEqual: boolean): number {
+/** Number of executions with a number below `bound` (with `orEqual`: at most `bound`). */
+export function rank(
+  values: Numbers,
+  { order, known }: Order,
+  bound: number,
+  orEqual: boolean,
+): number {
   let low = 0;
   let high = known;
   while (low < high) {

@@ -1,31 +1,32 @@
 /**
- * Decodes a pack: all executions of one kind, as columns of numbers in one binary document.
+ * Decodes a pack: all executions of one kind, as columns of numbers in one binary document
+ * (docs/view-formats.md).
  *
- * Nothing in it is trusted. Each length, offset and index is checked once here, so that whatever works on a `Pack` may
- * index without asking; bytes that do not hold together are a `PackError` that says what is wrong.
+ * Packs are untrusted. Each length, offset and index is checked once here, so that users of a
+ * `Pack` may index without checks. Inconsistent bytes are a `PackError` with the reason.
  */
 
-/** Why a document is not a pack. */
+/** The reason why bytes are not a valid pack. */
 export class PackError extends Error {
   override name = 'PackError';
 }
 
-/** Numbers of executions; NaN is "unknown". */
+/** Numbers of executions; NaN is unknown. */
 export type Numbers = Uint8Array | Uint16Array | Uint32Array | Float32Array | Float64Array;
 export type Indices = Uint16Array | Uint32Array;
 
-/** Code of a text that an execution does not have. */
+/** Code of executions without the text. */
 export const NONE = 0xffffffff;
 
 export interface Metric {
   name: string;
-  /** `ns`, `bytes`, or nothing for any other number. */
+  /** `ns`, `bytes`, or empty. */
   unit: string;
   description: string;
   values: Numbers;
 }
 
-/** A text that was captured with each execution. */
+/** A captured text. */
 export interface Text {
   name: string;
   values: string[];
@@ -34,7 +35,7 @@ export interface Text {
 
 export interface Source {
   path: string;
-  /** Null if the trace does not tell. */
+  /** Null if it is unknown. */
   host: string | null;
   label: string;
 }
@@ -45,7 +46,7 @@ export interface Kind {
   executions: number;
 }
 
-/** What a frame of a calling context is. */
+/** Kinds of frames of a calling context. */
 export enum FrameKind {
   Function = 0,
   Call = 1,
@@ -55,7 +56,10 @@ export enum FrameKind {
   Root = 255,
 }
 
-/** The union of the calling contexts of all executions; 0 is the root, parents stand before their children. */
+/**
+ * The union of the calling contexts of all executions; 0 is the root, parents come before their
+ * children.
+ */
 export interface Contexts {
   count: number;
   parent: Uint32Array;
@@ -63,7 +67,10 @@ export interface Contexts {
   name: Uint32Array;
 }
 
-/** For each execution its entries: contexts with times. */
+/**
+ * Entries of execution `i` are those from `rows[i]` to `rows[i + 1]`: a context with its own time
+ * in nanoseconds.
+ */
 export interface Entries {
   rows: Uint32Array;
   context: Indices;
@@ -91,33 +98,41 @@ export interface Pack {
 }
 
 const MAGIC = 'TBXPACK1';
-/** Stacks that are deeper are nothing that was recorded. */
+/** Deeper trees are damage: no recorded stack is as deep. */
 const MAX_DEPTH = 4096;
-const TYPES = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array, f64: Float64Array } as const;
+const TYPES = {
+  u8: Uint8Array,
+  u16: Uint16Array,
+  u32: Uint32Array,
+  f32: Float32Array,
+  f64: Float64Array,
+} as const;
 
 type Json = Record<string, unknown>;
 
 function fail(text: string): never {
-  throw new PackError(`This is not a sound pack: ${text}.`);
+  throw new PackError(`This is not a valid pack: ${text}.`);
 }
 
 function object(value: unknown, what: string): Json {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(`${what} is no object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    fail(`${what} is not an object`);
   return value as Json;
 }
 
 function list(value: unknown, what: string): unknown[] {
-  if (!Array.isArray(value)) fail(`${what} is no list`);
+  if (!Array.isArray(value)) fail(`${what} is not a list`);
   return value;
 }
 
 function text(value: unknown, what: string): string {
-  if (typeof value !== 'string') fail(`${what} is no text`);
+  if (typeof value !== 'string') fail(`${what} is not a string`);
   return value;
 }
 
 function count(value: unknown, what: string): number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) fail(`${what} is no count`);
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
+    fail(`${what} is not a count`);
   return value;
 }
 
@@ -125,7 +140,7 @@ function texts(value: unknown, what: string): string[] {
   return list(value, what).map((one) => text(one, `one of ${what}`));
 }
 
-/** Gives sections by name, each checked against the bytes that are there. */
+/** Sections by name, checked against the available bytes. */
 class Sections {
   constructor(
     private readonly buffer: ArrayBuffer,
@@ -134,17 +149,19 @@ class Sections {
   ) {}
 
   numbers(name: string, length: number | null, allowed: (keyof typeof TYPES)[]): Numbers {
-    if (!Object.hasOwn(this.table, name)) fail(`there is no section ${name}`);
+    if (!Object.hasOwn(this.table, name)) fail(`section ${name} is missing`);
     const [type, offset, elements, ...more] = list(this.table[name], `section ${name}`);
-    if (more.length > 0) fail(`section ${name} has more than three parts`);
+    if (more.length > 0) fail(`section ${name} has more than three elements`);
     const known = allowed.find((one) => one === type);
     if (known === undefined) fail(`section ${name} is of type ${String(type).slice(0, 20)}`);
     const at = this.base + count(offset, `the offset of section ${name}`);
     const size = count(elements, `the length of section ${name}`);
-    if (at % 8 !== 0) fail(`section ${name} does not begin at a multiple of 8`);
-    if (length !== null && size !== length) fail(`section ${name} has ${size} elements instead of ${length}`);
+    if (at % 8 !== 0) fail(`section ${name} is not aligned to 8 bytes`);
+    if (length !== null && size !== length)
+      fail(`section ${name} has ${size} elements instead of ${length}`);
     const View = TYPES[known];
-    if (at + size * View.BYTES_PER_ELEMENT > this.buffer.byteLength) fail(`section ${name} goes beyond the end`);
+    if (at + size * View.BYTES_PER_ELEMENT > this.buffer.byteLength)
+      fail(`section ${name} exceeds the file`);
     return new View(this.buffer, at, size);
   }
 
@@ -153,18 +170,21 @@ class Sections {
   }
 }
 
-/** The head of a pack: its JSON, and where its sections begin. */
+/** Reads the JSON header and the offset of the sections. */
 function head(buffer: ArrayBuffer): { header: Json; base: number } {
   if (buffer.byteLength < 12) fail('it is too short');
   const bytes = new Uint8Array(buffer);
-  if (String.fromCharCode(...bytes.subarray(0, 8)) !== MAGIC) fail(`it does not begin with ${MAGIC}`);
+  if (String.fromCharCode(...bytes.subarray(0, 8)) !== MAGIC)
+    fail(`it does not begin with ${MAGIC}`);
   const length = new DataView(buffer).getUint32(8, true);
-  if (length > buffer.byteLength - 12) fail('its header goes beyond the end');
+  if (length > buffer.byteLength - 12) fail('its header exceeds the file');
   let header: unknown;
   try {
-    header = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(12, 12 + length)));
+    header = JSON.parse(
+      new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(12, 12 + length)),
+    );
   } catch {
-    fail('its header is no JSON');
+    fail('its header is not JSON');
   }
   return { header: object(header, 'the header'), base: 12 + length };
 }
@@ -172,7 +192,8 @@ function head(buffer: ArrayBuffer): { header: Json; base: number } {
 function below(codes: Numbers, limit: number, none: number | null, what: string): void {
   for (let at = 0; at < codes.length; at++) {
     const code = codes[at];
-    if (code >= limit && code !== none) fail(`${what} of execution ${at} is ${code} of ${limit}`);
+    if (code >= limit && code !== none)
+      fail(`${what} of execution ${at} is ${code}, the limit is ${limit}`);
   }
 }
 
@@ -184,9 +205,9 @@ function contextsOf(sections: Sections, names: number): Contexts {
   if (size === 0 || parent[0] !== 0) fail('context 0 is not the root');
   const depth = new Uint16Array(size);
   for (let at = 1; at < size; at++) {
-    if (parent[at] >= at) fail(`the parent of context ${at} does not stand before it`);
-    if (kind[at] > FrameKind.Detail) fail(`context ${at} is of kind ${kind[at]}`);
-    if (name[at] >= names) fail(`context ${at} has a name that there is not`);
+    if (parent[at] >= at) fail(`the parent of context ${at} does not come before the context`);
+    if (kind[at] > FrameKind.Detail) fail(`context ${at} has the unknown kind ${kind[at]}`);
+    if (name[at] >= names) fail(`context ${at} has a name that does not exist`);
     depth[at] = depth[parent[at]] + 1;
     if (depth[at] > MAX_DEPTH) fail(`context ${at} is deeper than ${MAX_DEPTH}`);
   }
@@ -196,17 +217,21 @@ function contextsOf(sections: Sections, names: number): Contexts {
 function entriesOf(sections: Sections, executions: number, contexts: number): Entries {
   const rows = sections.u32('rows', executions + 1);
   const context = sections.numbers('context', null, ['u16', 'u32']) as Indices;
-  const time = sections.numbers('time', context.length, ['u32', 'f64']) as Uint32Array | Float64Array;
-  if (rows[0] !== 0 || rows[executions] !== context.length) fail('rows are not those of all entries');
+  const time = sections.numbers('time', context.length, ['u32', 'f64']) as
+    | Uint32Array
+    | Float64Array;
+  if (rows[0] !== 0 || rows[executions] !== context.length) fail('rows do not cover all entries');
   for (let row = 0; row < executions; row++) {
     const end = rows[row + 1];
-    if (end < rows[row] || end > context.length) fail(`the row of execution ${row} ends before it begins`);
+    if (end < rows[row] || end > context.length)
+      fail(`the row of execution ${row} ends before it begins`);
     let last = -1;
     for (let at = rows[row]; at < end; at++) {
       const here = context[at];
       if (here <= last || here >= contexts) fail(`contexts of execution ${row} are not in order`);
       const value = time[at];
-      if (!(value > 0 && value <= Number.MAX_SAFE_INTEGER)) fail(`a time of execution ${row} is ${value}`);
+      if (!(value > 0 && value <= Number.MAX_SAFE_INTEGER))
+        fail(`a time of execution ${row} is ${value}`);
       last = here;
     }
   }
@@ -237,21 +262,25 @@ function textsOf(header: Json, sections: Sections, executions: number): Text[] {
 
 function originOf(value: unknown): bigint {
   const digits = text(value ?? '0', 'origin_ns');
-  if (!/^-?\d{1,24}$/.test(digits)) fail('origin_ns is no number');
+  if (!/^-?\d{1,24}$/.test(digits)) fail('origin_ns is not a number');
   return BigInt(digits);
 }
 
-/** Reads a pack, or throws a `PackError`. The arrays lie in the buffer, nothing of it is copied. */
+/** Decodes a pack, or throws a `PackError`. Arrays are views of the buffer; nothing is copied. */
 export function decodePack(buffer: ArrayBuffer): Pack {
   const { header, base } = head(buffer);
-  if (header.version !== 1) fail(`its version is ${String(header.version).slice(0, 20)}, this page knows 1`);
+  if (header.version !== 1)
+    fail(`its version is ${String(header.version).slice(0, 20)}, this page supports version 1`);
   const sections = new Sections(buffer, base, object(header.sections, 'sections'));
   const executions = count(header.executions, 'executions');
   const sources = list(header.sources, 'sources').map((one, at) => {
     const source = object(one, `source ${at}`);
     return {
       path: text(source.path, `the path of source ${at}`),
-      host: source.host === null || source.host === undefined ? null : text(source.host, `the host of source ${at}`),
+      host:
+        source.host === null || source.host === undefined
+          ? null
+          : text(source.host, `the host of source ${at}`),
       label: text(source.label ?? '', `the label of source ${at}`),
     };
   });

@@ -1,12 +1,16 @@
 /**
- * Probability of the sum of a group's values if the group is a random one: a double saddlepoint, by the same rules as
- * `analyze/executions/src/permutation.rs` (with sources), so that page and terminal agree.
+ * Probability of the sum of a group's values in a random group: a double saddlepoint approximation,
+ * by the rules of `analyze/executions/src/permutation.rs` (with sources), so that page and terminal
+ * agree.
  */
 
 /** The sum of a group compared with those of all groups of its size. */
 export interface Tail {
   isMore: boolean;
-  /** Probability of a sum at least as far from the expected one on the same side; 1 where nothing can be inferred. */
+  /**
+   * Probability of a sum at least as far from the expected one on the same side; 1 where nothing
+   * can be inferred.
+   */
   chance: number;
 }
 
@@ -29,10 +33,13 @@ export const twoSidedTail = ({ chance }: Tail) => Math.min(1, 2 * chance);
 
 const softplus = (x: number) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
 
-/** The probability of the expected number among those with that variance. */
+/** Probability of the most probable number of a distribution with that variance. */
 const exactly = (variance: number) => 1 / Math.max(1, Math.sqrt(TAU * variance));
 
-/** The values of two groups together: numbers with their counts. Reused, since a step has many. */
+/**
+ * The values of two groups together, as numbers with counts. Reused: a comparison has one for each
+ * context.
+ */
 export class Pool {
   private values = new Float64Array(64);
   private counts = new Float64Array(64);
@@ -67,7 +74,9 @@ export class Pool {
     this.counts[this.length++] = count;
   }
 
-  /** Adds `count` values with that mean, not less than those before, and standard deviation. */
+  /**
+   * Adds `count` values with a mean (at least that of the values before) and a standard deviation.
+   */
   push(mean: number, deviation: number, count: number): void {
     if (count <= 0) return;
     if (mean - this.last > this.gap) this.gap = mean - this.last;
@@ -80,7 +89,7 @@ export class Pool {
     } else this.put(mean, count);
   }
 
-  /** Position of the sum of `drawn` of these values among the sums of all ways to draw as many. */
+  /** Position of a sum of `drawn` of these values among the sums of all choices of as many. */
   tail(drawn: number, sum: number): Tail {
     const { values, counts, scaled, length } = this;
     let all = 0;
@@ -91,14 +100,17 @@ export class Pool {
     }
     const mean = total / all;
     let squares = 0;
-    for (let at = 0; at < length; at++) squares += counts[at] * (values[at] - mean) * (values[at] - mean);
+    for (let at = 0; at < length; at++)
+      squares += counts[at] * (values[at] - mean) * (values[at] - mean);
     const variance = squares / all;
     const far = sum - drawn * mean;
-    if (!(drawn > 0 && drawn < all && variance > 0 && variance < Infinity && Number.isFinite(far))) return UNKNOWN;
+    if (!(drawn > 0 && drawn < all && variance > 0 && variance < Infinity && Number.isFinite(far)))
+      return UNKNOWN;
     const isMore = far > 0;
     const deviation = isMore ? Math.sqrt(variance) : -Math.sqrt(variance);
     const away = far / deviation;
-    if (away < NEAR * Math.sqrt((drawn * (all - drawn)) / Math.max(1, all - 1))) return { isMore, chance: 1 };
+    if (away < NEAR * Math.sqrt((drawn * (all - drawn)) / Math.max(1, all - 1)))
+      return { isMore, chance: 1 };
     for (let at = 0; at < length; at++) scaled[at] = (values[at] - mean) / deviation;
     this.shift = Math.log(drawn / (all - drawn));
     this.tilt = 0;
@@ -167,7 +179,8 @@ export class Pool {
     }
     const gap = Math.min(greatest, cubes / squares);
     const bound = Math.exp(Math.min(0, power));
-    // Probability that the right number of values is drawn, by tilted odds and by equal odds for all.
+    // Ratio of the probabilities of drawing exactly that number: with tilted odds, and with equal
+    // odds.
     const count = exactly(this.ofCount) / exactly(drawn * (1 - drawn / all));
     const step = gap > 0 ? (1 - Math.exp(-tilt * gap)) / gap : tilt;
     const beyond = step * Math.sqrt(TAU * this.ofSum);
@@ -175,10 +188,13 @@ export class Pool {
   }
 }
 
-/** Part (one over this) of the values nearer to the end that a run takes. */
+/** A run takes one eighth of the values between it and the nearer end. */
 const RUN = 8;
 
-/** Values in ascending order, gathered in runs: those at both ends alone, more and more together towards the middle. */
+/**
+ * Values in ascending order, gathered in runs: single values at both ends, longer runs towards the
+ * middle.
+ */
 export class Runs {
   private readonly pool = new Pool();
   private placed = 0;
@@ -190,7 +206,7 @@ export class Runs {
 
   constructor(private readonly all: number) {}
 
-  /** Adds a value, not less than those before, `count` times. */
+  /** Adds a value `count` times. Values must be ascending. */
   push(value: number, count: number): void {
     let rest = count;
     while (rest > 0) {
@@ -227,7 +243,10 @@ export class Runs {
   }
 }
 
-/** The least probability that a test can give if `differing` values of both groups are not the most frequent one. */
+/**
+ * The least probability that a test can give if `differing` values of both groups are not the most
+ * frequent one.
+ */
 export function leastChance(one: number, other: number, differing: number): number {
   const all = one + other;
   const few = Math.min(one, other);
@@ -237,7 +256,7 @@ export function leastChance(one: number, other: number, differing: number): numb
   return Math.min(1, chance);
 }
 
-/** As above for each number of differing values, up to where it no longer matters. */
+/** The same for each number of differing values, up to where it no longer matters. */
 export function leastChances(one: number, other: number): (differing: number) => number {
   const all = one + other;
   const few = Math.min(one, other);
@@ -250,7 +269,9 @@ export function leastChances(one: number, other: number): (differing: number) =>
 /** Tolerance for equal probabilities with different rounding. */
 const ROUNDED = 1 + 1e-9;
 
-/** Corrects a probability for those tests that can give one as small; `least` is in ascending order. */
+/**
+ * Corrects a probability for those tests that can give one as small; `least` is in ascending order.
+ */
 export function corrected(chance: number, least: ArrayLike<number>): number {
   let low = 0;
   let high = least.length;
@@ -262,7 +283,10 @@ export function corrected(chance: number, least: ArrayLike<number>): number {
   return Math.min(1, chance * Math.max(1, low));
 }
 
-/** Corrects probabilities in place for the tests that can give one as small (Tarone 1990); NaN was not tested. */
+/**
+ * Corrects probabilities in place for the tests that can give one as small (Tarone 1990); NaN was
+ * not tested.
+ */
 export function correct(chances: Float64Array, least: Float64Array): void {
   const sorted = least.filter((_, at) => !Number.isNaN(chances[at])).sort();
   for (let at = 0; at < chances.length; at++)

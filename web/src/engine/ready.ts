@@ -1,6 +1,7 @@
 /**
- * All that takes time before the page can show executions: reading the pack, bins and codes of all columns, the order of durations, and
- * histograms and sums of all executions. It is made in a worker and handed over, so it is plain data.
+ * The work before the page can show executions: decoding the pack, bins and codes of all columns,
+ * the order of durations, histograms and sums of all executions. A worker does it and transfers the
+ * result, so the result is plain data.
  */
 
 import { Group, type GroupState } from './group';
@@ -15,7 +16,7 @@ export interface Ready {
   all: GroupState;
 }
 
-/** Current step, and its completed part from 0 to 1, if known. */
+/** Reports the current step, and its completed part from 0 to 1, if known. */
 export type Progress = (what: string, part?: number) => void;
 
 /** Prepares a pack, or throws a `PackError`. */
@@ -36,7 +37,7 @@ export function prepared(pack: Pack, progress: Progress = () => {}): Ready {
   return { pack, table: table.state(), layer, all: all.state() };
 }
 
-/** The memory of all numbers in it, to be transferred instead of copied. */
+/** The buffers of all arrays of numbers, to be transferred instead of copied. */
 export function buffersOf(ready: Ready): ArrayBuffer[] {
   const found = new Set<ArrayBuffer>();
   const seen = new Set<object>();
@@ -46,8 +47,9 @@ export function buffersOf(ready: Ready): ArrayBuffer[] {
     if (ArrayBuffer.isView(value)) {
       if (value.buffer instanceof ArrayBuffer) found.add(value.buffer);
     } else if (value instanceof Map) value.forEach(look);
-    // Texts have no numbers, and there may be very many.
-    else if (!Array.isArray(value) || typeof value[0] !== 'string') Object.values(value).forEach(look);
+    // Lists of texts have no buffers and may be very long.
+    else if (!Array.isArray(value) || typeof value[0] !== 'string')
+      Object.values(value).forEach(look);
   };
   look(ready);
   return [...found];

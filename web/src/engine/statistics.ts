@@ -1,25 +1,31 @@
 /**
- * Statistics of two groups, by the same rules as `analyze/executions/src/statistics.rs` has, so that page and terminal say the same: intervals
- * of Welch's and Student's tests, Fisher's test of who was there at all, Hedges' g.
+ * Statistics of two groups, by the rules of `analyze/executions/src/statistics.rs`, so that page
+ * and terminal agree: intervals of Welch's and Student's tests, Fisher's exact test of presence,
+ * Hedges' g.
  */
 
-/** Times of a group's executions in a context. */
+/** Times of a group's executions in a context, or values of a metric. */
 export interface Spread {
   executions: number;
-  /** How many of them were there. */
+  /** Number of executions with time in the context. */
   present: number;
-  /** Mean, of those that were not there, too. */
+  /** Mean over all executions; absent ones count as 0. */
   mean: number;
-  /** Standard deviation of a sample. */
+  /** Sample standard deviation. */
   deviation: number;
 }
 
-/** A number rounded to six digits: page and terminal sum in different orders, and must rank equal values equally. */
+/**
+ * Rounds to six digits: page and terminal sum in different orders, but must rank equal values
+ * equally.
+ */
 export function coarse(number: number): number {
   return Number(number.toPrecision(6));
 }
 
-/** Above that many degrees of freedom Student's distribution is reckoned from the normal one. */
+/**
+ * Above this number of degrees of freedom Student's distribution is computed from the normal one.
+ */
 const MANY = 400;
 
 /** Natural logarithm of the gamma function, by Stirling's series. */
@@ -33,11 +39,14 @@ export function logGamma(value: number): number {
   const inverse = 1 / (at * at);
   const series =
     1 / 12 -
-    inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse * (1 / 1188 - (inverse * 691) / 360360))));
+    inverse *
+      (1 / 360 -
+        inverse *
+          (1 / 1260 - inverse * (1 / 1680 - inverse * (1 / 1188 - (inverse * 691) / 360360))));
   return shift + (at - 0.5) * Math.log(at) - at + 0.5 * Math.log(2 * Math.PI) + series / at;
 }
 
-/** Continued fraction of the incomplete beta function (Lentz's way to reckon it). */
+/** Continued fraction of the incomplete beta function, by Lentz's algorithm. */
 function betaFraction(a: number, b: number, x: number): number {
   const tiny = 1e-300;
   const hold = (value: number) => (Math.abs(value) < tiny ? tiny : value);
@@ -59,16 +68,21 @@ function betaFraction(a: number, b: number, x: number): number {
   return result;
 }
 
-/** Regularised incomplete beta function; `rest` is 1 - x, given by itself for the sake of exactness. */
+/**
+ * Regularized incomplete beta function. `rest` is 1 - x, computed by the caller without
+ * cancellation.
+ */
 function beta(a: number, b: number, x: number, rest: number): number {
   if (x <= 0) return 0;
   if (rest <= 0) return 1;
-  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(rest));
+  const front = Math.exp(
+    logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(rest),
+  );
   if (x < (a + 1) / (a + b + 2)) return (front * betaFraction(a, b, x)) / a;
   return 1 - (front * betaFraction(b, a, rest)) / b;
 }
 
-/** 1 - the error function, of a number that is not negative. */
+/** Complementary error function, for numbers of 0 and above. */
 export function erfc(value: number): number {
   if (value > 27.3) return 0;
   if (value < 2) {
@@ -87,11 +101,11 @@ export function erfc(value: number): number {
   return Math.exp(-value * value) / (Math.sqrt(Math.PI) * fraction);
 }
 
-/** How probable it is that Student's t is at least as far from 0 as that, with so many degrees of freedom. */
+/** Two-sided tail probability of Student's t. */
 export function twoSided(t: number, freedom: number): number {
   if (!Number.isFinite(t)) return 0;
   if (freedom > MANY) {
-    // Hill's expansion (1970) of the normal deviate that is as probable.
+    // Hill's expansion (1970): the normal deviate with the same tail probability.
     const a = freedom - 0.5;
     const b = 48 * a * a;
     let y = a * Math.log1p((t * t) / freedom);
@@ -103,16 +117,16 @@ export function twoSided(t: number, freedom: number): number {
   return beta(freedom / 2, 0.5, freedom / (freedom + square), square / (freedom + square));
 }
 
-/** Terms that are summed up at most; of a million texts less than this many are needed. */
+/** Maximum number of terms; a million texts need fewer. */
 const TERMS = 100_000;
 
-/** How probable it is that a sum of so many squared normal deviates is at least that: the tail of the chi-squared distribution. */
+/** Upper tail probability of the chi-squared distribution. */
 export function chanceOfSquares(sum: number, freedom: number): number {
   const [a, x] = [freedom / 2, sum / 2];
   if (!(x > 0)) return 1;
   const front = Math.exp(a * Math.log(x) - x - logGamma(a));
   if (x < a + 1) {
-    // The series of the lower incomplete gamma function.
+    // Series of the lower incomplete gamma function.
     let term = 1 / a;
     let below = term;
     for (let n = 1; n < TERMS && term > 1e-17 * below; n++) {
@@ -121,7 +135,7 @@ export function chanceOfSquares(sum: number, freedom: number): number {
     }
     return Math.max(0, 1 - front * below);
   }
-  // The continued fraction of the upper one (Lentz's way to reckon it).
+  // Continued fraction of the upper incomplete gamma function, by Lentz's algorithm.
   let b = x + 1 - a;
   let c = 1e300;
   let d = 1 / b;
@@ -138,7 +152,7 @@ export function chanceOfSquares(sum: number, freedom: number): number {
   return Math.min(1, front * result);
 }
 
-/** What Student's t exceeds on both sides together with a probability of 5 %. */
+/** The value that Student's t exceeds on both sides together with a probability of 5 %. */
 export function reach95(freedom: number): number {
   let low = 1.9;
   let high = 13;
@@ -150,46 +164,49 @@ export function reach95(freedom: number): number {
   return (low + high) / 2;
 }
 
-/** Standard errors of the difference of two means with their degrees of freedom, Welch's and Student's. */
+/** Standard errors of the difference of two means and their degrees of freedom. */
 interface Errors {
   more: number;
   welch: [error: number, freedom: number];
   student: [error: number, freedom: number];
 }
 
-/** Null if nothing can be told: of too few executions, or where numbers are infinite, or so large that their squares are. */
+/** Null for fewer than two executions, and where means or squares are not finite. */
 function errorsOf(a: Spread, b: Spread): Errors | null {
   const [one, other] = [a.deviation * a.deviation, b.deviation * b.deviation];
   const parts = [one / a.executions, other / b.executions];
   const more = b.mean - a.mean;
   const welch = parts[0] + parts[1];
-  if (a.executions < 2 || b.executions < 2 || !Number.isFinite(more) || !Number.isFinite(welch)) return null;
-  const freedom = (welch * welch) / (parts[0] ** 2 / (a.executions - 1) + parts[1] ** 2 / (b.executions - 1));
+  if (a.executions < 2 || b.executions < 2 || !Number.isFinite(more) || !Number.isFinite(welch))
+    return null;
+  const freedom =
+    (welch * welch) / (parts[0] ** 2 / (a.executions - 1) + parts[1] ** 2 / (b.executions - 1));
   const free = a.executions + b.executions - 2;
   const common = (one * (a.executions - 1)) / free + (other * (b.executions - 1)) / free;
   const student = common * (1 / a.executions + 1 / b.executions);
   return {
     more,
-    // NaN or infinite if its terms overflow.
+    // The freedom is NaN or infinite if its terms overflow.
     welch: [Math.sqrt(welch), freedom > 1 ? Math.min(freedom, 1e15) : 1],
     student: [Math.sqrt(student), free],
   };
 }
 
 /**
- * The 95 % interval of the difference, the wider one of both tests; null if unknown. Welch's allows for groups with
- * different spread, Student's for small groups that do not show their spread.
+ * The 95 % interval of the difference, the wider one of both tests; null if unknown. Welch's test
+ * allows for different deviations of the groups, Student's for groups too small to show theirs.
  */
 export function intervalOf(a: Spread, b: Spread): [number, number] | null {
   const found = errorsOf(a, b);
   if (found === null) return null;
   const { more, welch, student } = found;
-  const reach = ([error, freedom]: [number, number]) => (error === 0 ? 0 : reach95(freedom) * error);
+  const reach = ([error, freedom]: [number, number]) =>
+    error === 0 ? 0 : reach95(freedom) * error;
   const widest = Math.max(reach(welch), reach(student));
   return [more - widest, more + widest];
 }
 
-/** The difference by the standard deviation that both groups have in common: in how many deviations they differ; 0 if that cannot be told. */
+/** Difference of means divided by the pooled standard deviation; 0 if unknown. */
 export function deviations(a: Spread, b: Spread): number {
   const free = Math.max(0, a.executions - 1) + Math.max(0, b.executions - 1);
   const more = b.mean - a.mean;
@@ -201,32 +218,37 @@ export function deviations(a: Spread, b: Spread): number {
   return Number.isFinite(more) && Number.isFinite(spread) ? more / spread : 0;
 }
 
-/** Hedges' g: those deviations, made smaller for few executions. */
+/** Hedges' g: `deviations` corrected for small groups. */
 export function hedges(a: Spread, b: Spread): number {
   const free = Math.max(0, a.executions - 1) + Math.max(0, b.executions - 1);
   const found = deviations(a, b);
   return free > 1 ? found * Math.max(0, 1 - 3 / Math.max(3, 4 * free - 1)) : found;
 }
 
-/** The chance of the surer of two tests, as there were two. */
+/** The smaller of two probabilities, corrected for two tests. */
 export function surer(one: number, other: number): number {
   return Math.min(1, 2 * Math.min(one, other));
 }
 
-/** The natural logarithm of the number of ways to choose some of all. */
+/** Natural logarithm of the binomial coefficient. */
 function logWays(all: number, some: number): number {
   return logGamma(all + 1) - logGamma(some + 1) - logGamma(all - some + 1);
 }
 
-/** How probable it is that so different parts of both groups were there, if that does not depend on the group (Fisher's exact test). */
+/**
+ * Probability of so different shares of present executions in two groups by chance (Fisher's exact
+ * test).
+ */
 export function presence(a: Spread, b: Spread): number {
   const [drawn, found] = [b.executions, b.present];
   const [all, have] = [a.executions + drawn, a.present + found];
   const isKnown = a.present <= a.executions && found <= drawn;
   if (!isKnown || a.executions === 0 || drawn === 0) return 1;
-  let term = Math.exp(logWays(have, found) + logWays(all - have, drawn - found) - logWays(all, drawn));
+  let term = Math.exp(
+    logWays(have, found) + logWays(all - have, drawn - found) - logWays(all, drawn),
+  );
   const isMany = found * all >= have * drawn;
-  // Neither more nor fewer than that, as far as it counts.
+  // Sums the terms at least as far from the expectation, until they no longer matter.
   let sum = 0;
   for (let at = found; term > sum * 1e-9; at += isMany ? 1 : -1) {
     sum += term;

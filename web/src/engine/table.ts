@@ -1,36 +1,46 @@
-/** What executions can be filtered by: numbers with an axis, and codes (texts, sources, threads). */
+/** The columns to filter by: numbers with an axis, and codes (texts, sources, threads). */
 
-import { type Axis, axisOf, type Binner, binInto, binner, fitting, type Range, rangeOf, type Scale } from './axis';
+import {
+  type Axis,
+  axisOf,
+  type Binner,
+  binInto,
+  binner,
+  fitting,
+  type Range,
+  rangeOf,
+  type Scale,
+} from './axis';
 import { type Order, orderOf } from './order';
 import { NONE, type Numbers, type Pack } from './pack';
 
 export interface NumberColumn {
-  /** Stays the same over sessions: stands in addresses. */
+  /** Identifies the column in addresses, so it never changes. */
   key: string;
   label: string;
   unit: string;
   description: string;
   values: Numbers;
   range: Range;
-  /** The scale that fits by itself. */
+  /** The scale that suits the values. */
   fitting: Scale;
   axis: Axis;
-  /** The context whose time it is. */
+  /** The context whose time it is; null for metrics. */
   context: number | null;
 }
 
 export interface CodeColumn {
   key: string;
   label: string;
-  /** By code; the last is of executions that have none. */
+  /** By code; the last value stands for executions without the text. */
   values: string[];
   hasNone: boolean;
 }
 
-/** Numbers that can be added later: times in contexts. */
+/** Maximum number of columns added later: times in contexts. */
 export const SPARE = 8;
 
-/** Executions whose bins are filled together. */
+/** Number of executions whose bins are filled together. */
 const BLOCK = 2048;
 
 type Given = Omit<NumberColumn, 'range' | 'axis' | 'fitting'>;
@@ -41,18 +51,21 @@ function columnOf(given: Given, scale?: Scale): NumberColumn {
   return { ...given, range, fitting: fits, axis: axisOf(range, fits) };
 }
 
-/** When executions began, from the first one on. */
+/** Begin of executions, relative to the first one. */
 function beginOf({ begin }: Pack): NumberColumn {
   let first = Infinity;
   for (let at = 0; at < begin.length; at++) if (begin[at] < first) first = begin[at];
   const values = new Float64Array(begin.length);
   const from = Number.isFinite(first) ? first : 0;
   for (let at = 0; at < begin.length; at++) values[at] = begin[at] - from;
-  const description = 'when it began, from the first one on';
-  return columnOf({ key: 'begin', label: 'begin', unit: 'ns', description, values, context: null }, 'linear');
+  const description = 'begin, relative to the first execution';
+  return columnOf(
+    { key: 'begin', label: 'begin', unit: 'ns', description, values, context: null },
+    'linear',
+  );
 }
 
-/** A table as plain data. */
+/** A table as plain data, to be sent by a worker. */
 export interface TableState {
   numbers: NumberColumn[];
   codes: CodeColumn[];
@@ -65,25 +78,42 @@ export class Table {
   readonly executions: number;
   readonly numbers: NumberColumn[] = [];
   readonly codes: CodeColumn[] = [];
-  /** Columns of `bins`; each execution's bins lie beside each other, so that one visit loads them all. */
+  /**
+   * Length of a row of `bins`. The bins of an execution are adjacent, so that one visit loads them
+   * all.
+   */
   readonly stride: number;
   readonly bins: Uint8Array;
-  /** Codes of each execution beside each other. */
+  /** Codes by execution and column. */
   readonly codeTable: Uint32Array;
   private readonly orders: Map<number, Order>;
 
-  /** Reads a pack; `made` is the table if it was made before. */
+  /** Builds the table of a pack, or takes it from a worker (`made`). */
   constructor(pack: Pack, made?: TableState) {
     this.executions = pack.executions;
     this.stride = (pack.metrics.length + 1 + SPARE + 3) & ~3;
     this.orders = made?.orders ?? new Map();
     if (made !== undefined) {
-      ({ numbers: this.numbers, codes: this.codes, bins: this.bins, codeTable: this.codeTable } = made);
+      ({
+        numbers: this.numbers,
+        codes: this.codes,
+        bins: this.bins,
+        codeTable: this.codeTable,
+      } = made);
       return;
     }
     this.bins = new Uint8Array(this.executions * this.stride);
     for (const { name, unit, description, values } of pack.metrics) {
-      this.numbers.push(columnOf({ key: `m.${name}`, label: label(name), unit, description, values, context: null }));
+      this.numbers.push(
+        columnOf({
+          key: `m.${name}`,
+          label: label(name),
+          unit,
+          description,
+          values,
+          context: null,
+        }),
+      );
     }
     this.numbers.push(beginOf(pack));
     this.fillBins(this.numbers.map(({ values, axis }) => binner(values, axis)));
@@ -95,16 +125,19 @@ export class Table {
     return { numbers, codes, bins, codeTable, orders };
   }
 
-  /** All columns of some executions at a time: these lines of the table are in the processor's cache then. */
+  /** Fills all columns for a block of executions at a time, whose rows then stay in the cache. */
   private fillBins(binners: Binner[]): void {
     for (let from = 0; from < this.executions; from += BLOCK) {
       const to = Math.min(this.executions, from + BLOCK);
-      for (let column = 0; column < binners.length; column++) binners[column](this.bins, this.stride, column, from, to);
+      for (let column = 0; column < binners.length; column++)
+        binners[column](this.bins, this.stride, column, from, to);
     }
   }
 
   private fillCodes(pack: Pack): Uint32Array {
-    const sources = pack.sources.map(({ path, host, label }) => label || (host ? `${host}: ${path}` : path));
+    const sources = pack.sources.map(
+      ({ path, host, label }) => label || (host ? `${host}: ${path}` : path),
+    );
     const given: [string, string, string[], Uint16Array | Uint32Array][] = [
       ...pack.texts.map((one): [string, string, string[], Uint32Array] => [
         `t.${one.name}`,
@@ -128,7 +161,7 @@ export class Table {
     return table;
   }
 
-  /** Adds a column of numbers; -1 if there is no room. */
+  /** Adds a column of numbers. Returns its index, or -1 if there are too many. */
   addNumber(given: Given): number {
     const place = this.numbers.length;
     if (place >= this.stride) return -1;
@@ -161,7 +194,7 @@ export class Table {
   }
 }
 
-/** `duration_ns` is `duration`: the unit is shown with the numbers. */
+/** Name without its unit (`duration_ns` is `duration`): numbers show the unit. */
 function label(name: string): string {
   return name.replace(/_(ns|bytes)$/, '').replaceAll('_', ' ');
 }

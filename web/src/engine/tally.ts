@@ -1,17 +1,19 @@
-/** Sums by context over a group's executions, with a list of those that came or went since. */
+/**
+ * Sums by context over the executions of a group, with a list of pending additions and removals.
+ */
 
 import { emptySums } from './sums';
 
-/** Of an execution: its times are in the sums; it stands in the list. */
+/** Flags of an execution: its times are in the sums; it is in the list. */
 const APPLIED = 1;
 const WAITS = 2;
 
-/** How many are worked off before the clock is looked at. */
+/** Executions between two looks at the clock. */
 const PIECE = 128;
 
 export class Tally {
   readonly sums: Float64Array;
-  /** How many executions the sums are of. */
+  /** Number of executions in the sums. */
   applied = 0;
   private readonly state: Uint8Array;
   private readonly waiting: Uint32Array;
@@ -20,7 +22,7 @@ export class Tally {
   constructor(
     contexts: number,
     executions: number,
-    /** Adds an execution's times to the sums, or takes them away (-1). */
+    /** Adds an execution's times to the sums, or removes them (-1). */
     private readonly add: (sums: Float64Array, execution: number, sign: number) => void,
   ) {
     this.sums = emptySums(contexts);
@@ -38,7 +40,7 @@ export class Tally {
     this.waiting[this.count++] = one;
   }
 
-  /** Begins at 0: all members wait. */
+  /** Starts from 0: all members wait. */
   restart(fails: Uint32Array): void {
     this.sums.fill(0);
     this.applied = 0;
@@ -52,7 +54,7 @@ export class Tally {
     }
   }
 
-  /** Starts with the sums of all executions, all of which are members. */
+  /** Starts with the sums of all executions, which are all members. */
   begin(sums: Float64Array): void {
     this.sums.set(sums);
     this.state.fill(APPLIED);
@@ -60,7 +62,7 @@ export class Tally {
     this.applied = this.state.length;
   }
 
-  /** Takes over what another one has. */
+  /** Copies the state of another tally. */
   copy(like: Tally): void {
     this.sums.set(like.sums);
     this.state.set(like.state);
@@ -69,7 +71,7 @@ export class Tally {
     this.applied = like.applied;
   }
 
-  /** Begins with the sums of all executions: those that are no members wait to be taken away. */
+  /** Starts from the sums of all executions: those that are not members wait for their removal. */
   private subtract(all: Tally, fails: Uint32Array): void {
     this.sums.set(all.sums);
     this.applied = all.applied;
@@ -84,7 +86,10 @@ export class Tally {
     }
   }
 
-  /** Works off the list until that time, on the shortest way: from what there is, from nothing, or from all. */
+  /**
+   * Processes the list until a time. Starts from the current sums, from 0 or from the sums of all
+   * executions, whichever is the least work. Returns whether the list is empty.
+   */
   settle(
     fails: Uint32Array,
     size: number,

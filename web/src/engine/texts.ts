@@ -1,8 +1,10 @@
 /**
- * Which texts tell two groups apart: in which thread they ended, on which host, what was captured. As `analyze/executions/src/texts.rs` has
- * it: Pearson's chi-squared test of all texts of a column, Fisher's of each one, and Cramér's V without what it is by chance.
+ * Texts that separate two groups: threads, hosts, labels and captured texts. By the rules of
+ * `analyze/executions/src/texts.rs`: Pearson's chi-squared test of all texts of a column, Fisher's
+ * exact test of each text, and Cramér's V corrected for bias.
  *
- * Groups count their texts anyway, so no execution is visited here: a column takes as long as it has texts.
+ * Groups count their texts anyway, so no execution is visited here: the cost of a column depends on
+ * the number of its texts.
  */
 
 import { SURE } from './compare';
@@ -16,26 +18,28 @@ type Both = readonly [Group, Group];
 
 /** A column of texts in two groups. */
 export interface TextSeparation {
-  /** What it is: `thread`, `host`, `label`, or the name of what was captured. */
+  /** `thread`, `host`, `label`, or the name of a captured text. */
   name: string;
   /** The column of codes to filter by. */
   column: number;
-  /** The text that tells most; null if it is that there is none. */
+  /** The text with the least probability; null stands for no text. */
   value: string | null;
-  /** The codes that are that text. */
+  /** Codes of that text. */
   codes: number[];
-  /** Which part of each group has it. */
+  /** Share of each group with that text. */
   shares: [number, number];
-  /** Cramér's V: 0 if it tells nothing, 1 if it tells the groups apart. */
+  /** Cramér's V: 0 is no association, 1 separates the groups. */
   association: number;
   /** Corrected for the number of columns. */
   chance: number;
 }
 
-/** Whether it is worth a row: of many different texts V may be 0 where one of them surely tells the groups apart. */
+/**
+ * Whether to list a column. With many different texts V may be 0 although one text is significant.
+ */
 export const tells = ({ association, chance }: TextSeparation) => association > 0 || chance < SURE;
 
-/** Of a code that no execution has. */
+/** Position of a code without executions. */
 const UNSEEN = 0xffffffff;
 
 /** A text of each execution. */
@@ -43,12 +47,19 @@ export interface TextColumn {
   name: string;
   column: number;
   texts: string[];
-  /** By code: its place among the texts, behind all if there is none. */
+  /** Position in `texts` by code; `texts.length` stands for no text. */
   places: Uint32Array;
 }
 
-/** Places of codes, texts in the order in which executions have them: each text once, whatever number of codes it has. */
-function byFirst(table: Table, column: number, textOf: (code: number) => string | null): Omit<TextColumn, 'name'> {
+/**
+ * Positions of codes. Texts are in the order of their first executions; codes with the same text
+ * share a position.
+ */
+function byFirst(
+  table: Table,
+  column: number,
+  textOf: (code: number) => string | null,
+): Omit<TextColumn, 'name'> {
   const { codeTable, codes } = table;
   const places = new Uint32Array(codes[column].values.length).fill(UNSEEN);
   const known = new Map<string, number>();
@@ -73,14 +84,16 @@ export function textColumns(table: Table, pack: Pack): TextColumn[] {
   const at = (key: string) => table.codes.findIndex((one) => one.key === key);
   const bySource = (name: string, of: (source: Source) => string | null) => ({
     name,
-    ...byFirst(table, at('source'), (code) => (code < pack.sources.length ? of(pack.sources[code]) : null)),
+    ...byFirst(table, at('source'), (code) =>
+      code < pack.sources.length ? of(pack.sources[code]) : null,
+    ),
   });
   const thread = (code: number) => (code < pack.threads.length ? pack.threads[code] : null);
   return [
     { name: 'thread', ...byFirst(table, at('thread'), thread) },
     bySource('host', ({ host }) => host),
     bySource('label', ({ label }) => label),
-    // Columns of captured texts are the first ones, in their order.
+    // Columns of captured texts come first, in this order.
     ...pack.texts.map(({ name, values }, column) => {
       const places = Uint32Array.from({ length: values.length + 1 }, (_, code) => code);
       return { name, column, texts: values, places };
@@ -88,10 +101,10 @@ export function textColumns(table: Table, pack: Pack): TextColumn[] {
   ];
 }
 
-/** By text, and behind them for none: how many executions of a group have it. */
+/** Number of a group's executions by text, then without a text. */
 export function countsOf({ column, texts, places }: TextColumn, group: Group): Uint32Array {
   const counts = new Uint32Array(texts.length + 1);
-  // These are counts as if there were no filter by this very column.
+  // These counts ignore the filter of this column.
   const all = group.facets[column];
   const allowed = group.allowed.get(column);
   for (let code = 0; code < places.length; code++) {
@@ -101,23 +114,23 @@ export function countsOf({ column, texts, places }: TextColumn, group: Group): U
   return counts;
 }
 
-/** How many executions of both groups have each text. */
+/** Number of executions by text in both groups. */
 export interface Counts {
   a: ArrayLike<number>;
   b: ArrayLike<number>;
   sizes: [number, number];
 }
 
-/** So many of each group are expected to have a text that is tested by itself. */
+/** Texts with a lower expected count in a group are not tested by themselves. */
 const ENOUGH = 5;
 
-/** How far what one group has of a text is from what it is expected to have, of so many that both have. */
+/** Term of the chi-squared statistic for a text in one group. */
 function away(found: number, both: number, size: number, all: number): number {
   const expected = (both * size) / all;
   return expected > 0 ? ((found - expected) * (found - expected)) / expected : 0;
 }
 
-/** How far what there is is from what is expected. */
+/** The chi-squared statistic. */
 export function distance({ a, b, sizes }: Counts): number {
   const all = Math.max(1, sizes[0] + sizes[1]);
   let sum = 0;
@@ -128,12 +141,13 @@ export function distance({ a, b, sizes }: Counts): number {
   return sum;
 }
 
-/** How probable parts as different as those of all texts are by chance. */
+/** Probability of such shares by chance (chi-squared test). */
 export function chiSquared({ a, b, sizes }: Counts): number {
   const all = Math.max(1, sizes[0] + sizes[1]);
-  const isEnough = (both: number) => (both * sizes[0]) / all >= ENOUGH && (both * sizes[1]) / all >= ENOUGH;
+  const isEnough = (both: number) =>
+    (both * sizes[0]) / all >= ENOUGH && (both * sizes[1]) / all >= ENOUGH;
   const tested: [number, number][] = [];
-  // Texts that few have count as one.
+  // Rare texts are added up.
   const few: [number, number] = [0, 0];
   for (let at = 0; at < a.length; at++) {
     if (isEnough(a[at] + b[at])) tested.push([a[at], b[at]]);
@@ -144,12 +158,18 @@ export function chiSquared({ a, b, sizes }: Counts): number {
   }
   if (isEnough(few[0] + few[1])) tested.push(few);
   else if (tested.length > 0) {
-    const least = tested.reduce((one, other) => (other[0] + other[1] < one[0] + one[1] ? other : one));
+    const least = tested.reduce((one, other) =>
+      other[0] + other[1] < one[0] + one[1] ? other : one,
+    );
     least[0] += few[0];
     least[1] += few[1];
   }
   if (tested.length < 2) return 1;
-  const found = distance({ a: tested.map(([one]) => one), b: tested.map(([, other]) => other), sizes });
+  const found = distance({
+    a: tested.map(([one]) => one),
+    b: tested.map(([, other]) => other),
+    sizes,
+  });
   return chanceOfSquares(found, tested.length - 1);
 }
 
@@ -167,13 +187,13 @@ export function association(counts: Counts): number {
   return most > 0 ? Math.min(1, Math.sqrt(Math.max(0, square) / most)) : 0;
 }
 
-/** Counts below that are so frequent that what is known of them has a place of its own. */
+/** Pairs of counts below this are cached in an array: most texts of a long list are rare. */
 const SMALL = 64;
 
-/** Chances whose ratio exceeds it still differ when rounded to six digits. */
+/** Probabilities with a greater ratio differ after rounding to six digits. */
 const NEAR = 1.0001;
 
-/** Fisher's test, each pair of counts tested once: most texts of a long list have few executions. */
+/** Fisher's test with a cache, since many texts have the same counts. */
 class Presence {
   private readonly small = new Float64Array(SMALL * SMALL).fill(-1);
   private readonly others = new Map<number, number>();
@@ -196,14 +216,19 @@ class Presence {
   }
 
   private tested(a: number, b: number): number {
-    const of = (present: number, executions: number) => ({ executions, present, mean: 0, deviation: 0 });
+    const of = (present: number, executions: number) => ({
+      executions,
+      present,
+      mean: 0,
+      deviation: 0,
+    });
     return presence(of(a, this.sizes[0]), of(b, this.sizes[1]));
   }
 }
 
 /**
- * The text of which it is least probable by chance that so different parts of both groups have it (behind all if there is none), and
- * how probable that is of the surest of so many; of texts as sure as each other that of which the parts differ most.
+ * The position of the text with the least probability, and that probability corrected for the
+ * number of texts. Of equally significant texts it is the one whose shares differ most.
  */
 export function surest({ a, b, sizes }: Counts): { place: number; chance: number } {
   const known = new Presence(sizes);
@@ -227,12 +252,13 @@ export function surest({ a, b, sizes }: Counts): { place: number; chance: number
   const leastOf = leastChances(...sizes);
   const least = new Float64Array(texts);
   let put = 0;
-  for (let at = 0; at < a.length; at++) if (a[at] + b[at] > 0) least[put++] = leastOf(a[at] + b[at]);
-  // Of two texts, one says what the other says.
+  for (let at = 0; at < a.length; at++)
+    if (a[at] + b[at] > 0) least[put++] = leastOf(a[at] + b[at]);
+  // Two texts are complementary: there is one test.
   return { place, chance: corrected(chance, texts === 2 ? least.subarray(0, 1) : least.sort()) };
 }
 
-/** A column with its uncorrected probability, and the least one that it can have. */
+/** A column with its uncorrected probability and the least probability that its test can give. */
 interface Uncorrected extends TextSeparation {
   least: number;
 }
@@ -247,23 +273,28 @@ function* tested(of: TextColumn, groups: Both): Generator<void, Uncorrected> {
   const chance = surer(chiSquared(counts), byOne);
   yield;
   const codes: number[] = [];
-  for (let code = 0; code < of.places.length; code++) if (of.places[code] === place) codes.push(code);
+  for (let code = 0; code < of.places.length; code++)
+    if (of.places[code] === place) codes.push(code);
   let frequent = 0;
-  for (let at = 0; at < counts.a.length; at++) frequent = Math.max(frequent, counts.a[at] + counts.b[at]);
+  for (let at = 0; at < counts.a.length; at++)
+    frequent = Math.max(frequent, counts.a[at] + counts.b[at]);
   const least = leastChance(...sizes, sizes[0] + sizes[1] - frequent);
   return {
     name: of.name,
     column: of.column,
     value: of.texts[place] ?? null,
     codes,
-    shares: [(counts.a[place] ?? 0) / Math.max(1, sizes[0]), (counts.b[place] ?? 0) / Math.max(1, sizes[1])],
+    shares: [
+      (counts.a[place] ?? 0) / Math.max(1, sizes[0]),
+      (counts.b[place] ?? 0) / Math.max(1, sizes[1]),
+    ],
     association: association(counts),
     chance: Math.max(chance, least),
     least,
   };
 }
 
-/** Tests one column after the other, as each takes a while with very many texts. */
+/** Tests columns in steps: with very many texts each test takes longer than a frame. */
 export class TextWork {
   private readonly found: Uncorrected[] = [];
   private running: Generator<void, Uncorrected> | null = null;
@@ -273,7 +304,7 @@ export class TextWork {
     private readonly groups: Both,
   ) {}
 
-  /** Does a part of the work. Whether that was the last. */
+  /** Does a part of the work. Returns whether all columns are tested. */
   step(): boolean {
     const { found, columns } = this;
     if (found.length < columns.length) {
@@ -287,15 +318,18 @@ export class TextWork {
     return found.length >= columns.length;
   }
 
-  /** All columns, those that tell most first, sure ones before all others. */
+  /** All columns, significant ones first, then by Cramér's V. */
   ranked(): TextSeparation[] {
     const chances = Float64Array.from(this.found, ({ chance }) => chance);
     correct(
       chances,
       Float64Array.from(this.found, ({ least }) => least),
     );
-    const all = this.found.map(({ least: _, ...one }, at): TextSeparation => ({ ...one, chance: chances[at] }));
-    const order = (one: TextSeparation, other: TextSeparation) => coarse(other.association) - coarse(one.association);
+    const all = this.found.map(
+      ({ least: _, ...one }, at): TextSeparation => ({ ...one, chance: chances[at] }),
+    );
+    const order = (one: TextSeparation, other: TextSeparation) =>
+      coarse(other.association) - coarse(one.association);
     const sure = all.filter(({ chance }) => chance < SURE);
     const other = all.filter(({ chance }) => !(chance < SURE));
     return [...sure.sort(order), ...other.sort(order)];

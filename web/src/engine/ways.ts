@@ -1,11 +1,11 @@
-/** What tells contexts with the same name apart: frames on the ways around them. */
+/** Frames that distinguish contexts with the same name. */
 
 import type { Contexts } from './pack';
 
-/** Stands for frames that are left out. */
+/** Stands for frames left out. */
 export const GAP = -1;
 
-/** A context and what is around it, outwards; the root is the last one. */
+/** A context and its enclosing frames outwards; the root is last. */
 function outwards(tree: Contexts, context: number): number[] {
   const way = [context];
   for (let at = context; at !== 0; at = tree.parent[at]) way.push(tree.parent[at]);
@@ -13,10 +13,14 @@ function outwards(tree: Contexts, context: number): number[] {
 }
 
 /**
- * For each of some contexts the frames around it that are shown with it, outwards: the next one; and where others have the same name
- * and the same next one, those by which the ways differ first. `GAP` stands for what is left out.
+ * For each context the enclosing frames to show with it, outwards: its parent; and, where another
+ * context has the same name and parent, the first frame by which their paths differ.
  */
-export function ways(tree: Contexts, names: readonly string[], contexts: readonly number[]): Map<number, number[]> {
+export function ways(
+  tree: Contexts,
+  names: readonly string[],
+  contexts: readonly number[],
+): Map<number, number[]> {
   const isLike = (one: number, other: number) =>
     tree.kind[one] === tree.kind[other] && names[tree.name[one]] === names[tree.name[other]];
   const all = [...new Set(contexts)].map((context) => outwards(tree, context));
@@ -28,7 +32,7 @@ export function ways(tree: Contexts, names: readonly string[], contexts: readonl
       const most = Math.min(way.length, other.length);
       let place = 0;
       while (place < most && isLike(way[place], other[place])) place++;
-      // One that differs by its own name, or by what is next around it, is told apart already.
+      // Contexts with different names or parents are distinguished already.
       if (place > 1 && place < way.length) shown.add(place);
     }
     const places = [...shown].sort((one, other) => one - other);

@@ -1,40 +1,39 @@
-/** Which figures and texts tell the groups apart. */
+/** Metrics and texts that differ between the groups. */
 
 import { useState } from 'preact/hooks';
 import { SURE } from '../engine/compare';
 import { type TextSeparation, tells } from '../engine/texts';
-import { clean, count, marked, percent, quantity, signed } from '../format';
+import { clean, count, marked, middle, percent, quantity, signed } from '../format';
 import type { Model, Side } from '../model';
-import { useModel, useTopics } from './hooks';
+import { goTo, useModel, useTopics } from './hooks';
 
-/** Figures, and texts, that are shown at once. */
+/** Number of rows before more are asked for. */
 const AT_ONCE = 10;
 
 export function Apart() {
   const model = useModel();
   useTopics(model, 'figures');
-  // What tells nothing is left out.
   const texts = model.texts.filter(tells);
   if (model.separations.length === 0 && texts.length === 0) return null;
-  // Behind many figures they are out of sight.
+  // Many metrics push the texts out of sight.
   const sure = texts.filter((of) => of.chance < SURE).length;
   return (
     <section class="panel figures" aria-label="Metrics that differ">
       <div class="bar">
         <h2>Metrics that differ</h2>
         {sure > 0 && model.separations.length > 0 ? (
-          <button type="button" class="quiet link" onClick={() => goTo('.texts button')}>
+          <button type="button" class="quiet link" onClick={() => goTo(model, '.texts button')}>
             {sure === 1 ? 'and a text, below' : `and ${count(sure)} texts, below`}
           </button>
         ) : null}
       </div>
-      <Figures />
+      <Metrics />
       <Texts texts={texts} />
     </section>
   );
 }
 
-/** The first ones of a list, or all; and a button for the others. */
+/** The first rows of a list, or all, and a button that shows the others. */
 function useFirst<T>(all: T[]) {
   const [isAll, setAll] = useState(false);
   const left = all.length - AT_ONCE;
@@ -47,7 +46,7 @@ function useFirst<T>(all: T[]) {
   return { shown: isAll ? all : all.slice(0, AT_ONCE), more };
 }
 
-/** The head of a table: the title of each column, with an explanation where needed. */
+/** The head of a table: titles of columns, some with an explanation. */
 function Head({ columns }: { columns: [string, string?][] }) {
   return (
     <thead>
@@ -62,17 +61,17 @@ function Head({ columns }: { columns: [string, string?][] }) {
   );
 }
 
-function Figures() {
+function Metrics() {
   const model = useModel();
   const { numbers } = model.table;
   const { shown, more } = useFirst(model.separations);
   if (shown.length === 0) return null;
   return (
     <>
-      <table class="plain" aria-label="Figures that differ">
+      <table class="plain" aria-label="Metrics by how well they separate the groups">
         <Head
           columns={[
-            ['figure'],
+            ['metric'],
             ['B has more', 'Probability that an execution of B has more than one of A'],
             ['A'],
             ['B'],
@@ -91,9 +90,9 @@ function Figures() {
                     type="button"
                     class="quiet"
                     title={clean(description)}
-                    onClick={() => goTo(`[data-histogram="b ${CSS.escape(key)}"]`)}
+                    onClick={() => goTo(model, `[data-histogram="b ${CSS.escape(key)}"]`)}
                   >
-                    {clean(label, 40)}
+                    {clean(label)}
                   </button>
                 </td>
                 <td>{`${Math.round(100 * of.higher)} %`}</td>
@@ -120,16 +119,16 @@ function Texts({ texts }: { texts: TextSeparation[] }) {
       <table class="plain texts" aria-label="Texts that differ">
         <Head
           columns={[
-            ['text, strongest value'],
-            ['of A', 'Share of A with this text'],
-            ['of B', 'Share of B with this text'],
+            ['text, value that differs most'],
+            ['of A', 'Share of A with this value'],
+            ['of B', 'Share of B with this value'],
             ['V', "Cramér's V: 0 = no association, 1 = the text separates the groups"],
             ['p'],
           ]}
         />
         <tbody>
           {shown.map((of) => (
-            <Telling key={`${of.column} ${of.name}`} model={model} of={of} />
+            <TextRow key={`${of.column} ${of.name}`} model={model} of={of} />
           ))}
         </tbody>
       </table>
@@ -138,8 +137,11 @@ function Texts({ texts }: { texts: TextSeparation[] }) {
   );
 }
 
-/** A text, with a button that leaves only executions that have it in the group which it is more of. */
-function Telling({ model, of }: { model: Model; of: TextSeparation }) {
+/**
+ * A text with its value that differs most. A button filters the group that has the value more often
+ * by it.
+ */
+function TextRow({ model, of }: { model: Model; of: TextSeparation }) {
   const { key, values } = model.table.codes[of.column];
   const side: Side = of.shares[0] > of.shares[1] ? 0 : 1;
   const allowed = model.groups[side].allowed.get(of.column);
@@ -156,20 +158,20 @@ function Telling({ model, of }: { model: Model; of: TextSeparation }) {
         <button
           type="button"
           class="quiet"
-          title="To the list of all texts"
-          onClick={() => goTo(`[data-checklist="b ${CSS.escape(key)}"] input`)}
+          title="Go to the list of values"
+          onClick={() => goTo(model, `[data-checklist="${CSS.escape(key)}"] input`)}
         >
-          {clean(of.name, 40)}
+          {clean(of.name)}
         </button>
         <small>
           <button
             type="button"
             class="quiet link"
             aria-pressed={isChosen}
-            title={`${clean(value)}\n${isChosen ? 'Takes that filter away' : `Leaves executions with it alone in ${'AB'[side]}`}`}
+            title={`${clean(value)}\n${isChosen ? 'Remove this filter' : `Keep only executions with this value in ${'AB'[side]}`}`}
             onClick={choose}
           >
-            {clean(value, 80)}
+            {middle(value, 80)}
           </button>
         </small>
       </td>
@@ -181,22 +183,14 @@ function Telling({ model, of }: { model: Model; of: TextSeparation }) {
   );
 }
 
-/** Whether just these codes are allowed. */
+/** Whether exactly these codes pass. */
 function isOnly(allowed: Uint8Array, codes: number[]): boolean {
   let count = 0;
   for (const one of allowed) count += one;
   return count === codes.length && codes.every((code) => allowed[code] === 1);
 }
 
-/** What is told of a number; nothing of one that cannot be reckoned. */
+/** The text of a number; `-` if it is not finite. */
 function known(value: number, text: string): string {
   return Number.isFinite(value) ? text : '-';
-}
-
-/** Goes to what chooses executions by something, or tells of it. */
-function goTo(selector: string): void {
-  const found = document.querySelector<HTMLElement>(selector);
-  // Centered: the related text is above and below.
-  found?.scrollIntoView({ block: 'center' });
-  found?.focus();
 }

@@ -1,4 +1,4 @@
-/** The page. */
+/** The page: opens executions, and arranges panels. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { fromAddress, initial, type Shown } from '../data/address';
@@ -8,14 +8,15 @@ import { clean, percent } from '../format';
 import { Model } from '../model';
 import { Apart } from './apart';
 import { Executions } from './executions';
+import { Filters } from './filters';
 import { Flame } from './flame';
 import { filterBy, steer } from './flame-keys';
-import { Groups } from './groups';
 import { Header } from './header';
 import { Help } from './help';
-import { ModelContext } from './hooks';
+import { goToFilters, ModelContext, useTopics } from './hooks';
 import { Pins } from './pins';
 import { Ranking } from './ranking';
+import { Summary } from './summary';
 import { onTheme } from './theme';
 import { Timeline } from './timeline';
 
@@ -40,13 +41,14 @@ export function App() {
       performance.mark('open');
       const round = ++latest.current;
       const progress = (what: string, part?: number) => {
-        if (round === latest.current) setSaid(part === undefined ? `${what}…` : `${what}… ${percent(part, 1)}`);
+        if (round === latest.current)
+          setSaid(part === undefined ? `${what}…` : `${what}… ${percent(part, 1)}`);
       };
       const given = await source.pack(wanted.kind, progress);
       performance.mark('bytes');
       const ready = await makeReady(given, progress);
       performance.mark('decoded');
-      // Somebody went on to another kind in the meantime.
+      // Another kind was chosen in the meantime.
       if (round !== latest.current) return;
       document.title = `${clean(ready.pack.title, 80) || 'executions'} · tracebraid`;
       const made = new Model(ready, source, wanted);
@@ -64,7 +66,7 @@ export function App() {
     void open({ ...initial(), kind });
   };
 
-  // Once.
+  // Only once.
   useEffect(() => void open(fromAddress(location.hash)), []);
   useEffect(() => onTheme(() => setTheme((round) => round + 1)), []);
   useEffect(() => {
@@ -89,7 +91,7 @@ export function App() {
   if (error !== '') {
     return (
       <main class="message">
-        <h1>This cannot be shown</h1>
+        <h1>The executions cannot be shown</h1>
         <p class="error" role="alert">
           {clean(error, 500)}
         </p>
@@ -105,23 +107,13 @@ export function App() {
   }
   return (
     <ModelContext.Provider value={model}>
+      {model.pack.executions === 0 ? null : <SkipLinks model={model} />}
       <Header onKind={toKind} onHelp={() => setHelp(true)} />
       <main>
         {model.pack.executions === 0 ? (
           <p class="panel hint">There are no executions of this kind.</p>
         ) : (
-          <>
-            <Groups />
-            <div class="middle">
-              <Flame />
-              <div class="beside">
-                <Pins />
-                <Ranking />
-                <Apart />
-              </div>
-            </div>
-            <Executions />
-          </>
+          <Panels model={model} />
         )}
       </main>
       <Timeline />
@@ -130,16 +122,68 @@ export function App() {
   );
 }
 
-/** Keys that work wherever the focus is, unless somebody writes or a dialog is open. */
+function Panels({ model }: { model: Model }) {
+  useTopics(model, 'view');
+  return (
+    <>
+      <Summary />
+      <div class={model.hasFilters ? 'middle' : 'middle without-filters'}>
+        <Flame />
+        <div class="beside">
+          <Pins />
+          <Ranking />
+          <Apart />
+        </div>
+        <Filters />
+        <Executions />
+      </div>
+    </>
+  );
+}
+
+/**
+ * Links that the keyboard reaches first. The address is that of the view, so they do not change it.
+ */
+function SkipLinks({ model }: { model: Model }) {
+  const link = (selector: string, text: string) => (
+    <a
+      href={selector}
+      onClick={(event) => {
+        event.preventDefault();
+        if (selector === '#filters') goToFilters(model);
+        else document.querySelector<HTMLElement>(selector)?.focus();
+      }}
+    >
+      {text}
+    </a>
+  );
+  return (
+    <nav class="skip" aria-label="Skip links">
+      {link('#flame', 'Skip to the flame graph')}
+      {link('#differences', 'Skip to the differences')}
+      {link('#filters', 'Skip to the filters')}
+      {link('#executions', 'Skip to the executions')}
+    </nav>
+  );
+}
+
+/** Keys that work wherever the focus is, except in text fields and while a dialog is open. */
 function keyAnywhere(event: KeyboardEvent, model: Model, help: () => void): void {
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') !== null) return;
+  if (
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    document.querySelector('dialog[open]') !== null
+  )
+    return;
   const target = event.target as HTMLElement;
-  const isWriting = target.matches('select, textarea, input:not([type=checkbox])');
-  if (isWriting) return;
+  const isInField = target.matches('select, textarea, input:not([type=checkbox])');
+  if (isInField) return;
   const letter = event.key.toLowerCase();
   if (event.key === '/') document.querySelector<HTMLInputElement>('#search')?.focus();
   else if (event.key === '?') help();
-  else if (letter === 'w' || letter === 'a' || letter === 's' || letter === 'd') steer(model, letter);
+  else if (letter === 'w' || letter === 'a' || letter === 's' || letter === 'd')
+    steer(model, letter);
   else if (letter === 'p' && model.cursor !== 0) model.pin(model.cursor);
   else if (letter === 'f') filterBy(model);
   else if (event.key === 'Escape') {

@@ -2,12 +2,13 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { NONE, type Source } from '../engine/pack';
-import { clean, count, moment, quantity } from '../format';
+import { clean, count, middle, moment, quantity } from '../format';
 import type { Model, Side } from '../model';
 import { useModel, useTopics } from './hooks';
 
-const ROW = 22;
-/** The browser cannot scroll farther. */
+/** Height of a row: a link in it is a pointer target of 24 pixels. */
+const ROW = 24;
+/** Rows beyond this number are left out: browsers limit the height of an element. */
 const MOST = 700_000;
 
 export function Executions() {
@@ -17,26 +18,31 @@ export function Executions() {
   const { sort } = model.shown;
   const key = sort.key === '' ? numbers[0]?.key : sort.key;
   return (
-    <section class="panel executions" aria-label="Executions">
+    <section id="executions" class="panel executions" aria-label="Executions" tabIndex={-1}>
       <div class="bar">
         <h2>Executions</h2>
         <label>
           {'sorted by '}
           <select
             value={key}
-            onChange={(event) => model.look({ sort: { key: event.currentTarget.value, isDown: sort.isDown } })}
+            onChange={(event) =>
+              model.look({ sort: { key: event.currentTarget.value, isDown: sort.isDown } })
+            }
           >
             {numbers.map((column) => (
               <option key={column.key} value={column.key}>
-                {clean(column.label, 60)}
+                {middle(column.label, 60)}
               </option>
             ))}
           </select>
         </label>
-        <button type="button" onClick={() => model.look({ sort: { key: sort.key, isDown: !sort.isDown } })}>
+        <button
+          type="button"
+          onClick={() => model.look({ sort: { key: sort.key, isDown: !sort.isDown } })}
+        >
           {sort.isDown ? 'greatest first' : 'least first'}
         </button>
-        <span class="hint">Click one for its critical path.</span>
+        <span class="hint">Click a number for the critical path.</span>
       </div>
       <div class="lists">
         <List side={0} />
@@ -59,12 +65,12 @@ function List({ side }: { side: Side }) {
   );
   useEffect(() => {
     const renew = () => setRound((one) => one + 1);
-    // It may have become calm before anybody listened.
+    // The groups may have become calm before this effect ran.
     if (model.behind === 0) renew();
     return model.listen('calm', renew);
   }, [model]);
   const group = model.groups[side];
-  // Groups change in place: a round is what tells.
+  // Groups change in place, so their identity does not show that they changed.
   const members = useMemo(
     () =>
       round === 0 || numbers.length === 0
@@ -110,7 +116,7 @@ function List({ side }: { side: Side }) {
               <th scope="col">#</th>
               <th scope="col">{clean(numbers[0]?.label ?? '', 30)}</th>
               {extra === null ? null : <th scope="col">{clean(extra.label, 30)}</th>}
-              <th scope="col">began</th>
+              <th scope="col">begin</th>
               {columns.map(({ name }) => (
                 <th scope="col" key={name}>
                   {name}
@@ -141,7 +147,7 @@ function List({ side }: { side: Side }) {
                 <td>{quantity(beginOf(model, one), 'ns')}</td>
                 {columns.map(({ name, text, title }) => (
                   <td key={name} title={title(model, one)}>
-                    {text(model, one)}
+                    {middle(text(model, one), 40)}
                   </td>
                 ))}
               </tr>
@@ -164,11 +170,12 @@ interface Column {
   title: (model: Model, one: number) => string;
 }
 
-/** What is not the same for all executions. */
+/** Columns of texts that differ between executions. */
 function columnsOf(model: Model): Column[] {
   const { thread, source, sources } = model.pack;
   const found: Column[] = [];
-  if (thread.some((one) => one !== thread[0])) found.push({ name: 'thread', text: threadOf, title: threadOf });
+  if (thread.some((one) => one !== thread[0]))
+    found.push({ name: 'thread', text: threadOf, title: threadOf });
   const traces = new Set(Array.from(new Set(source), (at) => traceText(sources[at])));
   if (traces.size > 1) found.push({ name: 'trace', text: traceOf, title: pathOf });
   return found;
@@ -180,7 +187,7 @@ function beginOf(model: Model, one: number): number {
 
 export function threadOf(model: Model, one: number): string {
   const code = model.pack.thread[one];
-  return code === NONE ? 'unknown' : clean(model.pack.threads[code], 60);
+  return code === NONE ? 'unknown' : clean(model.pack.threads[code]);
 }
 
 function pathOf({ pack }: Model, one: number): string {
@@ -192,10 +199,10 @@ function traceOf({ pack }: Model, one: number): string {
 }
 
 function traceText({ path, host, label }: Source): string {
-  return clean([label, host].filter(Boolean).join(' · ') || path, 60);
+  return clean([label, host].filter(Boolean).join(' · ') || path);
 }
 
-/** The moment of an execution's begin. */
+/** Time of day at which an execution begins. */
 export function momentOf(model: Model, one: number): string {
   return moment(model.pack.origin + BigInt(Math.round(model.pack.begin[one])));
 }

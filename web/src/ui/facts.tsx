@@ -1,17 +1,17 @@
-/** What is known of a context in both groups. */
+/** Numbers of a context in both groups. */
 
 import { type Part, SURE, spreads } from '../engine/compare';
 import { pathOf } from '../engine/layer';
 import { FrameKind } from '../engine/pack';
 import { hedges, intervalOf, type Spread } from '../engine/statistics';
-import { chance, count, digits, percent, quantity, signed } from '../format';
+import { count, digits, percent, pText, quantity, signed } from '../format';
 import type { Model } from '../model';
 
 const KINDS: Record<number, string> = {
   [FrameKind.Function]: 'function',
   [FrameKind.Call]: 'system call',
   [FrameKind.Thread]: 'thread',
-  [FrameKind.Reason]: 'reason to wait',
+  [FrameKind.Reason]: 'wait reason',
   [FrameKind.Detail]: 'detail',
   [FrameKind.Root]: 'executions',
 };
@@ -20,17 +20,18 @@ export function kindOf(model: Model, context: number): string {
   return KINDS[model.layer.tree.kind[context]] ?? 'executions';
 }
 
-/** What a difference is worth, in words. */
+/** Whether a difference is significant, in words. */
 function verdict(a: Spread, b: Spread, chanceOf: number): string {
-  if (a.executions < 2 || b.executions < 2) return 'too few executions to tell';
+  if (a.executions < 2 || b.executions < 2) return 'too few executions';
   if (Number.isNaN(chanceOf)) return '';
-  if (chanceOf >= SURE) return `may be by chance (${chance(chanceOf)})`;
-  return `by chance: ${chance(chanceOf)}`;
+  if (chanceOf >= SURE) return `not significant (${pText(chanceOf)})`;
+  return pText(chanceOf);
 }
 
 function Rows({ model, context, part }: { model: Model; context: number; part: Part }) {
   const [a, b] = spreads(model.layer, model.groups, part, context);
-  const comparison = part === 'whole' ? model.whole : model.shown.part === 'own' ? model.coloured : model.rankedBy;
+  const comparison =
+    part === 'whole' ? model.whole : model.shown.part === 'own' ? model.coloured : model.rankedBy;
   const interval = intervalOf(a, b);
   const more = b.mean - a.mean;
   const row = (name: string, of: Spread) => (
@@ -46,7 +47,7 @@ function Rows({ model, context, part }: { model: Model; context: number; part: P
     <tbody>
       <tr class="part">
         <th colSpan={4} scope="rowgroup">
-          {part === 'whole' ? 'with all within it' : 'itself'}
+          {part === 'whole' ? 'total time' : 'own time'}
         </th>
       </tr>
       {row('A', a)}
@@ -55,19 +56,26 @@ function Rows({ model, context, part }: { model: Model; context: number; part: P
         <th scope="row">B − A</th>
         <td>{signed(more, 'ns')}</td>
         <td colSpan={2}>
-          {interval === null ? '' : `95 %: ${signed(interval[0], 'ns')} … ${signed(interval[1], 'ns')}`}
+          {interval === null
+            ? ''
+            : `95 %: ${signed(interval[0], 'ns')} … ${signed(interval[1], 'ns')}`}
         </td>
       </tr>
       <tr>
-        <th scope="row" />
+        <th scope="row">effect</th>
         <td>{size === 0 ? '' : `g = ${size < 0 ? '−' : ''}${digits(Math.abs(size))}`}</td>
-        <td colSpan={2}>{comparison === undefined ? '' : verdict(a, b, comparison.chance[context])}</td>
+        <td colSpan={2}>
+          {comparison === undefined ? '' : verdict(a, b, comparison.chance[context])}
+        </td>
       </tr>
     </tbody>
   );
 }
 
-/** Both means, deviations, counts; the difference, its interval, and how sure it is. */
+/**
+ * Means, deviations and counts of both groups; the difference with its 95 % interval and its
+ * significance.
+ */
 export function Facts({ model, context }: { model: Model; context: number }) {
   const isOwn = !model.shown.isInverted && context !== 0;
   return (
@@ -79,7 +87,7 @@ export function Facts({ model, context }: { model: Model; context: number }) {
           </th>
           <th scope="col">mean</th>
           <th scope="col">deviation</th>
-          <th scope="col">were there</th>
+          <th scope="col">present</th>
         </tr>
       </thead>
       <Rows model={model} context={context} part="whole" />
@@ -88,14 +96,14 @@ export function Facts({ model, context }: { model: Model; context: number }) {
   );
 }
 
-/** The frames of a context from the outermost one on, each to be gone to. */
+/** The frames of a context from the outermost inwards, each a button that zooms to it. */
 export function Crumbs({ model, context }: { model: Model; context: number }) {
   const path = pathOf(model.layer.tree, context);
-  // Of deep ones the middle is left out.
+  // The middle of a deep path is left out.
   const isLong = path.length > 12;
   const shown = isLong ? [...path.slice(0, 4), -1, ...path.slice(-7)] : path;
   return (
-    <nav class="crumbs" aria-label="Frames around">
+    <nav class="crumbs" aria-label="Path of frames">
       <button type="button" class="quiet" onClick={() => model.zoomTo(0)}>
         all
       </button>
@@ -121,13 +129,13 @@ export function Crumbs({ model, context }: { model: Model; context: number }) {
   );
 }
 
-/** A line on a context for screen readers. */
+/** A context in one line, for screen readers. */
 export function spoken(model: Model, context: number): string {
   const [a, b] = spreads(model.layer, model.groups, 'whole', context);
   const [wa, wb] = spreads(model.layer, model.groups, 'whole', 0);
   const sure = model.whole.chance[context] < SURE;
   return (
     `${model.nameOf(context)}, ${kindOf(model, context)}. A ${quantity(a.mean, 'ns')} (${percent(a.mean, wa.mean)}), ` +
-    `B ${quantity(b.mean, 'ns')} (${percent(b.mean, wb.mean)}). ${sure ? 'They differ.' : 'No sure difference.'}`
+    `B ${quantity(b.mean, 'ns')} (${percent(b.mean, wb.mean)}). ${sure ? 'They differ significantly.' : 'No significant difference.'}`
   );
 }

@@ -1,5 +1,6 @@
-/** What stands above the flame graph: modes, the search, the legend. */
+/** The bar above the flame graph: modes, search, legend. */
 
+import type { Part } from '../engine/compare';
 import { FrameKind } from '../engine/pack';
 import { count, percent } from '../format';
 import type { Model } from '../model';
@@ -37,7 +38,7 @@ export function Bar() {
     <div class="bar">
       <h2>Where the time goes</h2>
       <fieldset class="choice">
-        <legend class="unseen">What is shown</legend>
+        <legend class="unseen">Groups shown</legend>
         {mode('diff', 'Difference')}
         {mode('a', 'A')}
         {mode('b', 'B')}
@@ -59,16 +60,18 @@ export function Bar() {
       <span class="gap" />
       <div class="checks">
         {shown.mode === 'diff' && !shown.isInverted ? (
-          <label class="check" title="Colours tell about time in a frame itself, not within it">
-            <input
-              type="checkbox"
-              checked={shown.part === 'own'}
-              onChange={(event) => model.setPart(event.currentTarget.checked ? 'own' : 'whole')}
-            />
-            colour own time
+          <label class="check">
+            {'colour by '}
+            <select
+              value={shown.part}
+              onChange={(event) => model.setPart(event.currentTarget.value as Part)}
+            >
+              <option value="own">own time</option>
+              <option value="whole">total time</option>
+            </select>
           </label>
         ) : null}
-        <label class="check" title="From the innermost frames outwards: who called them">
+        <label class="check" title="Start from the innermost frames: callers are within them">
           <input
             type="checkbox"
             checked={shown.isInverted}
@@ -82,7 +85,7 @@ export function Bar() {
             checked={shown.isFlipped}
             onChange={(event) => model.look({ isFlipped: event.currentTarget.checked })}
           />
-          root below
+          root at the bottom
         </label>
       </div>
       <div class="second">
@@ -122,9 +125,9 @@ function Legend() {
   return (
     <div
       class="legend"
-      title="Difference by the standard deviation of both groups. Grey: a corrected chance of 1 % or more."
+      title="Difference of the means divided by the pooled standard deviation. Grey: no significant difference (p of 1 % or more), or no own time."
     >
-      <span>width: mean of B</span>
+      <span>{`width: mean of B; colour: ${model.shown.isInverted || model.shown.part === 'whole' ? 'total' : 'own'} time`}</span>
       <span class="scale">
         less in B
         {[-3, -2, -1].map((at) => (
@@ -136,7 +139,7 @@ function Legend() {
         ))}
         more in B
       </span>
-      <span>(±3 deviations; grey: may be chance)</span>
+      <span>(±3 deviations; grey: not significant)</span>
       <span>
         <i class="striped" />
         only in A

@@ -1,8 +1,9 @@
-/** What keys do in the flame graph. */
+/** Keys of the flame graph. */
 
 import { widths } from '../engine/flame';
 import type { Model } from '../model';
 import type { Drawn } from './flame-picture';
+import { goTo } from './hooks';
 
 /** Keys that move the cursor between boxes. */
 export function keyIn(event: KeyboardEvent, model: Model, drawn: Drawn | null): void {
@@ -41,19 +42,26 @@ export function keyIn(event: KeyboardEvent, model: Model, drawn: Drawn | null): 
   }
 }
 
-/** What stands within a context, from the left to the right: what only A has is at the right end, the first of it outermost. */
+/**
+ * Contexts within a context from left to right: those that only A has are at the right end, in
+ * reverse order.
+ */
 function within({ layer, whole, shown }: Model, context: number): number[] {
   const { firstChild, children } = layer;
   const { meanA, meanB } = whole;
   const inner = [...children.subarray(firstChild[context], firstChild[context + 1])];
   const means = shown.mode === 'a' ? meanA : meanB;
   const there = inner.filter((at) => means[at] > 0);
-  const vanished = shown.mode === 'diff' ? inner.filter((at) => meanB[at] === 0 && meanA[at] > 0) : [];
-  // Within what only A has, all stands from the left.
+  const vanished =
+    shown.mode === 'diff' ? inner.filter((at) => meanB[at] === 0 && meanA[at] > 0) : [];
+  // Within a context that only A has, all stand from the left.
   return meanB[context] === 0 ? [...there, ...vanished] : [...there, ...vanished.reverse()];
 }
 
-/** Zooming from anywhere: in to the widest inside or the cursor, out, and beside. */
+/**
+ * Zooms by keys that work anywhere: in (to the cursor or the widest frame within), out, and to the
+ * frame beside.
+ */
 export function steer(model: Model, key: 'w' | 'a' | 's' | 'd'): void {
   const { shown } = model;
   const { tree } = model.layer;
@@ -77,17 +85,11 @@ export function steer(model: Model, key: 'w' | 'a' | 's' | 'd'): void {
   if (next !== undefined) model.zoomTo(next);
 }
 
-/** Adds a histogram of the time in the context at the cursor. */
+/** Adds a filter by the time in the context at the cursor. */
 export function filterBy(model: Model): void {
   if (model.cursor === 0) return;
   const key = `${model.shown.isInverted ? 'i' : 'c'}.${model.cursor}`;
   const column = model.addContext(key);
   model.look({});
-  if (column >= 0) {
-    requestAnimationFrame(() => {
-      const found = document.querySelector<HTMLElement>(`[data-histogram="b ${key}"]`);
-      found?.scrollIntoView({ block: 'nearest' });
-      found?.focus();
-    });
-  }
+  if (column >= 0) goTo(model, `[data-histogram="b ${key}"]`);
 }

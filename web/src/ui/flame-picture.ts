@@ -1,27 +1,30 @@
-/** The flame graph as a picture. */
+/** Drawing of the flame graph. */
 
 import { SURE } from '../engine/compare';
-import { AROUND, type Boxes, layout, VANISHED } from '../engine/flame';
+import { AROUND, type Boxes, layout, VANISHED, widths } from '../engine/flame';
 import { FrameKind } from '../engine/pack';
 import type { Model } from '../model';
 import { fitted, prepared, setFont } from './hooks';
 import { colourOf, currentTheme, inkOn, type Theme } from './theme';
 
-/** Height of a row. */
+/**
+ * Height of a row in pixels. Smaller than a pointer target should be, so that deep stacks fit: the
+ * table below the graph leads to the same contexts.
+ */
 export const ROW = 19;
 
-/** What was drawn, for the pointer and the keyboard. */
+/** The boxes drawn last, for the pointer and the keyboard. */
 export interface Drawn {
   boxes: Boxes;
   width: number;
 }
 
-/** A box with what is needed to draw it. */
+/** A box in pixels. */
 interface Box {
   context: number;
   x: number;
   y: number;
-  /** With and without the gap to the next one, which is left out where there would be nothing left. */
+  /** Width with and without the gap to the next box; narrow boxes have no gap. */
   width: number;
   wide: number;
   flag: number;
@@ -30,15 +33,23 @@ interface Box {
 
 type Pen = CanvasRenderingContext2D;
 
-/** How much is seen of what was not found. */
+/** Opacity of boxes that do not match the search. */
 const DIM = 0.28;
 
-export function draw(canvas: HTMLCanvasElement, model: Model, hovered: number | null): Drawn | null {
+export function draw(
+  canvas: HTMLCanvasElement,
+  model: Model,
+  hovered: number | null,
+): Drawn | null {
   const ready = prepared(canvas);
   if (ready === null) return null;
   const { pen, width } = ready;
   const { shown, found } = model;
-  const boxes = layout(model.layer, model.whole, { mode: shown.mode, zoom: shown.zoom, least: 0.4 / width });
+  const boxes = layout(model.layer, model.whole, {
+    mode: shown.mode,
+    zoom: shown.zoom,
+    least: 0.4 / width,
+  });
   setFont(pen);
   const pins = new Set(shown.pins);
   const boxAt = (at: number): Box => {
@@ -60,10 +71,14 @@ export function draw(canvas: HTMLCanvasElement, model: Model, hovered: number | 
     const isCursor = hasFocus && boxes.context[at] === model.cursor;
     if (boxes.context[at] === hovered || isCursor) {
       const box = boxAt(at);
-      frameOf(pen, { ...box, wide: Math.max(2, box.wide) }, currentTheme().focus, isCursor ? 2 : 1.25);
+      frameOf(
+        pen,
+        { ...box, wide: Math.max(2, box.wide) },
+        currentTheme().focus,
+        isCursor ? 2 : 1.25,
+      );
     }
   }
-  if (boxes.total === 0) sayEmpty(pen, model);
   return { boxes, width };
 }
 
@@ -84,7 +99,12 @@ function drawBox(pen: Pen, model: Model, box: Box, pins: Set<number>): void {
 }
 
 /** Fills a box; returns its colour. */
-function fill(pen: Pen, model: Model, { context, x, y, width, wide, flag }: Box, kind: number): string {
+function fill(
+  pen: Pen,
+  model: Model,
+  { context, x, y, width, wide, flag }: Box,
+  kind: number,
+): string {
   const theme = currentTheme();
   if (flag === VANISHED) {
     pen.fillStyle = theme.panel;
@@ -107,23 +127,28 @@ function fill(pen: Pen, model: Model, { context, x, y, width, wide, flag }: Box,
   return colour;
 }
 
-function write(pen: Pen, { x, y, width, wide, flag, isDim }: Box, label: string, colour: string): void {
+function write(
+  pen: Pen,
+  { x, y, width, wide, flag, isDim }: Box,
+  label: string,
+  colour: string,
+): void {
   const theme = currentTheme();
   const text = fitted(pen, label, width - 10);
   if (text === '') return;
   if (flag === VANISHED) {
-    // Text on stripes has a ground of its own.
+    // Text on stripes needs a plain background.
     pen.fillStyle = theme.panel;
     pen.globalAlpha = isDim ? DIM : 0.85;
     pen.fillRect(x + 3, y + 2, Math.min(wide - 6, pen.measureText(text).width + 6), ROW - 5);
   }
   pen.globalAlpha = 1;
-  // What is faint has a ground like the panel's.
+  // Faint boxes are nearly as light (or dark) as the panel.
   pen.fillStyle = isDim ? theme.soft : flag === 0 ? inkOn(colour) : theme.text;
   pen.fillText(text, x + 6, y + ROW / 2);
 }
 
-/** Marks what is pinned. */
+/** Marks a pinned box. */
 function corner(pen: Pen, { x, y, width, wide }: Box, colour: string): void {
   pen.fillStyle = colour;
   pen.beginPath();
@@ -140,29 +165,18 @@ function frameOf(pen: Pen, { x, y, wide }: Box, colour: string, line: number): v
   pen.lineWidth = 1;
 }
 
-/** Shown if the trace does not record when threads ran. */
-export const WITHOUT_TIMES =
-  'Where time went is unknown: the trace has no scheduling events (sched_switch) for these executions.';
-
-/** Reason for an empty graph. */
-export function emptyText(model: Model): string {
-  const side = model.shown.mode === 'a' ? 0 : 1;
-  const group = `Group ${'AB'[side]}`;
-  if (model.groups[side].size === 0) return `${group} is empty.`;
-  if (!model.hasTimes) return WITHOUT_TIMES;
-  return `${group} spent no time in ${model.nameOf(model.shown.zoom)}.`;
-}
-
-function sayEmpty(pen: Pen, model: Model): void {
-  pen.fillStyle = currentTheme().soft;
-  pen.fillText(emptyText(model), 8, ROW * 1.6);
+/**
+ * Mean time that the width of the graph stands for, in nanoseconds; 0 if there is nothing to draw.
+ */
+export function totalOf(model: Model): number {
+  return widths(model.layer, model.whole, model.shown.mode).width[model.shown.zoom];
 }
 
 function yOf(row: number, rows: number, isFlipped: boolean): number {
   return (isFlipped ? rows - 1 - row : row) * ROW;
 }
 
-/** Stripes for what only A has. */
+/** Patterns for boxes that only A has, by colour. */
 const patterns = new Map<string, CanvasPattern | string>();
 function stripes(pen: Pen, theme: Theme): CanvasPattern | string {
   const known = patterns.get(theme.less[1]);
@@ -183,7 +197,10 @@ function stripes(pen: Pen, theme: Theme): CanvasPattern | string {
   return made;
 }
 
-/** In the boxes around what vanished: the part of their width that is A's only. */
+/**
+ * Hatches the lower edge of the boxes that enclose a vanished one: that part of their width is only
+ * A's.
+ */
 function ghostsAround(pen: Pen, model: Model, boxes: Boxes, width: number): void {
   const { shown, layer } = model;
   if (shown.mode !== 'diff') return;
@@ -198,7 +215,7 @@ function ghostsAround(pen: Pen, model: Model, boxes: Boxes, width: number): void
     if (model.whole.meanB[parent] === 0 || boxes.context[box] === shown.zoom) continue;
     const last = rowOf.get(shown.zoom) ?? 0;
     const w = boxes.width[box] * width;
-    // What is narrower would be a speck in each box around it.
+    // Narrower ones would be specks.
     if (w < 2) continue;
     for (let row = boxes.row[box] - 1; row >= last; row--) {
       pen.fillRect(boxes.x[box] * width, yOf(row, boxes.rows, shown.isFlipped) + ROW - 6, w - 1, 5);
@@ -207,7 +224,7 @@ function ghostsAround(pen: Pen, model: Model, boxes: Boxes, width: number): void
   pen.globalAlpha = 1;
 }
 
-/** Edges of boxes of what is no function. */
+/** Colours of the left edges of boxes that are not functions. */
 const EDGES: Record<number, string> = {
   [FrameKind.Call]: '#b08a1e',
   [FrameKind.Thread]: '#8460ad',

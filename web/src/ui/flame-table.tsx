@@ -1,4 +1,6 @@
-/** The flame graph as a table, for those who do not see it: a tree, whose lines the arrows go through. */
+/**
+ * The flame graph as a table, for screen readers: a tree whose rows the arrow keys walk through.
+ */
 
 import { useRef, useState } from 'preact/hooks';
 import { SURE } from '../engine/compare';
@@ -9,10 +11,10 @@ import { kindOf } from './facts';
 import { labelOf } from './flame-picture';
 import { useModel } from './hooks';
 
-/** Lines that are shown at once, and how many come when more are asked for. */
+/** Rows at first, and rows that each click adds. */
 const LINES = 200;
 const MORE = 800;
-/** Levels that are seen to be deeper than others: names need room, too. */
+/** Levels that are indented at most: names need room. */
 const INDENTED = 24;
 
 export function Shares({ boxes }: { boxes: Boxes | null }) {
@@ -25,7 +27,7 @@ export function Shares({ boxes }: { boxes: Boxes | null }) {
   );
 }
 
-/** Where a key goes from a line: to the line before or behind, around, or the first one within. */
+/** The line that a key goes to: the previous or next line, the parent, or the first child. */
 function goal(lines: Line[], at: number, key: string): number {
   const { level } = lines[at];
   if (key === 'ArrowDown') return at + 1;
@@ -46,7 +48,7 @@ function Tree({ boxes }: { boxes: Boxes }) {
   const body = useRef<HTMLTableSectionElement>(null);
   const { tree } = model.layer;
   const lines = outline(tree, boxes, most);
-  // The line that the keyboard comes to first: where it was, if that is still there.
+  // The tab stop is the line that had the focus last, if it still exists.
   const place = Math.max(
     0,
     lines.findIndex(({ box }) => boxes.context[box] === current),
@@ -69,8 +71,13 @@ function Tree({ boxes }: { boxes: Boxes }) {
   return (
     <>
       <div class="wide">
-        {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a tree with columns is a table with this role */}
-        <table class="plain tree" role="treegrid" aria-label="The flame graph as a tree" onKeyDown={key}>
+        <table
+          class="plain tree"
+          // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a tree with columns
+          role="treegrid"
+          aria-label="The flame graph as a tree"
+          onKeyDown={key}
+        >
           <thead>
             <tr>
               <th scope="col">frame</th>
@@ -97,7 +104,12 @@ function Tree({ boxes }: { boxes: Boxes }) {
                   onFocus={() => setCurrent(context)}
                 >
                   <td style={{ paddingLeft: `${Math.min(INDENTED, line.level - 1) * 0.6}em` }}>
-                    <button type="button" class="quiet" tabIndex={-1} onClick={() => model.zoomTo(context)}>
+                    <button
+                      type="button"
+                      class="quiet"
+                      tabIndex={-1}
+                      onClick={() => model.zoomTo(context)}
+                    >
                       {labelOf(model, context)}
                     </button>
                   </td>
@@ -115,7 +127,7 @@ function Tree({ boxes }: { boxes: Boxes }) {
       </div>
       {left > 0 ? (
         <button type="button" class="quiet" onClick={() => setMost(most + MORE)}>
-          {`Show more: ${count(left)} narrower ones are left out`}
+          {`Show more (${count(left)} narrower frames are left out)`}
         </button>
       ) : null}
     </>
@@ -123,6 +135,6 @@ function Tree({ boxes }: { boxes: Boxes }) {
 }
 
 function differText(model: Model, context: number, isVanished: boolean): string {
-  const sure = model.whole.chance[context] < SURE ? 'yes' : 'not surely';
+  const sure = model.whole.chance[context] < SURE ? 'yes' : 'not significantly';
   return isVanished ? `${sure}, only in A` : sure;
 }

@@ -1,14 +1,16 @@
 /** The differential flame graph. */
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { Boxes } from '../engine/flame';
 import type { Model } from '../model';
+import { RECORD } from '../verdict';
 import { Crumbs, Facts, kindOf, spoken } from './facts';
 import { Bar, foundText } from './flame-bar';
 import { filterBy, keyIn } from './flame-keys';
-import { type Drawn, draw, labelOf, ROW } from './flame-picture';
+import { type Drawn, draw, labelOf, ROW, totalOf } from './flame-picture';
 import { Shares } from './flame-table';
-import { useCanvas, useModel, useTopics } from './hooks';
+import { Tip, useCanvas, useModel, useTopics } from './hooks';
+import { WithoutTimes } from './unknown';
 
 export function Flame() {
   const model = useModel();
@@ -32,7 +34,8 @@ export function Flame() {
     const wanted = `${cursor} ${shown.zoom} ${shown.isFlipped}`;
     if (wanted !== revealed.current && needed <= rows && drawn.current !== null) {
       revealed.current = wanted;
-      if (graph.current !== null) reveal(graph.current, drawn.current.boxes, cursor, shown.isFlipped);
+      if (graph.current !== null)
+        reveal(graph.current, drawn.current.boxes, cursor, shown.isFlipped);
     }
   });
   const boxAt = (event: MouseEvent): number | null => {
@@ -44,7 +47,11 @@ export function Flame() {
     const row = model.shown.isFlipped ? now.boxes.rows - 1 - line : line;
     for (let box = now.boxes.count - 1; box >= 0; box--) {
       const { boxes } = now;
-      if (boxes.row[box] === row && x >= boxes.x[box] && x < boxes.x[box] + Math.max(boxes.width[box], 1 / now.width)) {
+      if (
+        boxes.row[box] === row &&
+        x >= boxes.x[box] &&
+        x < boxes.x[box] + Math.max(boxes.width[box], 1 / now.width)
+      ) {
         return boxes.context[box];
       }
     }
@@ -66,12 +73,15 @@ export function Flame() {
     else model.zoomTo(found);
   };
   const { shown } = model;
+  const isEmpty = model.behind === 0 && totalOf(model) === 0;
   const isCut = drawn.current?.boxes.isCut === true;
   return (
     <section class="panel flame" aria-label="Flame graph">
       <Bar />
+      {isEmpty ? <EmptyGraph /> : null}
       <div class="graph" ref={graph}>
         <div
+          id="flame"
           class="boxes"
           role="application"
           tabIndex={0}
@@ -83,14 +93,23 @@ export function Flame() {
           onBlur={() => model.look({})}
           onKeyDown={(event) => keyIn(event, model, drawn.current)}
         >
-          <canvas ref={canvas} aria-hidden="true" onPointerMove={move} onPointerLeave={leave} onClick={click} />
+          <canvas
+            ref={canvas}
+            aria-hidden="true"
+            onPointerMove={move}
+            onPointerLeave={leave}
+            onClick={click}
+          />
         </div>
       </div>
-      {isCut ? <p class="hint">Deeper frames are left out; zoom in to see them.</p> : null}
+      {isCut ? <p class="hint">Deeper frames are not drawn; zoom in to see them.</p> : null}
+      {model.hasTimes && !model.hasFunctions ? <WithoutFunctions /> : null}
       <p id="flame-said" class="unseen" aria-live="polite">
         {spoken(model, model.cursor)}
       </p>
-      {tip !== null && hovered !== null ? <Tip model={model} context={hovered} at={tip} /> : null}
+      {tip !== null && hovered !== null ? (
+        <FrameTip model={model} context={hovered} at={tip} />
+      ) : null}
       <Selected />
       <Shares boxes={drawn.current?.boxes ?? null} />
       {shown.search !== '' ? (
@@ -102,7 +121,7 @@ export function Flame() {
   );
 }
 
-/** Deep frames are further down than the graph is high: scrolls to where somebody went. */
+/** Deep frames are below the visible part of the graph: scrolls until the cursor is visible. */
 function reveal(graph: HTMLElement, boxes: Boxes, context: number, isFlipped: boolean): void {
   const box = boxes.context.indexOf(context);
   if (box < 0) return;
@@ -111,27 +130,44 @@ function reveal(graph: HTMLElement, boxes: Boxes, context: number, isFlipped: bo
   if (!isSeen) graph.scrollTop = top - graph.clientHeight / 4;
 }
 
-function Tip({ model, context, at }: { model: Model; context: number; at: { x: number; y: number } }) {
-  useTopics(model, 'sums');
-  const box = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const element = box.current;
-    if (element === null) return;
-    const { offsetWidth, offsetHeight } = element;
-    element.style.left = `${Math.max(4, Math.min(at.x + 14, innerWidth - offsetWidth - 8))}px`;
-    const isBelow = at.y + 18 + offsetHeight < innerHeight;
-    element.style.top = `${isBelow ? at.y + 18 : Math.max(4, at.y - offsetHeight - 10)}px`;
-  });
+/** Why the graph is empty. */
+function EmptyGraph() {
+  const model = useModel();
+  const side = model.shown.mode === 'a' ? 0 : 1;
+  const group = `Group ${'AB'[side]}`;
+  if (model.groups[side].size === 0) return <p class="hint">{`${group} is empty.`}</p>;
+  if (!model.hasTimes) return <WithoutTimes />;
+  return <p class="hint">{`${group} spent no time in ${model.nameOf(model.shown.zoom)}.`}</p>;
+}
+
+function WithoutFunctions() {
   return (
-    <div class="tip" ref={box} role="tooltip">
-      <strong>{labelOf(model, context)}</strong>
-      <small>{` ${kindOf(model, context)}`}</small>
-      <Facts model={model} context={context} />
-    </div>
+    <p class="hint">
+      Functions are unknown: the trace has no call stacks. To record them: <code>{RECORD}</code>
+    </p>
   );
 }
 
-/** What is zoomed to or pointed at, with what can be done with it. */
+function FrameTip({
+  model,
+  context,
+  at,
+}: {
+  model: Model;
+  context: number;
+  at: { x: number; y: number };
+}) {
+  useTopics(model, 'sums');
+  return (
+    <Tip at={at}>
+      <strong>{labelOf(model, context)}</strong>
+      <small>{` ${kindOf(model, context)}`}</small>
+      <Facts model={model} context={context} />
+    </Tip>
+  );
+}
+
+/** The path of the frame at the cursor, and the actions on that frame. */
 function Selected() {
   const model = useModel();
   useTopics(model, 'view', 'calm');
@@ -151,7 +187,12 @@ function Selected() {
             Zoom out
           </button>
         ) : null}
-        <button type="button" disabled={cursor === 0} aria-pressed={isPinned} onClick={() => model.pin(cursor)}>
+        <button
+          type="button"
+          disabled={cursor === 0}
+          aria-pressed={isPinned}
+          onClick={() => model.pin(cursor)}
+        >
           {isPinned ? 'Unpin' : 'Pin'}
         </button>
         <button type="button" disabled={cursor === 0} onClick={() => filterBy(model)}>

@@ -1,16 +1,16 @@
-/** The head of the page: what is shown, and what is done with all of it. */
+/** The head of the page: the database, the kind of executions, and actions on the whole view. */
 
 import { useState } from 'preact/hooks';
 import type { Automatic } from '../engine/automatic';
-import { clean, count } from '../format';
+import { clean, count, middle } from '../format';
 import { useModel, useTopics } from './hooks';
 import { type Choice, chooseTheme, currentTheme, themeChoice } from './theme';
 
-/** Which executions the automatic groups have. */
+/** The executions in the groups that the page opens with. */
 function automaticText({ sizes }: Automatic, all: number): string {
   const [middle, slow] = sizes.map(count);
   const part = all < 20 ? 'a quarter' : '1 %, at least 5';
-  return `B: the ${slow} slowest of ${count(all)} (${part}). A: the ${middle} around the median. As tracebraid compare takes them.`;
+  return `B: the ${slow} slowest of ${count(all)} (${part}). A: the ${middle} around the median. The groups of tracebraid compare.`;
 }
 
 export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onHelp: () => void }) {
@@ -18,7 +18,7 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
   useTopics(model, 'view', 'calm', 'step');
   const [, setTheme] = useState<Choice>(themeChoice());
   const [said, setSaid] = useState('');
-  const { pack, shown } = model;
+  const { pack } = model;
   const kind = pack.kinds[pack.kind];
   const exportPage = async () => {
     setSaid('Exporting…');
@@ -43,10 +43,14 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
     const link = model.tell();
     try {
       await navigator.clipboard.writeText(link);
-      setSaid(model.source.isAlone ? 'Copied: it is for who has this file.' : 'Copied, without the token.');
+      setSaid(
+        model.source.isAlone
+          ? 'Link copied. It needs this file.'
+          : 'Link copied, without the token.',
+      );
     } catch {
-      // Browsers give pages the clipboard where they trust the way to them.
-      setSaid('The browser gives no clipboard: copy the address above.');
+      // Browsers allow the clipboard on secure origins only.
+      setSaid('The browser refuses access to the clipboard. Copy the address of the page instead.');
     }
   };
   const { automatic, behind } = model;
@@ -58,22 +62,22 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
       </h1>
       {pack.kinds.length > 1 && !model.source.isAlone ? (
         <label title={clean(kind?.definition ?? '', 300)}>
-          {'of '}
+          <span class="unseen">Kind of executions</span>
           <select value={pack.kind} onChange={(event) => onKind(Number(event.currentTarget.value))}>
             {pack.kinds.map(({ name, executions }, at) => (
               <option key={name} value={at}>
-                {`${clean(name, 60)} (${count(executions)})`}
+                {`${middle(name, 60)} (${count(executions)})`}
               </option>
             ))}
           </select>
         </label>
       ) : (
         <span class="kind" title={clean(kind?.definition ?? '', 300)}>
-          {clean(kind?.name ?? '', 60)}
+          {middle(kind?.name ?? '', 60)}
         </span>
       )}
       <span class={behind > 0 ? 'busy on' : 'busy'} role="status">
-        {behind > 0 ? `approximate: ${count(behind)} to come` : ''}
+        {behind > 0 ? `approximate: ${count(behind)} executions left` : ''}
       </span>
       <span class="gap" />
       <span class="hint" role="status">
@@ -84,7 +88,9 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
         class="main"
         disabled={automatic === null}
         onClick={() => model.chooseAutomatic()}
-        title={automatic === null ? 'Durations are not known' : automaticText(automatic, pack.executions)}
+        title={
+          automatic === null ? 'Durations are unknown' : automaticText(automatic, pack.executions)
+        }
       >
         Slowest 1 % vs. middle
       </button>
@@ -96,29 +102,29 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
       </button>
       <button
         type="button"
-        aria-pressed={shown.isTall}
-        title="Heights of histograms on a logarithmic scale"
-        onClick={() => model.look({ isTall: !shown.isTall })}
-      >
-        log counts
-      </button>
-      <button
-        type="button"
         onClick={copyLink}
         title={
           model.source.isAlone
-            ? 'What you see, as a link: for who has this file in the same place'
-            : 'What you see, as a link: for this browser, and for who has opened the address that the server printed'
+            ? 'A link to this view of this file'
+            : 'A link to this view, for every browser that has opened the address with the token'
         }
       >
         Copy link
       </button>
       {model.source.isAlone ? null : (
-        <button type="button" onClick={exportPage} title="One file that needs no server">
+        <button
+          type="button"
+          onClick={exportPage}
+          title="This page with its executions as one file, which needs no server"
+        >
           Export
         </button>
       )}
-      <button type="button" onClick={turnTheme} aria-label={currentTheme().isDark ? 'Light colours' : 'Dark colours'}>
+      <button
+        type="button"
+        onClick={turnTheme}
+        aria-label={currentTheme().isDark ? 'Light colours' : 'Dark colours'}
+      >
         {currentTheme().isDark ? '☀' : '☾'}
       </button>
       <button type="button" onClick={onHelp} aria-label="Help and keyboard">

@@ -1,20 +1,27 @@
-/** What there is to know about the page, and its keys. */
+/** Help: how to read the page, and its keys. */
 
 import { useEffect, useRef } from 'preact/hooks';
 
 const KEYS: [string, string][] = [
-  ['/', 'search frames'],
-  ['W', 'flame graph: zoom in, to the cursor or the widest frame within'],
-  ['S', 'flame graph: zoom out'],
-  ['A  D', 'flame graph: the frame beside'],
-  ['← → ↑ ↓', 'in the flame graph: move the cursor; Enter zooms in'],
-  ['P', 'pin the frame at the cursor (also: Shift and click)'],
-  ['F', 'filter by the time in the frame at the cursor'],
-  ['Escape', 'end the search, then zoom out, then close'],
-  ['← →', 'on a histogram: move the brush; with Shift: resize it; with Alt: in small steps'],
-  ['Home  End', 'on a histogram: the brush to an end; Delete takes it away'],
-  ['W S A D', 'on a timeline: zoom and pan; ↑ ↓ go from segment to segment; Home shows all'],
-  ['?', 'this help'],
+  ['/', 'Search frames'],
+  ['W  S', 'Flame graph: zoom in (to the cursor, or to the widest frame), zoom out'],
+  ['A  D', 'Flame graph: go to the frame on the left, on the right'],
+  ['← → ↑ ↓', 'In the flame graph: move the cursor. Enter zooms in'],
+  ['P', 'Pin the frame at the cursor (also Shift and click)'],
+  ['F', 'Filter by the time in the frame at the cursor'],
+  ['Escape', 'End the search, then zoom out; close a dialog'],
+  ['↑ ↓', 'On a histogram: go to the brush of A, of B'],
+  [
+    '← →',
+    'On a histogram: move the range, or the edge chosen by Enter. With Shift: the upper edge. With Alt: in small steps',
+  ],
+  ['Enter', 'On a histogram: choose what arrows move: the range, its lower edge, its upper edge'],
+  [
+    'Home  End',
+    'On a histogram: move to the lower end, to the upper end. Delete removes the range',
+  ],
+  ['W S A D', 'On a timeline: zoom and pan. ↑ ↓ go from segment to segment, Home shows all'],
+  ['?', 'Show this help'],
 ];
 
 export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
@@ -26,35 +33,43 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
   return (
     <dialog ref={dialog} class="help" aria-label="Help" onClose={onClose}>
       <header>
-        <h2>Two groups of executions</h2>
-        <button type="button" class="close" aria-label="Close" onClick={() => dialog.current?.close()}>
+        <h2>Help</h2>
+        <button
+          type="button"
+          class="close"
+          aria-label="Close"
+          onClick={() => dialog.current?.close()}
+        >
           ×
         </button>
       </header>
       <p>
-        Drag on a histogram to choose which executions are in group A (left) and in group B (right). Each filter changes
-        all other histograms of its group at once. Drag an edge to resize, the middle to move, click beside to take it
-        away.
+        The page compares group B with group A. Its first sentence names the calling context that
+        explains most of the difference. Each histogram shows both groups: A above the middle line,
+        B below it. Drag in the upper half to filter A, in the lower half to filter B. Drag an edge
+        to resize a range, its middle to move it; click outside the range to remove it.
       </p>
       <p>
-        The flame graph shows where executions of B spend their time: a box is as wide as B's mean, with all within it.
-        Its colour is the difference to A in standard deviations of both groups: orange is more in B, blue is less. Grey
-        boxes are not significant: random groups of these sizes differ as much in some context with a probability of 1 %
-        or more. Hatched boxes are time that only A has, as wide as A's mean.
+        In the flame graph a box is as wide as the mean time that executions of B spend in the
+        frame, including everything within it. Its colour is the difference of own times, in pooled
+        standard deviations: orange boxes take more time in B, blue boxes less. Grey boxes have no
+        significant difference (p of 1 % or more). Hatched boxes are time that only A has, as wide
+        as its mean.
       </p>
       <p>
-        The address of the page always tells what you see: copy it as a link, or go back with the browser's button. The
-        token is not in it: another person needs the address that the server printed first.
+        The address of the page describes the view: copy it as a link, or use the browser's Back
+        button. It does not contain the token. On another computer, first open the address that the
+        server printed.
       </p>
       <table class="plain keys">
         <caption>Keyboard</caption>
         <tbody>
-          {KEYS.map(([key, what]) => (
-            <tr key={what}>
+          {KEYS.map(([key, effect]) => (
+            <tr key={effect}>
               <th scope="row">
                 <kbd>{key}</kbd>
               </th>
-              <td>{what}</td>
+              <td>{effect}</td>
             </tr>
           ))}
         </tbody>

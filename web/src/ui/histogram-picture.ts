@@ -1,105 +1,151 @@
-/** A histogram with its brush as a picture. */
+/**
+ * A histogram of both groups as a picture: bars of A stand on the middle line, bars of B hang from
+ * it, on one axis of values. Each half has a scale of counts of its own, since B often has a
+ * hundredth of A's executions.
+ */
 
 import { type Axis, placeOf } from '../engine/axis';
-import { edgesOf } from '../engine/brush';
+import { edgesOf, type Part } from '../engine/brush';
 import { ROOM } from '../engine/group';
-import { logTicks, quantity, ticks } from '../format';
+import { logTicks, quantity, shortCount, ticks } from '../format';
 import type { Model, Side } from '../model';
 import { fitted, prepared, setFont } from './hooks';
 import { currentTheme } from './theme';
 
-/** Room below for the axis. */
-const AXIS = 15;
-/** Room at both sides, so that brushes at the ends can be taken. */
-export const MARGIN = 6;
+/** Pixels on the left for counts, and on the right, so that a brush at the end can be taken. */
+export const LEFT = 36;
+export const RIGHT = 8;
+/** Pixels of each half, and of the axis below. */
+export const HALF = 40;
+const AXIS = 16;
+/** Height of the picture. */
+export const HEIGHT = 2 * HALF + AXIS;
 
 type Pen = CanvasRenderingContext2D;
 
-/** Where the bars stand. */
 interface Plot {
   pen: Pen;
   axis: Axis;
   unit: string;
-  counts: Int32Array;
   width: number;
   inner: number;
-  /** Where bars stand on. */
-  floor: number;
   isTall: boolean;
 }
 
-export function drawHistogram(canvas: HTMLCanvasElement, model: Model, side: Side, column: number): void {
+/** The bars of one group. */
+interface Bars {
+  side: Side;
+  counts: Int32Array;
+  most: number;
+}
+
+export function drawHistogram(
+  canvas: HTMLCanvasElement,
+  model: Model,
+  column: number,
+  focus: { side: Side; part: Part } | null,
+): void {
   const ready = prepared(canvas);
   if (ready === null) return;
-  const { pen, width, height } = ready;
+  const { pen, width } = ready;
   const { axis, unit } = model.table.numbers[column];
-  const counts = model.groups[side].histograms.subarray(column * ROOM, column * ROOM + axis.bins);
-  const plot = {
+  const plot: Plot = {
     pen,
     axis,
     unit,
-    counts,
     width,
-    inner: width - 2 * MARGIN,
-    floor: height - AXIS,
+    inner: Math.max(1, width - LEFT - RIGHT),
     isTall: model.shown.isTall,
   };
-  const range = model.rangeOf(side, column);
-  if (range === null) {
-    pen.fillStyle = currentTheme().groups[side];
-    pen.globalAlpha = 0.72;
-    drawBars(plot);
-    pen.globalAlpha = 1;
-  } else drawBrushed(plot, side, edgesOf(model.table.numbers[column], range));
+  setFont(pen);
+  for (const side of [0, 1] as const) {
+    const counts = model.groups[side].histograms.subarray(column * ROOM, column * ROOM + axis.bins);
+    const bars: Bars = { side, counts, most: counts.reduce((most, one) => Math.max(most, one), 0) };
+    const range = model.rangeOf(side, column);
+    if (range === null) {
+      pen.fillStyle = currentTheme().groups[side];
+      drawBars(plot, bars);
+    } else {
+      const edges = edgesOf(model.table.numbers[column], range);
+      drawBrushed(plot, bars, edges, focus?.side === side ? focus.part : 'whole');
+    }
+    drawCounts(plot, bars);
+  }
   drawAxis(plot);
 }
 
-function drawBars({ pen, axis, counts, inner, floor, isTall }: Plot): void {
-  let most = 1;
-  for (const count of counts) most = Math.max(most, count);
-  const heightOf = (count: number) => (isTall ? Math.log1p(count) / Math.log1p(most) : count / most) * (floor - 4);
+function drawBars({ pen, axis, inner, isTall }: Plot, { side, counts, most }: Bars): void {
+  const room = HALF - 4;
+  const heightOf = (one: number) =>
+    (isTall ? Math.log1p(one) / Math.log1p(most) : one / most) * room;
   pen.beginPath();
   for (let bin = 0; bin < axis.bins; bin++) {
     if (counts[bin] === 0) continue;
-    const from = Math.round(MARGIN + (bin * inner) / axis.bins);
-    const to = Math.round(MARGIN + ((bin + 1) * inner) / axis.bins);
-    // What is there is seen, however little.
-    const bar = Math.max(1.5, heightOf(counts[bin]));
-    pen.rect(from, floor - bar, Math.max(1, to - from - (to - from > 3 ? 1 : 0)), bar);
+    const from = Math.round(LEFT + (bin * inner) / axis.bins);
+    const to = Math.round(LEFT + ((bin + 1) * inner) / axis.bins);
+    // A single execution among thousands is still seen.
+    const height = Math.max(1.5, heightOf(counts[bin]));
+    pen.rect(
+      from,
+      side === 0 ? HALF - height : HALF + 1,
+      Math.max(1, to - from - (to - from > 3 ? 1 : 0)),
+      height,
+    );
   }
   pen.fill();
 }
 
 /** All bars pale, those within the range in the group's colour, and the range with its edges. */
-function drawBrushed(plot: Plot, side: Side, edges: [number, number]): void {
-  const { pen, inner, floor } = plot;
+function drawBrushed(plot: Plot, bars: Bars, edges: [number, number], part: Part): void {
+  const { pen, inner } = plot;
   const theme = currentTheme();
-  const [low, high] = edges.map((place) => MARGIN + place * inner);
+  const colour = theme.groups[bars.side];
+  const top = bars.side === 0 ? 0 : HALF + 1;
+  const [low, high] = edges.map((place) => LEFT + place * inner);
   pen.fillStyle = theme.pale;
-  drawBars(plot);
-  pen.fillStyle = theme.groups[side];
-  pen.globalAlpha = 0.12;
-  pen.fillRect(low, 0, Math.max(1, high - low), floor);
+  drawBars(plot, bars);
+  pen.fillStyle = colour;
+  pen.globalAlpha = 0.14;
+  pen.fillRect(low, top, Math.max(1, high - low), HALF - 1);
   pen.globalAlpha = 1;
   pen.save();
   pen.beginPath();
-  pen.rect(low - 0.5, 0, Math.max(2, high - low + 1), floor);
+  pen.rect(low - 0.5, top, Math.max(2, high - low + 1), HALF);
   pen.clip();
-  drawBars(plot);
+  drawBars(plot, bars);
   pen.restore();
-  for (const edge of [low, high]) {
-    pen.fillRect(Math.round(edge) - 0.75, 0, 1.5, floor);
+  for (const [edge, name] of [
+    [low, 'low'],
+    [high, 'high'],
+  ] as const) {
+    pen.fillStyle = part === name ? theme.focus : colour;
+    const wide = part === name ? 5 : 3;
+    pen.fillRect(Math.round(edge) - 0.75, top, 1.5, HALF - 1);
     pen.beginPath();
-    pen.roundRect(Math.round(edge) - 3, floor / 2 - 7, 6, 14, 2.5);
+    pen.roundRect(Math.round(edge) - wide, top + HALF / 2 - 8, 2 * wide, 15, 2.5);
     pen.fill();
   }
+}
+
+/** On the left: the group, and the count that the full height stands for. */
+function drawCounts({ pen }: Plot, { side, most }: Bars): void {
+  const theme = currentTheme();
+  const y = side === 0 ? 6 : 2 * HALF - 5;
+  pen.textAlign = 'right';
+  pen.fillStyle = theme.soft;
+  pen.fillText(shortCount(most), LEFT - 6, y);
+  pen.fillStyle = theme.line;
+  pen.fillRect(LEFT - 4, side === 0 ? 4 : 2 * HALF - 3, 4, 1);
+  pen.textAlign = 'left';
+  pen.fillStyle = theme.groupText[side];
+  pen.fillText('AB'[side], 2, side === 0 ? HALF / 2 + 2 : HALF + HALF / 2);
 }
 
 function marksOf({ axis, unit, inner }: Plot): number[] {
   const most = Math.max(2, Math.floor(inner / 70));
   if (axis.scale === 'linear') {
     const marks = ticks(axis.low, axis.high, unit, most);
-    // Where each number has its bin there is nothing between two of them.
+    // A bin for each whole number: there is nothing between two of them.
     return axis.isByOne ? marks.filter(Number.isInteger) : marks;
   }
   const marks = logTicks(axis.low, axis.high, unit, most);
@@ -107,22 +153,24 @@ function marksOf({ axis, unit, inner }: Plot): number[] {
 }
 
 function drawAxis(plot: Plot): void {
-  const { pen, axis, unit, width, inner, floor } = plot;
+  const { pen, axis, unit, width, inner } = plot;
   const theme = currentTheme();
+  const floor = 2 * HALF;
+  pen.fillStyle = theme.soft;
+  pen.fillRect(LEFT, HALF, inner, 1);
   pen.fillStyle = theme.line;
-  pen.fillRect(MARGIN, floor, inner, 1);
-  setFont(pen);
+  pen.fillRect(LEFT, floor, inner, 1);
   pen.fillStyle = theme.soft;
   let free = -Infinity;
   for (const mark of marksOf(plot)) {
     const isZero = mark === 0 && axis.zero > 0;
-    const x = MARGIN + inner * (isZero ? 0.5 / axis.bins : placeOf(axis, mark));
+    const x = LEFT + inner * (isZero ? 0.5 / axis.bins : placeOf(axis, mark));
     const text = quantity(mark, unit);
     const half = pen.measureText(text).width / 2;
     const left = Math.min(width - 2 * half - 1, Math.max(1, x - half));
     pen.fillRect(x, floor, 1, 3);
     if (left < free + 8) continue;
-    pen.fillText(fitted(pen, text, 80), left, floor + 9);
+    pen.fillText(fitted(pen, text, 80), left, floor + 10);
     free = left + 2 * half;
   }
 }

@@ -1,4 +1,4 @@
-/** What was pinned: the numbers of some contexts, which stay in sight while groups change. */
+/** Pinned contexts: their numbers stay in sight while groups change. */
 
 import { ways } from '../engine/ways';
 import { Facts } from './facts';
@@ -16,7 +16,12 @@ export function Pins() {
       <h2>Pinned</h2>
       {pins.map((context) => (
         <div class="pin" key={context}>
-          <button type="button" class="quiet" title={wayText(model, context)} onClick={() => model.zoomTo(context)}>
+          <button
+            type="button"
+            class="quiet"
+            title={wayText(model, context)}
+            onClick={() => model.zoomTo(context)}
+          >
             {model.nameOf(context)}
             <small>{aroundText(model, around.get(context) ?? [])}</small>
           </button>

@@ -1,12 +1,12 @@
-/** Where the groups differ most. */
+/** Calling contexts in which the groups differ most. */
 
 import { type Comparison, isSure } from '../engine/compare';
 import { ways } from '../engine/ways';
 import { marked, quantity, signed } from '../format';
 import type { Topic } from '../model';
-import { WITHOUT_TIMES } from './flame-picture';
 import { useModel, useTopics } from './hooks';
 import { colourOf } from './theme';
+import { WithoutTimes } from './unknown';
 import { aroundText, wayText } from './way-text';
 
 export function Ranking() {
@@ -16,17 +16,25 @@ export function Ranking() {
   useTopics(model, ...topics);
   const around = ways(model.layer.tree, model.pack.names, ranking);
   return (
-    <section class="panel ranking" aria-label="Where the groups differ most">
+    <section
+      id="differences"
+      class="panel ranking"
+      aria-label="Where the groups differ most"
+      tabIndex={-1}
+    >
       <h2>Where the groups differ most</h2>
-      {ranking.length === 0 || rankedBy === undefined ? (
+      {!model.hasTimes ? (
+        <>
+          <WithoutTimes />
+          <p class="hint">Metrics and texts are compared below.</p>
+        </>
+      ) : ranking.length === 0 || rankedBy === undefined ? (
         <p class="hint">
-          {!model.hasTimes
-            ? `${WITHOUT_TIMES} Figures and texts are compared below.`
+          {model.behind > 0
+            ? 'Comparing…'
             : model.groups.some((group) => group.isFiltered())
-              ? model.behind > 0
-                ? 'Comparing…'
-                : 'No difference in any context.'
-              : 'Both groups are the same. Choose executions above, or take the slowest 1 %.'}
+              ? 'No calling context differs.'
+              : 'Both groups contain all executions. Filter one of them, or compare the slowest 1 % with the middle.'}
         </p>
       ) : (
         <>
@@ -38,7 +46,7 @@ export function Ranking() {
   );
 }
 
-/** Number of rows that are not significant. */
+/** The number of rows that are not significant. */
 function Doubtful({ contexts, by }: { contexts: number[]; by: Comparison }) {
   const doubtful = contexts.filter((at) => !isSure(by, at)).length;
   if (doubtful === 0) return null;
@@ -46,12 +54,12 @@ function Doubtful({ contexts, by }: { contexts: number[]; by: Comparison }) {
     doubtful === contexts.length
       ? 'No significant difference.'
       : `~ ${doubtful} of ${contexts.length} not significant.`;
-  return <p class="hint">{`${what} Significant is a p below 1 %.`}</p>;
+  return <p class="hint">{`${what} Significant: p < 1 %.`}</p>;
 }
 
 interface Listed {
   contexts: number[];
-  /** The frames that are shown with each. */
+  /** Enclosing frames shown with each context. */
   around: Map<number, number[]>;
   by: Comparison;
 }
@@ -72,7 +80,11 @@ function Contexts({ contexts, around, by }: Listed) {
       </thead>
       <tbody>
         {contexts.map((context) => (
-          <tr key={context} class={isSure(by, context) ? '' : 'doubtful'} aria-current={context === shown.zoom}>
+          <tr
+            key={context}
+            class={isSure(by, context) ? '' : 'doubtful'}
+            aria-current={context === shown.zoom}
+          >
             <td>
               <button
                 type="button"
@@ -81,7 +93,10 @@ function Contexts({ contexts, around, by }: Listed) {
                 title={wayText(model, context)}
                 onClick={() => model.zoomTo(context)}
               >
-                <i class="swatch" style={{ background: colourOf(by.deviations[context], isSure(by, context)) }} />
+                <i
+                  class="swatch"
+                  style={{ background: colourOf(by.deviations[context], isSure(by, context)) }}
+                />
                 {model.nameOf(context)}
                 <small>{aroundText(model, around.get(context) ?? [])}</small>
               </button>

@@ -1,4 +1,7 @@
-/** Colours of canvases, light and dark. All of them can be told apart by colour-blind people: blue and orange, and hues of Okabe and Ito. */
+/**
+ * Colours of canvases, light and dark. Colour-blind people can distinguish them: blue and orange,
+ * and hues of Okabe and Ito.
+ */
 
 import { FrameKind } from '../engine/pack';
 
@@ -8,11 +11,13 @@ export interface Theme {
   soft: string;
   line: string;
   panel: string;
-  /** Of groups: all that pass other filters, and those chosen. */
+  /** Colours of the bars of A and B. */
   groups: [string, string];
+  /** Colours of text about A and B, with a contrast of at least 4.5 to the panel. */
+  groupText: [string, string];
   pale: string;
   plain: string;
-  /** From little to much more in A, and in B. */
+  /** Ends of the scales for differences: from a small to a great one. */
   less: [string, string];
   more: [string, string];
   focus: string;
@@ -40,6 +45,7 @@ const LIGHT: Theme = {
   line: '#d5dae2',
   panel: '#ffffff',
   groups: ['#2b6cb0', '#c8610a'],
+  groupText: ['#2b6cb0', '#b4540a'],
   pale: '#c9d0da',
   plain: '#dfe3e9',
   less: ['#cfe0f1', '#3f86cc'],
@@ -65,6 +71,7 @@ const DARK: Theme = {
   line: '#333b47',
   panel: '#1a1f27',
   groups: ['#6cb0f0', '#f39a4a'],
+  groupText: ['#6cb0f0', '#f39a4a'],
   pale: '#444e5c',
   plain: '#39424e',
   less: ['#33465c', '#4b95dc'],
@@ -84,6 +91,7 @@ export type Choice = 'auto' | 'light' | 'dark';
 
 const wishes = matchMedia('(prefers-color-scheme: dark)');
 const listeners = new Set<() => void>();
+let isOnPaper = false;
 let choice: Choice = stored();
 let theme = made();
 
@@ -97,9 +105,14 @@ function stored(): Choice {
 }
 
 function made(): Theme {
-  const isDark = choice === 'dark' || (choice === 'auto' && wishes.matches);
+  const isDark = !isOnPaper && (choice === 'dark' || (choice === 'auto' && wishes.matches));
   document.documentElement.dataset.theme = isDark ? 'dark' : 'light';
   return isDark ? DARK : LIGHT;
+}
+
+/** Whether canvases are drawn for paper: light, and with more pixels than the screen has. */
+export function isPrinting(): boolean {
+  return isOnPaper;
 }
 
 function renew(): void {
@@ -108,6 +121,16 @@ function renew(): void {
 }
 
 wishes.addEventListener('change', renew);
+
+for (const [event, isStart] of [
+  ['beforeprint', true],
+  ['afterprint', false],
+] as const) {
+  addEventListener(event, () => {
+    isOnPaper = isStart;
+    renew();
+  });
+}
 
 export function currentTheme(): Theme {
   return theme;
@@ -122,7 +145,7 @@ export function chooseTheme(next: Choice): void {
   try {
     localStorage.setItem('theme', next);
   } catch {
-    // A page from a file may keep nothing.
+    // Pages from files may not have storage.
   }
   renew();
 }
@@ -137,14 +160,14 @@ function channels(colour: string): [number, number, number] {
   return [value >> 16, (value >> 8) & 255, value & 255];
 }
 
-/** A colour between two. */
+/** Interpolates between two colours. */
 export function mix(one: string, other: string, part: number): string {
   const [a, b] = [channels(one), channels(other)];
   const at = (place: 0 | 1 | 2) => Math.round(a[place] + (b[place] - a[place]) * part);
   return `rgb(${at(0)} ${at(1)} ${at(2)})`;
 }
 
-/** Of a difference in standard deviations: from 0.5, where colour begins, to 3, where it is full. */
+/** Colour of a difference in standard deviations: it starts at 0.5 and is full at 3. */
 export function colourOf(deviations: number, isSure: boolean): string {
   if (!isSure || deviations === 0) return theme.plain;
   const part = Math.min(1, Math.max(0, (Math.abs(deviations) - 0.5) / 2.5));
@@ -152,7 +175,7 @@ export function colourOf(deviations: number, isSure: boolean): string {
   return mix(faint, full, part);
 }
 
-/** Of a state of a thread; states without a colour of their own get one by their name. */
+/** Colour of a thread's state; unknown states get one by their name. */
 export function stateColour(state: string): string {
   if (Object.hasOwn(theme.states, state)) return theme.states[state];
   let hash = 0;
@@ -160,8 +183,10 @@ export function stateColour(state: string): string {
   return theme.others[hash % theme.others.length];
 }
 
-/** What can be read on a colour: dark on light ones. */
+/** Colour of text on a background. */
 export function inkOn(colour: string): string {
-  const [r, g, b] = colour.startsWith('#') ? channels(colour) : (colour.match(/\d+/g) ?? []).map(Number);
+  const [r, g, b] = colour.startsWith('#')
+    ? channels(colour)
+    : (colour.match(/\d+/g) ?? []).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? '#16202c' : theme.isDark ? '#eef2f6' : '#ffffff';
 }

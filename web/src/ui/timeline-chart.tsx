@@ -1,4 +1,4 @@
-/** The timeline of an execution: zooming, panning, pointing. */
+/** The timeline of a critical path: zooming, panning, selecting. */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Path } from '../data/source';
@@ -20,7 +20,7 @@ import {
   threadName,
 } from './timeline-picture';
 
-/** Segments in the table for screen readers. */
+/** Maximum number of rows of the table. */
 const MOST = 300;
 
 export function Chart({ model, path }: { model: Model; path: Path }) {
@@ -33,7 +33,7 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
   const height = AXIS + path.threads.length * ROW;
   const states = useMemo(() => statesOf(spans), [spans]);
 
-  /** Never beyond the ends, never less than a nanosecond. */
+  /** Shows a range, kept within the ends and at least 10 ns long. */
   const go = (low: number, high: number) => {
     const width = Math.min(end, Math.max(10, high - low));
     const begin = Math.min(end - width, Math.max(0, low));
@@ -43,7 +43,8 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
     const [low, high] = view;
     go(at - (at - low) * factor, at + (high - at) * factor);
   };
-  const pan = (part: number) => go(view[0] + part * (view[1] - view[0]), view[1] + part * (view[1] - view[0]));
+  const pan = (part: number) =>
+    go(view[0] + part * (view[1] - view[0]), view[1] + part * (view[1] - view[0]));
 
   const canvas = useCanvas(model, [], (element) =>
     draw(element, { model, path, spans, view, chosen, hovered: hovered?.span ?? null }),
@@ -60,13 +61,17 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
     const thread = Math.floor((event.clientY - area.top - AXIS) / ROW);
     const time = timeAt(event);
     const near = ((view[1] - view[0]) / Math.max(1, area.width - NAMES)) * 2;
-    const same = spans.filter((span) => span.thread === thread && span.begin - near <= time && span.end + near >= time);
+    const same = spans.filter(
+      (span) => span.thread === thread && span.begin - near <= time && span.end + near >= time,
+    );
     return same.find((span) => span.begin <= time && span.end >= time) ?? same[0] ?? null;
   };
   const move = (event: PointerEvent) => {
     if (held.current !== null && event.buttons === 1) {
       const [low, high] = held.current.view;
-      const by = ((event.clientX - held.current.x) / Math.max(1, canvas.current!.clientWidth - NAMES)) * (high - low);
+      const by =
+        ((event.clientX - held.current.x) / Math.max(1, canvas.current!.clientWidth - NAMES)) *
+        (high - low);
       go(low - by, high - by);
       return;
     }
@@ -148,7 +153,7 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
         role="application"
         tabIndex={0}
         data-timeline
-        aria-label="Timeline of threads. W and S zoom, A and D pan, up and down go from segment to segment."
+        aria-label="Timeline of threads. W and S zoom, A and D pan, Up and Down go from segment to segment."
         onKeyDown={key}
       >
         <canvas
@@ -169,10 +174,11 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
           onDblClick={(event) => zoom(0.4, timeAt(event))}
         />
       </div>
-      <div class="told" aria-live="polite">
+      <div class="segment" aria-live="polite">
         {told === null ? (
           <p class="hint">
-            Point at a segment, or click one, for its reason and its stack. Ctrl and the wheel zoom, dragging pans.
+            Point at a segment or click it for its wait reason and its stack. Ctrl and the wheel
+            zoom, dragging pans.
           </p>
         ) : (
           <Told model={model} path={path} span={told} />
@@ -184,8 +190,8 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
           <caption class="unseen">Segments of the critical path</caption>
           <thead>
             <tr>
-              <th scope="col">at</th>
-              <th scope="col">for</th>
+              <th scope="col">begin</th>
+              <th scope="col">duration</th>
               <th scope="col">thread</th>
               <th scope="col">state</th>
               <th scope="col">innermost frame</th>
@@ -203,7 +209,9 @@ export function Chart({ model, path }: { model: Model; path: Path }) {
             ))}
           </tbody>
         </table>
-        {spans.length > MOST ? <p class="hint">{`and ${count(spans.length - MOST)} more`}</p> : null}
+        {spans.length > MOST ? (
+          <p class="hint">{`${count(spans.length - MOST)} more segments`}</p>
+        ) : null}
       </details>
     </div>
   );
@@ -232,7 +240,7 @@ function Told({ model, path, span }: { model: Model; path: Path; span: Span }) {
             {NOTES[kind[frame]] === undefined ? null : <small>{` ${NOTES[kind[frame]]}`}</small>}
           </li>
         ))}
-        {span.state.stack.length === 0 ? <li class="hint">no stack is known</li> : null}
+        {span.state.stack.length === 0 ? <li class="hint">The stack is unknown.</li> : null}
       </ol>
     </div>
   );

@@ -1,4 +1,4 @@
-/** The critical path of an execution as a picture. */
+/** Drawing of a critical path as a timeline. */
 
 import type { Path } from '../data/source';
 import { type State, stateOf } from '../engine/states';
@@ -9,7 +9,7 @@ import { currentTheme, inkOn, stateColour } from './theme';
 
 export const ROW = 26;
 export const AXIS = 22;
-/** Width of the names of threads. */
+/** Width of the column with names of threads, in pixels. */
 export const NAMES = 150;
 
 /** A segment of the path. */
@@ -42,14 +42,15 @@ export function threadName(path: Path, thread: number): string {
   return `${clean(name, 60)} ${tid}${hosts.size > 1 ? ` @${clean(host, 40)}` : ''}`;
 }
 
-/** How long each state lasted, the longest first. */
+/** Total time of each state, the longest first. */
 export function statesOf(spans: Span[]): [string, number][] {
   const found = new Map<string, number>();
-  for (const { state, begin, end } of spans) found.set(state.state, (found.get(state.state) ?? 0) + end - begin);
+  for (const { state, begin, end } of spans)
+    found.set(state.state, (found.get(state.state) ?? 0) + end - begin);
   return [...found].sort((one, other) => other[1] - one[1]);
 }
 
-/** Timelines are always of the tree of calls. */
+/** Name of a frame; critical paths always refer to the tree of calls. */
 export function frameName(model: Model, context: number): string {
   const { contexts, names } = model.pack;
   return clean(names[contexts.name[context]]);
@@ -64,7 +65,7 @@ export interface View {
   model: Model;
   path: Path;
   spans: Span[];
-  /** From when to when. */
+  /** Visible range of times. */
   view: [number, number];
   chosen: Span | null;
   hovered: Span | null;
@@ -129,7 +130,7 @@ function drawSpans(pen: Pen, shown: View, width: number, xOf: (time: number) => 
     const right = Math.min(width + 2, xOf(span.end));
     const next = spans[at + 1];
     if (next !== undefined && next.thread !== span.thread) drawStep(pen, span, next, xOf(span.end));
-    // Many that are narrower than a pixel are one.
+    // Segments narrower than a pixel are merged.
     if (right - lastX < 0.3 && lastRow === span.thread) continue;
     lastX = right;
     lastRow = span.thread;
@@ -137,14 +138,20 @@ function drawSpans(pen: Pen, shown: View, width: number, xOf: (time: number) => 
   }
 }
 
-/** The path goes on in another thread. */
+/** Connects two segments in different threads. */
 function drawStep(pen: Pen, span: Span, next: Span, x: number): void {
   pen.fillStyle = currentTheme().soft;
   const [from, to] = [Math.min(span.thread, next.thread), Math.max(span.thread, next.thread)];
   pen.fillRect(x - 0.5, AXIS + from * ROW + ROW / 2, 1, (to - from) * ROW);
 }
 
-function drawSpan(pen: Pen, { model, chosen, hovered }: View, span: Span, x: number, right: number): void {
+function drawSpan(
+  pen: Pen,
+  { model, chosen, hovered }: View,
+  span: Span,
+  x: number,
+  right: number,
+): void {
   const y = AXIS + span.thread * ROW + 4;
   const width = right - x;
   pen.fillStyle = stateColour(span.state.state);

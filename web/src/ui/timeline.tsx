@@ -1,9 +1,10 @@
-/** The critical path of an execution as a timeline, and where it is in the trace. */
+/** A dialog with an execution: its trace and time, its critical path as a timeline, its metrics. */
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Path } from '../data/source';
 import { clean, quantity } from '../format';
 import type { Model } from '../model';
+import { RECORD } from '../verdict';
 import { momentOf, threadOf } from './executions';
 import { useModel, useTopics } from './hooks';
 import { Chart } from './timeline-chart';
@@ -14,20 +15,29 @@ export function Timeline() {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = model.shown.execution;
   const row = useMemo(() => (id === null ? -1 : model.pack.id.indexOf(id)), [id, model]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = dialog.current;
     if (element === null) return;
     if (id !== null && !element.open) element.showModal();
     if (id === null && element.open) element.close();
   }, [id]);
+  const close = () => {
+    if (model.shown.execution !== null) model.look({ execution: null });
+  };
   return (
     <dialog
       ref={dialog}
       class="timeline"
       aria-label={`Execution ${id ?? ''}`}
-      onClose={() => {
-        if (model.shown.execution !== null) model.look({ execution: null });
+      // The close event is a later task: the next action would still find the execution in the
+      // address.
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape') return;
+        event.preventDefault();
+        event.stopPropagation();
+        close();
       }}
+      onClose={close}
     >
       {id === null ? null : <Content key={id} model={model} id={id} row={row} />}
     </dialog>
@@ -39,15 +49,16 @@ function Content({ model, id, row }: { model: Model; id: number; row: number }) 
   const [error, setError] = useState('');
   useEffect(() => {
     let isGone = false;
-    if (row < 0) setError(`There is no execution ${id} here.`);
-    else if (!model.pack.paths) setError('The paths of executions are not kept in this database.');
+    if (row < 0) setError(`There is no execution ${id} of this kind.`);
+    else if (!model.pack.paths)
+      setError('Critical paths are unknown: this page was made without them.');
     else {
       model.source.path(id).then(
         (found) => {
           if (isGone) return;
           const { count: contexts } = model.pack.contexts;
           if (found.segments.some(({ context }) => context >= contexts))
-            setError('The path of this execution is not sound.');
+            setError('The critical path of this execution is damaged.');
           else setPath(found);
         },
         (failed: Error) => !isGone && setError(failed.message),
@@ -61,12 +72,12 @@ function Content({ model, id, row }: { model: Model; id: number; row: number }) 
     <div>
       <header>
         <h2>{`Execution ${id}`}</h2>
-        {/* The first button: focus is here when the dialog opens. */}
+        {/* The first button has the focus when the dialog opens. */}
         <button
           type="button"
           class="close"
           aria-label="Close"
-          onClick={(event) => event.currentTarget.closest('dialog')?.close()}
+          onClick={() => model.look({ execution: null })}
         >
           ×
         </button>
@@ -78,11 +89,12 @@ function Content({ model, id, row }: { model: Model; id: number; row: number }) 
           {error}
         </p>
       ) : path === null ? (
-        <p class="hint">Asking for its critical path…</p>
+        <p class="hint">Loading the critical path…</p>
       ) : path.segments.length === 0 ? (
         <p class="hint" data-unknown>
-          Its critical path is unknown: the trace has no scheduling events (sched_switch) during this execution, or its
-          thread is not known.
+          The critical path is unknown: the trace has no scheduling events (sched_switch) during
+          this execution, or the thread of the execution is unknown. To record them:{' '}
+          <code>{RECORD}</code>
         </p>
       ) : (
         <Chart model={model} path={path} />
@@ -107,7 +119,10 @@ function Where({ model, row }: { model: Model; row: number }) {
       clean(name, 40),
       codes[row] < values.length ? clean(values[codes[row]]) : '(none)',
     ]),
-    ['in groups', ['A', 'B'].filter((_, side) => model.groups[side].has(row)).join(' and ') || 'none'],
+    [
+      'in groups',
+      ['A', 'B'].filter((_, side) => model.groups[side].has(row)).join(' and ') || 'none',
+    ],
   ];
   return (
     <dl class="where">
@@ -131,10 +146,10 @@ function Command({ text }: { text: string }) {
       await navigator.clipboard.writeText(text);
       setSaid('copied');
     } catch {
-      // Without the right to do so, it is chosen, for the person to copy.
+      // Without access to the clipboard the text is selected instead.
       const code = document.querySelector('.command code');
       if (code !== null) getSelection()?.selectAllChildren(code);
-      setSaid('chosen: copy it with Ctrl+C');
+      setSaid('selected: copy it with Ctrl+C');
     }
   };
   return (
@@ -153,7 +168,7 @@ function Command({ text }: { text: string }) {
 function Metrics({ model, row }: { model: Model; row: number }) {
   return (
     <details class="shares" open>
-      <summary>All figures</summary>
+      <summary>All metrics</summary>
       <dl class="where">
         {model.table.numbers.map(({ key, label, unit, values }) => (
           <div key={key}>

@@ -1,5 +1,6 @@
 //! `tracebraid executions list`: executions as a table.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -67,7 +68,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let shown = Shown {
         database: &database,
         table: &table,
-        columns: columns(args, &database, &table)?,
+        columns: columns(args, &database, &table, &chosen)?,
         is_asked: !args.columns.is_empty(),
         zone: args.zone.zone(),
     };
@@ -114,6 +115,7 @@ fn columns<'t>(
     args: &ListArgs,
     database: &'t Database,
     table: &'t Table,
+    chosen: &[usize],
 ) -> Result<Vec<Named<'t>>, Failure> {
     if !args.columns.is_empty() {
         let asked = args.columns.iter();
@@ -124,8 +126,12 @@ fn columns<'t>(
         asked.retain(|of| !matches!(of.name.as_str(), "id" | "begin_ns"));
         return Ok(asked);
     }
+    let waits = longest_waits(table, chosen);
     let is_shown = |of: &Stored| match args.format {
-        Format::Table => of.is_value || matches!(of.name.as_str(), "duration_ns" | "running_ns"),
+        Format::Table => {
+            let is_usual = matches!(of.name.as_str(), "duration_ns" | "running_ns");
+            of.is_value || is_usual || waits.contains(&of.name.as_str())
+        }
         Format::Json | Format::Csv => true,
     };
     let texts = || table.texts.iter().map(|of| &of.column);
@@ -141,6 +147,28 @@ fn columns<'t>(
         })
     });
     Ok(all.collect())
+}
+
+/// Wait reasons that the text table shows.
+const MOST_WAITS: usize = 2;
+
+/// Metrics of the wait reasons in which these executions spent most time together.
+fn longest_waits<'t>(table: &'t Table, chosen: &[usize]) -> Vec<&'t str> {
+    let is_wait = |of: &Stored| {
+        of.unit == "ns" && !of.is_value && !matches!(of.name.as_str(), "duration_ns" | "running_ns")
+    };
+    let figures = table.figures.iter().filter(|of| is_wait(&of.column));
+    let mut sums: Vec<(f64, &str)> = figures
+        .map(|of| {
+            let values = chosen.iter().filter_map(|&row| of.values.get(row));
+            let sum = values.filter(|value| value.is_finite()).sum();
+            (sum, of.column.name.as_str())
+        })
+        .filter(|(sum, _)| *sum > 0.0)
+        .collect();
+    sums.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let longest = sums.into_iter().take(MOST_WAITS);
+    longest.map(|(_, name)| name).collect()
 }
 
 /// Fields of all executions in JSON and CSV.
@@ -178,7 +206,8 @@ impl Shown<'_> {
 
     fn text(&self, chosen: &[usize]) -> String {
         let has_thread = !self.asks("thread");
-        let has_label = self.database.sources.len() > 1 && !self.asks("label");
+        let labels: BTreeSet<&str> = self.database.sources.iter().map(|of| &*of.label).collect();
+        let has_label = labels.len() > 1 && !self.asks("label");
         let titles: Vec<String> = self.columns.iter().map(|of| title(&of.name)).collect();
         let mut columns = vec![Column::number("id"), Column::whole("begin")];
         let titled = self.columns.iter().zip(&titles);
@@ -291,6 +320,8 @@ fn cell(of: &Named<'_>, row: usize) -> String {
         (Some(text), _) => text.to_owned(),
         // A thread id is an identifier and gets no separators.
         (None, Some(tid)) if of.name == "tid" => tid.to_string(),
+        // Amounts of 0 are empty cells; a captured number may well be 0.
+        (None, Some(0.0)) if matches!(of.values.unit(), "ns" | "bytes") => String::new(),
         (None, Some(number)) => amount(number, of.values.unit()),
         (None, None) => String::new(),
     }

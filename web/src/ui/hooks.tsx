@@ -1,10 +1,10 @@
-/** What components have in common. */
+/** Hooks and functions that components share. */
 
-import { createContext } from 'preact';
+import { type ComponentChildren, createContext } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks';
 import { fittedTo } from '../format';
 import type { Model, Topic } from '../model';
-import { onTheme } from './theme';
+import { isPrinting, onTheme } from './theme';
 
 export const ModelContext = createContext<Model | null>(null);
 
@@ -14,20 +14,52 @@ export function useModel(): Model {
   return model;
 }
 
-/** Renders anew whenever one of these topics comes up. */
+/** Renders the component again at each emission of a topic. */
 export function useTopics(model: Model, ...topics: Topic[]): void {
   const [, renew] = useReducer((round: number) => round + 1, 0);
   const key = topics.join();
+  const rendered = model.roundOf(topics);
   useEffect(() => {
     const ends = topics.map((topic) => model.listen(topic, () => renew(0)));
+    // Effects run after painting: a topic may have been emitted since the rendering.
+    if (model.roundOf(topics) !== rendered) renew(0);
     return () => {
       for (const end of ends) end();
     };
   }, [model, key]);
 }
 
-/** A canvas that is drawn whenever one of these topics comes up, its size or the theme changes. */
-export function useCanvas(model: Model, topics: Topic[], draw: (canvas: HTMLCanvasElement) => void) {
+/** Scrolls to an element and focuses it; filters are shown first if they are hidden. */
+export function goTo(model: Model, selector: string): void {
+  const element = () => document.querySelector<HTMLElement>(selector);
+  if (element() === null && !model.hasFilters) model.showFilters(true);
+  // After the next rendering.
+  requestAnimationFrame(() => {
+    const found = element();
+    // Centered: the context of a row is above and below.
+    found?.scrollIntoView({ block: 'center' });
+    found?.focus({ preventScroll: true });
+  });
+}
+
+export function goToFilters(model: Model): void {
+  model.showFilters(true);
+  requestAnimationFrame(() => {
+    const filters = document.querySelector<HTMLElement>('#filters');
+    filters?.scrollIntoView({ block: 'start' });
+    filters?.focus({ preventScroll: true });
+  });
+}
+
+/**
+ * A canvas that is drawn at each rendering, at each emission of a topic, and when its size or the
+ * theme changes.
+ */
+export function useCanvas(
+  model: Model,
+  topics: Topic[],
+  draw: (canvas: HTMLCanvasElement) => void,
+) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const latest = useRef(draw);
   latest.current = draw;
@@ -50,14 +82,17 @@ export function useCanvas(model: Model, topics: Topic[], draw: (canvas: HTMLCanv
   return canvas;
 }
 
-/** Gives the canvas as many pixels as it has on the screen; sizes are in CSS pixels. */
+/**
+ * Clears a canvas and gives it one pixel for each pixel of the screen; the returned sizes are in
+ * CSS pixels.
+ */
 export function prepared(
   canvas: HTMLCanvasElement,
 ): { pen: CanvasRenderingContext2D; width: number; height: number } | null {
   const { clientWidth: width, clientHeight: height } = canvas;
   const pen = canvas.getContext('2d');
   if (width === 0 || height === 0 || pen === null) return null;
-  const ratio = Math.min(3, window.devicePixelRatio || 1);
+  const ratio = isPrinting() ? 3 : Math.min(3, window.devicePixelRatio || 1);
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== w || canvas.height !== h) {
     canvas.width = w;
@@ -76,7 +111,10 @@ export function setFont(pen: CanvasRenderingContext2D): void {
   pen.textBaseline = 'middle';
 }
 
-/** As much of a text as has room; measuring each letter once is much faster than measuring texts. */
+/**
+ * The part of a text that fits into a width. Measuring each letter once is much faster than
+ * measuring texts.
+ */
 export function fitted(pen: CanvasRenderingContext2D, text: string, room: number): string {
   return fittedTo(text, room, (letter) => {
     let width = widths.get(letter);
@@ -86,4 +124,28 @@ export function fitted(pen: CanvasRenderingContext2D, text: string, room: number
     }
     return width;
   });
+}
+
+/** A box beside the pointer. Screen readers find its content in tables. */
+export function Tip({
+  at,
+  children,
+}: {
+  at: { x: number; y: number };
+  children: ComponentChildren;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const { offsetWidth, offsetHeight } = element;
+    element.style.left = `${Math.max(4, Math.min(at.x + 14, innerWidth - offsetWidth - 8))}px`;
+    const isBelow = at.y + 18 + offsetHeight < innerHeight;
+    element.style.top = `${isBelow ? at.y + 18 : Math.max(4, at.y - offsetHeight - 10)}px`;
+  });
+  return (
+    <div class="tip" ref={box} role="tooltip">
+      {children}
+    </div>
+  );
 }
