@@ -11,10 +11,10 @@ use crate::aggregated;
 use crate::sums::{Done, Group, OfPeriod, PerParent, SHARES, Sums, Within, value_of};
 use crate::wanted::{Order, Wanted};
 use tracebraid_follow::Head;
-use tracebraid_statistics::{BINS, Bins, Distribution, Ranges, Summary};
+use tracebraid_statistics::{Bins, Distribution, Powers, Ranges, Summary};
 use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
-    frequencies,
+    frequencies, histogram,
 };
 
 const PERIOD: Column = Column::new("period", "Period", Unit::Text);
@@ -67,6 +67,12 @@ pub(super) fn report(wanted: &Wanted, periods: &Periods, head: Head, mut sums: S
         };
         matters && wanted.shows(section.view)
     });
+    if wanted.has_powers {
+        sections.push(powers(wanted, &sums));
+    }
+    if wanted.has_powers && wanted.series {
+        sections.push(series(wanted, &sums));
+    }
     Report {
         head,
         totals: totals(wanted, &sums),
@@ -198,7 +204,7 @@ fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
             time("duration_max_ns", "Max", 6),
             time("duration_deviation_ns", "Std dev", 2),
             share("share_min", "Min", 4),
-            share("share_average", "Share", 0),
+            share("share_average", "Of parent", 0),
             share("share_max", "Max", 9),
             share("share_deviation", "Std dev", 1),
         ],
@@ -341,6 +347,15 @@ fn ordered(wanted: &Wanted, mut log: Vec<Done>) -> Vec<Done> {
     log
 }
 
+/// Histograms of logarithmic buckets of periods and groups.
+fn powers(wanted: &Wanted, sums: &Sums) -> Section {
+    let periods = shown(wanted, &sums.periods)
+        .map(|(period, own)| (wanted.path(period).to_owned(), own.durations.powers()));
+    let groups = (sums.groups.iter()).map(|group| (group.label(wanted), group.durations.powers()));
+    let all = periods.chain(groups).filter(|of| of.1.count() > 0);
+    histogram(PERIOD, all.collect())
+}
+
 /// Bounds of the durations of periods and groups, by label.
 fn ranges(wanted: &Wanted, sums: &Sums) -> Ranges {
     let bounds = |durations: &Distribution| {
@@ -406,22 +421,20 @@ fn second(wanted: &Wanted, head: Head, sums: &Sums) -> Report {
 fn series(wanted: &Wanted, sums: &Sums) -> Section {
     let mut rows = Vec::new();
     for groups in sums.groups.chunk_by(|a, b| a.period == b.period) {
-        let steps = groups.iter().map(|group| {
-            let range = wanted.ranges.as_ref()?.get(&group.label(wanted))?;
-            Some((group, group.bins.bins(*range).collect::<Vec<_>>()))
-        });
-        let steps: Vec<_> = steps.flatten().collect();
-        for at in 0..BINS {
-            let bins = steps
-                .iter()
-                .filter_map(|(group, bins)| Some((group, bins.get(at)?)));
-            rows.extend(bins.map(|(group, bin)| {
+        let bins: Vec<_> = match &wanted.ranges {
+            Some(ranges) => linear_bins(wanted, ranges, groups),
+            None => power_bins(groups),
+        };
+        for at in 0..bins.first().map_or(0, |(_, bins)| bins.len()) {
+            let bins = bins.iter();
+            let bins = bins.filter_map(|(group, bins)| Some((group, bins.get(at)?.clone())));
+            rows.extend(bins.map(|(group, (from, to, count))| {
                 vec![
                     Value::text(wanted.path(group.period)),
-                    bin.from.into(),
-                    bin.to.into(),
+                    from,
+                    to,
                     Value::Named(group.named(wanted).collect()),
-                    bin.count.into(),
+                    count.into(),
                 ]
             }));
         }
@@ -441,4 +454,33 @@ fn series(wanted: &Wanted, sums: &Sums) -> Section {
         is_long: true,
         ..Section::default()
     }
+}
+
+/// The bounds and counts of a group's buckets.
+type GroupBins<'g> = (&'g Group, Vec<(Value, Value, u64)>);
+
+/// The same steps for all groups of a period.
+fn linear_bins<'g>(wanted: &Wanted, ranges: &Ranges, groups: &'g [Group]) -> Vec<GroupBins<'g>> {
+    let bins = |group: &'g Group| {
+        let range = ranges.get(&group.label(wanted))?;
+        let bins = group.bins.bins(*range);
+        let bins = bins.map(|bin| (bin.from.into(), bin.to.into(), bin.count));
+        Some((group, bins.collect()))
+    };
+    groups.iter().filter_map(bins).collect()
+}
+
+/// The buckets from the least to the greatest value of all groups of a period.
+fn power_bins(groups: &[Group]) -> Vec<GroupBins<'_>> {
+    let mut all = Powers::default();
+    let own: Vec<_> = (groups.iter())
+        .map(|group| group.durations.powers())
+        .inspect(|own| all.merge(own))
+        .collect();
+    let bins = |(group, own): (_, &Powers)| {
+        let bins = own.bins_like(&all);
+        let bins = bins.map(|bin| (bin.from.into(), bin.to.into(), bin.count));
+        (group, bins.collect())
+    };
+    groups.iter().zip(&own).map(bins).collect()
 }

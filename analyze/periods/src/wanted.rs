@@ -2,7 +2,7 @@
 
 use tracebraid_language::periods::{Capture, Period, Periods};
 
-use tracebraid_follow::{CpuSet, Limits, ROWS, Window};
+use tracebraid_follow::{Buckets, CpuSet, Limits, ROWS, Window};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::View;
 
@@ -32,6 +32,8 @@ pub struct Asked {
     pub series: bool,
     /// Maximum number of open periods.
     pub most_open: usize,
+    /// Buckets of histograms.
+    pub buckets: Buckets,
     /// Bounds of the histograms, for a second pass.
     pub ranges: Option<Ranges>,
 }
@@ -65,8 +67,16 @@ impl Default for Asked {
             aggregate_by: None,
             series: false,
             most_open: MOST_OPEN,
+            buckets: Buckets::default(),
             ranges: None,
         }
+    }
+}
+
+impl Asked {
+    fn has_powers(&self) -> bool {
+        let is_freq = self.series || self.views.contains(&View::Freq);
+        is_freq && self.buckets == Buckets::Log && self.ranges.is_none()
     }
 }
 
@@ -83,6 +93,8 @@ pub(super) struct Wanted {
     /// By definition: distance outward to the `aggregate_by` definition, 0 for that one itself.
     pub(super) aggregated: Vec<Option<usize>>,
     pub(super) most_open: usize,
+    /// Whether this pass makes histograms of logarithmic buckets.
+    pub(super) has_powers: bool,
     pub(super) ranges: Option<Ranges>,
     /// Whether all starts are kept until they are taken.
     pub(super) begins: bool,
@@ -151,6 +163,7 @@ impl Wanted {
             series: asked.series,
             aggregated: (0..count).map(around).collect(),
             most_open: asked.most_open,
+            has_powers: asked.has_powers(),
             ranges: asked.ranges.clone(),
             begins: false,
             shown: paths.iter().zip(&periods.list).map(is_shown).collect(),

@@ -20,6 +20,7 @@ pub mod cpu;
 pub mod disk;
 pub mod files;
 mod garbage;
+mod groups;
 pub mod io;
 pub mod irq;
 pub mod memory;

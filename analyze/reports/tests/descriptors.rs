@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::KernelAnalysis;
-use tracebraid_kernel_model::FdType::{self, Anonymous, Disk, Network, Pipe, Unknown};
+use tracebraid_kernel_model::FdType::{self, Anonymous, File, Network, Pipe, Unknown};
 use tracebraid_models::naming::{Field, Maker, TEXT, Value};
 use tracebraid_models::plain::{IoReport, IoType, plain};
 use tracebraid_models::synthetic::{Scripted, Shape, scripted};
@@ -164,13 +164,13 @@ fn processes_that_share_see_what_the_other_opens_and_closes() {
     script.opens(100, 3);
     script.makes_thread((100, 100), (200, 200), FILES);
     script.opens(200, 5);
-    script.reads(100, 5, Disk);
+    script.reads(100, 5, File);
     script.call(100, "pipe2", vec![("flags", 32, Int(0))], 6);
     script.reads(200, 6, Pipe);
     script.closes(100, 3);
     script.reads(200, 3, Unknown);
     script.ends(200);
-    script.reads(100, 5, Disk);
+    script.reads(100, 5, File);
     script.holds();
 }
 
@@ -182,7 +182,7 @@ fn without_the_flag_a_process_has_a_copy() {
     script.opens(200, 5);
     script.reads(100, 5, Unknown);
     script.closes(100, 3);
-    script.reads(200, 3, Disk);
+    script.reads(200, 3, File);
     script.holds();
 }
 
@@ -195,7 +195,7 @@ fn exec_ends_the_sharing() {
     // The previous owner leaves: the other process keeps all descriptors.
     script.executes(100);
     script.reads(100, 6, Unknown);
-    script.reads(100, 3, Disk);
+    script.reads(100, 3, File);
     script.reads(200, 6, Pipe);
     script.opens(200, 8);
     script.reads(100, 8, Unknown);
@@ -205,7 +205,7 @@ fn exec_ends_the_sharing() {
     script.reads(100, 8, Unknown);
     script.opens(100, 9);
     script.reads(200, 9, Unknown);
-    script.reads(200, 8, Disk);
+    script.reads(200, 8, File);
     script.holds();
 }
 
@@ -215,7 +215,7 @@ fn who_unshares_has_a_copy() {
         let mut script = Script::default();
         script.makes_thread((100, 100), (101, 100), FILES | THREAD);
         script.opens(101, 3);
-        script.reads(100, 3, Disk);
+        script.reads(100, 3, File);
         match call {
             "unshare" => script.call(101, call, vec![("unshare_flags", 64, Int(FILES))], 0),
             _ => {
@@ -227,9 +227,9 @@ fn who_unshares_has_a_copy() {
                 script.call(101, call, fields, 0);
             }
         }
-        script.reads(101, 3, Disk);
+        script.reads(101, 3, File);
         script.closes(101, 3);
-        script.reads(100, 3, Disk);
+        script.reads(100, 3, File);
         script.opens(100, 4);
         script.reads(101, 4, Unknown);
         script.holds();
@@ -242,7 +242,7 @@ fn a_thread_may_have_a_copy_too() {
     script.opens(100, 3);
     script.makes_thread((100, 100), (101, 100), THREAD);
     script.closes(101, 3);
-    script.reads(100, 3, Disk);
+    script.reads(100, 3, File);
     script.reads(101, 3, Unknown);
     script.holds();
 }
@@ -265,7 +265,7 @@ fn the_state_dump_tells_who_shares() {
     script.is_dumped(200, 0xAA00, Some((4, "anon_inode:[eventpoll]")));
     script.is_dumped(300, 0xBB00, None);
     for tid in [100, 200] {
-        script.reads(tid, 3, Disk);
+        script.reads(tid, 3, File);
         script.reads(tid, 4, Anonymous);
     }
     script.reads(300, 3, Unknown);

@@ -1,11 +1,13 @@
 //! The files report: equal to a plain pass call by call; filters; views.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{KernelAnalysis, Limits, Selection, ThreadFilter, Views};
 use tracebraid_language::glob::Glob;
-use tracebraid_reports::files::{FilesAnalysis, FilesOptions};
+use tracebraid_reports::files::{FileChoice, FilesAnalysis, FilesOptions};
 use tracebraid_tables::View;
 
 use tracebraid_models::law::{ALL, SMALL, as_in_one_piece};
@@ -263,7 +265,10 @@ fn filters_choose_calls() {
         &set,
         Selection::default(),
         FilesOptions {
-            paths,
+            files: FileChoice {
+                paths,
+                ..FileChoice::default()
+            },
             ..FilesOptions::default()
         },
     );
@@ -276,6 +281,8 @@ fn filters_choose_calls() {
     assert_eq!(total(&found), there);
     let mut files = rows(&found, "files").iter();
     assert!(files.all(|row| row["path"].as_str().unwrap().starts_with("/scratch/")));
+
+    types_choose_files(&set);
 
     let threads = ThreadFilter {
         tids: vec![284],
@@ -300,6 +307,44 @@ fn filters_choose_calls() {
             .iter()
             .all(|row| row["tid"] == 284)
     );
+}
+
+/// A call is chosen if one of its files has a type that is asked for.
+fn types_choose_files(set: &TraceSet) {
+    let of = |types: &[&str]| {
+        let types = types.iter().map(|text| Glob::new(text)).collect();
+        let files = FileChoice {
+            types,
+            ..FileChoice::default()
+        };
+        let options = FilesOptions {
+            files,
+            ..with_log()
+        };
+        report(set, Selection::default(), options)
+    };
+    let types = |report: &Value| -> BTreeSet<String> {
+        let files = rows(report, "files").iter();
+        files
+            .map(|row| row["type"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let all = of(&[]);
+    let known = types(&all);
+    assert!(
+        known.contains("file") && known.contains("network"),
+        "{known:?}"
+    );
+    let some = of(&["n*work", "file"]);
+    assert_eq!(types(&some), ["file", "network"].map(str::to_owned).into());
+    let of_types = |row: &&Value| matches!(row["type"].as_str(), Some("file" | "network"));
+    let expected: Vec<&Value> = rows(&all, "files").iter().filter(of_types).collect();
+    assert_eq!(rows(&some, "files").iter().collect::<Vec<_>>(), expected);
+    let (listed, chosen) = (rows(&all, "log"), rows(&some, "log"));
+    assert!(chosen.len() > 1000 && chosen.len() < listed.len());
+    let mut listed = listed.iter();
+    assert!(chosen.iter().all(|row| listed.any(|other| other == row)));
+    assert_eq!(total(&some), chosen.len() as u64);
 }
 
 /// The histogram of each class counts all its calls, also with a filter of threads.

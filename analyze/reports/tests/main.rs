@@ -11,6 +11,7 @@ mod devices;
 mod end_mark;
 mod files;
 mod heads;
+mod histograms;
 mod ids;
 mod irq;
 mod law;

@@ -315,7 +315,7 @@ fn compare(found: &Found, call: &Call, theirs: Option<&Counted>) -> String {
             assert_eq!(theirs.bytes, bytes_of(call));
             let kind = found.kind(call, "fd");
             // lttng-analyses counts every path as a disk.
-            let kind = if kind.has_path() { "disk" } else { kind.name() };
+            let kind = if kind.has_path() { "file" } else { kind.name() };
             format!("{kind} is {:?}", theirs.kind)
         }
     }
@@ -331,8 +331,8 @@ const IO: &[(&str, &[Row])] = &[
     (
         "kernel-mix-small",
         &[
-            ("disk is Disk", 1949, 21662035),
-            ("disk is Unknown", 622, 408099),
+            ("file is Disk", 1949, 21662035),
+            ("file is Unknown", 622, 408099),
             ("moved between two descriptors", 692, 33062912),
             ("network is Net", 4000, 20642000),
             ("network is Unknown", 1001, 162000),
@@ -348,8 +348,8 @@ const IO: &[(&str, &[Row])] = &[
         "kernel-ust-requests",
         &[
             ("anonymous is Unknown", 16, 128),
-            ("disk is Disk", 11048, 25961595),
-            ("disk is Unknown", 279, 159955317),
+            ("file is Disk", 11048, 25961595),
+            ("file is Unknown", 279, 159955317),
             ("moved between two descriptors", 256, 16777216),
             ("network is Net", 6790, 434560),
             ("pipe is Unknown", 519, 11100),
@@ -363,7 +363,7 @@ const IO: &[(&str, &[Row])] = &[
         "kernel-discarded",
         &[
             ("another thread's", 51, 36749),
-            ("disk is Disk", 29, 21708),
+            ("file is Disk", 29, 21708),
             ("moved between two descriptors", 335, 1372160),
             ("of another entry", 5, 2560),
             ("only ours", 32, 2304),
@@ -376,7 +376,7 @@ const IO: &[(&str, &[Row])] = &[
     (
         "many-threads",
         &[
-            ("disk is Disk", 8183, 222846),
+            ("file is Disk", 8183, 222846),
             ("moved between two descriptors", 280, 9011200),
             ("socket is Net", 7, 2756),
             ("socket is Unknown", 1, 13156),
@@ -388,8 +388,8 @@ const IO: &[(&str, &[Row])] = &[
         "twohost-client",
         &[
             ("anonymous is Unknown", 8, 64),
-            ("disk is Disk", 3745, 9735192),
-            ("disk is Unknown", 96, 353083),
+            ("file is Disk", 3745, 9735192),
+            ("file is Unknown", 96, 353083),
             ("moved between two descriptors", 80, 5242880),
             ("network is Net", 4000, 256000),
             ("pipe is Unknown", 292, 8350),
@@ -403,8 +403,8 @@ const IO: &[(&str, &[Row])] = &[
         "twohost-server",
         &[
             ("anonymous is Unknown", 6, 48),
-            ("disk is Disk", 5667, 14899656),
-            ("disk is Unknown", 249, 133712017),
+            ("file is Disk", 5667, 14899656),
+            ("file is Unknown", 249, 133712017),
             ("moved between two descriptors", 160, 10485760),
             ("network is Net", 1420, 90880),
             ("pipe is Unknown", 513, 13185),

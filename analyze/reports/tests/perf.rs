@@ -149,11 +149,11 @@ fn a_shared_descriptor_is_known() {
         .iter()
         .find(|row| row.process.name.as_deref() == Some("mix") && row.process.threads == 4)
         .expect("the program is there");
-    let disk = main
+    let files = main
         .types
         .iter()
-        .find(|row| row.kind.name() == "disk")
+        .find(|row| row.kind.name() == "file")
         .expect("files");
     let (loader, own, threads, shared) = (832 + 2 * 784, 40 * 4096, 3 * 30 * 1000, 7 * 512);
-    assert_eq!(disk.stats.read_bytes, loader + own + threads + shared);
+    assert_eq!(files.stats.read_bytes, loader + own + threads + shared);
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Sketch, Summary};
+use crate::{Powers, Sketch, Summary};
 
 /// Distribution of values: number, sum, minimum, maximum and deviation are exact; the relative
 /// error of quantiles is at most 1/128.
@@ -35,6 +35,11 @@ impl Distribution {
     /// The exact part.
     pub fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    /// Histogram of the values, but for those added to the exact part only.
+    pub fn powers(&self) -> Powers {
+        Powers::new(&self.sketch)
     }
 
     /// The value that `thousandths` thousandths of the values do not exceed, limited to the minimum

@@ -185,6 +185,11 @@ impl Sketch {
         few.chain(many)
     }
 
+    /// A value of each non-empty bucket in ascending order, with the number of values in it.
+    pub fn middles(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.iter().map(|(bucket, count)| (middle(bucket), count))
+    }
+
     /// Number of values.
     pub fn count(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()

@@ -1,7 +1,7 @@
 //! Columns that several reports share.
 
-use crate::{Column, Section, Sentence, Unit, Value, View};
-use tracebraid_statistics::{Bins, Distribution};
+use crate::{Column, Forms, Section, Sentence, Unit, Value, View};
+use tracebraid_statistics::{Bin, Bins, Distribution, PowerBin, Powers};
 
 /// The columns of a distribution of durations, which follow those that identify the row.
 pub const fn distribution_columns() -> [Column; 10] {
@@ -40,14 +40,38 @@ pub fn distribution_values(distribution: &Distribution) -> [Value; 10] {
 
 /// Histograms of durations, by group: its name, its bounds and its counts.
 pub fn frequencies(about: Column, groups: Vec<(String, (u64, u64), &Bins)>) -> Section {
+    let bin = |bin: Bin| (bin.from.into(), bin.to.into(), bin.count);
+    let groups = groups.into_iter();
+    let groups = groups.map(|(name, range, bins)| (name, bins.bins(range).map(bin).collect()));
+    distribution(about, groups)
+}
+
+/// Histograms of logarithmic buckets by group: its name and its values.
+pub fn histogram(about: Column, groups: Vec<(String, Powers)>) -> Section {
+    let bin = |bin: PowerBin| (bin.from.into(), bin.to.into(), bin.count);
+    let groups = groups.into_iter();
+    let groups = groups.map(|(name, powers)| (name, powers.bins().map(bin).collect()));
+    distribution(about, groups)
+}
+
+/// The histogram of each group: its name, and the bounds and counts of its buckets.
+fn distribution(
+    about: Column,
+    groups: impl Iterator<Item = (String, Vec<(Value, Value, u64)>)>,
+) -> Section {
     let mut rows = Vec::new();
-    for (name, range, bins) in groups {
-        for bin in bins.bins(range) {
+    for (name, bins) in groups {
+        let all: u64 = bins.iter().map(|bin| bin.2).sum();
+        let mut passed = 0;
+        for (from, to, count) in bins {
+            passed += count;
+            let upto = Value::Part(passed, all);
             rows.push(vec![
                 Value::text(name.clone()),
-                bin.from.into(),
-                bin.to.into(),
-                bin.count.into(),
+                from,
+                to,
+                count.into(),
+                upto,
             ]);
         }
     }
@@ -56,11 +80,15 @@ pub fn frequencies(about: Column, groups: Vec<(String, (u64, u64), &Bins)>) -> S
         Column::new("from_ns", "From", Unit::Duration),
         Column::new("to_ns", "To", Unit::Duration),
         Column::new("count", "Count", Unit::Count),
+        Column::new("cumulative_share", "Cumulative", Unit::Share).only(Forms::TEXT),
     ];
-    Section::new("distribution", "Distribution", columns, rows)
+    Section::new(DISTRIBUTION, "Distribution", columns, rows)
         .of(View::Freq)
-        .short()
+        .limited_by_group()
 }
+
+/// Key of tables of histograms: rows with equal first cells are one histogram.
+pub const DISTRIBUTION: &str = "distribution";
 
 /// A sentence about the durations in the first row of a table: their number, what `between` they
 /// extend, and p50, p99 and maximum. `None` if the table is empty.

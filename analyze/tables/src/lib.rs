@@ -18,11 +18,12 @@ mod value;
 
 pub use column::{Column, Forms, Unit};
 pub use columns::{
-    distribution_columns, distribution_values, frequencies, lengths, nothing_to_list,
+    DISTRIBUTION, distribution_columns, distribution_values, frequencies, histogram, lengths,
+    nothing_to_list,
 };
 pub use report::{Report, Total};
 pub use section::{Row, Section};
 pub use sentence::{Phrase, Sentence};
 pub use tracebraid_follow::View;
-pub use unmatched::{is_named, unmatched};
+pub use unmatched::{is_named, unmatched, unmatched_known};
 pub use value::{Branch, Value};

@@ -32,6 +32,8 @@ pub struct Section {
     /// The column whose greatest values select the rows shown if rows are limited; `None`: the
     /// first rows are shown.
     pub kept_by: Option<&'static str>,
+    /// True if numbers of rows are numbers of groups: runs of rows with equal first cells.
+    pub is_limited_by_group: bool,
 }
 
 impl Default for Section {
@@ -59,6 +61,7 @@ impl Section {
             is_titled: true,
             notes: Vec::new(),
             kept_by: None,
+            is_limited_by_group: false,
         }
     }
 
@@ -102,6 +105,26 @@ impl Section {
         }
     }
 
+    /// Says that numbers of rows are numbers of groups.
+    pub fn limited_by_group(self) -> Section {
+        Section {
+            is_limited_by_group: true,
+            ..self
+        }
+    }
+
+    /// Number of rows, or of groups if these are limited.
+    pub fn limited(&self) -> usize {
+        match self.is_limited_by_group {
+            true => self.groups().count(),
+            false => self.rows.len(),
+        }
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &[Vec<Value>]> {
+        self.rows.chunk_by(|a, b| a.first() == b.first())
+    }
+
     /// The cell of a row in the column with that key.
     pub fn cell<'r>(&self, row: &'r [Value], key: &str) -> Option<&'r Value> {
         let columns = self.columns.iter().zip(row);
@@ -123,6 +146,9 @@ impl Section {
     pub fn kept(&self, most: usize) -> Vec<&Vec<Value>> {
         if !self.is_long || self.rows.len() <= most {
             return self.rows.iter().collect();
+        }
+        if self.is_limited_by_group {
+            return self.groups().take(most).flatten().collect();
         }
         let Some(key) = self.kept_by else {
             return self.rows.iter().take(most).collect();
@@ -240,5 +266,12 @@ mod tests {
         let mut all = section().short();
         all.truncate(2);
         assert_eq!(sizes(&all), [3, 9, 1, 9, 5]);
+        let mut groups = section().limited_by_group();
+        groups.rows = [3, 3, 9, 9, 9, 1]
+            .map(|of| vec![Value::Unsigned(of)])
+            .into();
+        assert_eq!(groups.limited(), 3);
+        groups.truncate(2);
+        assert_eq!(sizes(&groups), [3, 3, 9, 9, 9]);
     }
 }

@@ -27,22 +27,46 @@ pub fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>]) -> Vec
             format!(
                 "{option} {} matches nothing{}",
                 glob.text(),
-                instead(glob, names)
+                instead(glob, names.map(String::as_str), "the trace has")
             )
         })
         .collect()
 }
 
+/// A sentence for each of the patterns that were given with `option` and that match none of the
+/// `met` names. `known` are all names that there can be, `no_match` says that none of those that
+/// match was met.
+pub fn unmatched_known(
+    option: &str,
+    patterns: &[Glob],
+    (met, known): (&[&str], &[&str]),
+    no_match: &str,
+) -> Vec<String> {
+    let matches = |glob: &Glob, names: &[&str]| {
+        let mut names = names.iter();
+        names.any(|name| glob.matches(name.as_bytes()))
+    };
+    let missing = patterns.iter().filter(|glob| !matches(glob, met));
+    missing
+        .map(|glob| match matches(glob, known) {
+            true => format!("{option} {} matches {no_match}", glob.text()),
+            false => format!(
+                "{option} {} matches nothing{}",
+                glob.text(),
+                instead(glob, known.iter().copied(), "known are")
+            ),
+        })
+        .collect()
+}
+
 /// Existing names: the nearest ones first, then those with the longest common prefix.
-fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n String>) -> String {
+/// `whose` introduces the list.
+fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n str>, whose: &str) -> String {
     let alike = |name: &str| {
         let letters = name.chars().zip(pattern.text().chars());
         letters.take_while(|(own, other)| own == other).count()
     };
-    let mut names: Vec<&str> = names
-        .map(String::as_str)
-        .filter(|name| !name.is_empty())
-        .collect();
+    let mut names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
     let near = nearest(pattern, names.iter().copied());
     let place = |name: &str| {
         near.iter()
@@ -60,7 +84,7 @@ fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n String>) -> Strin
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!(": the trace has {}{more}", names.join(", "))
+    format!(": {whose} {}{more}", names.join(", "))
 }
 
 #[cfg(test)]
@@ -89,6 +113,18 @@ mod tests {
         assert_eq!(of(&["26", "virtio"], &["26 virtio|26|virtio"]), [""; 0]);
         assert_eq!(of(&["x"], &[]), ["--disk x matches nothing"]);
         assert_eq!(of(&[], &["vda"]), [""; 0]);
+    }
+
+    #[test]
+    fn names_that_cannot_be_are_told_from_those_that_were_not_met() {
+        let globs = ["pipe", "soket", "f*"].map(Glob::new);
+        let known = ["file", "pipe", "socket"];
+        let told = unmatched_known("--type", &globs, (&["file"], &known), "no file");
+        let expected = [
+            "--type pipe matches no file",
+            "--type soket matches nothing: known are socket, file, pipe",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -129,30 +129,14 @@ impl Analysis {
 /// The report on an empty set of traces, with every view.
 pub(crate) fn empty<A: KernelAnalysis<Report: Default + Show, Options: From<Views>>>() -> Report {
     let set = TraceSet::default();
-    let views = |ranges| Views {
+    let views = Views {
         views: View::ALL.to_vec(),
-        ranges,
         ..Views::default()
     };
-    let run = |views: Views| {
-        fold(
-            &set,
-            &A::with(&set, Selection::default(), views.into()),
-            Options::default(),
-            &Control::default(),
-        )
-    };
-    let sections = |ranges| {
-        let outcome = run(views(ranges));
-        let mut report = outcome.map(|outcome| outcome.report).unwrap_or_default();
-        std::mem::take(report.sections())
-    };
-    let (mut all, second) = (sections(None), sections(Some(Default::default())));
-    // Analyses without a second pass make the same report twice.
-    let is_new = |section: &Section| all.sections.iter().all(|other| other.key != section.key);
-    let second: Vec<Section> = second.sections.into_iter().filter(is_new).collect();
-    all.sections.extend(second);
-    all
+    let analysis = A::with(&set, Selection::default(), views.into());
+    let outcome = fold(&set, &analysis, Options::default(), &Control::default());
+    let mut report = outcome.map(|outcome| outcome.report).unwrap_or_default();
+    std::mem::take(report.sections())
 }
 
 fn version() -> Json {

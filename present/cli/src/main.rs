@@ -24,6 +24,7 @@ mod indexes;
 mod info;
 mod lami;
 mod loss;
+mod named_globs;
 mod nameless_frames;
 mod numbers;
 mod options;

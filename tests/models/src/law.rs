@@ -11,7 +11,7 @@ use tracebraid_clocks::PacketAnalysis;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Control, Options, fold};
-use tracebraid_follow::{CpuSet, KernelAnalysis, Selection, Views, Window};
+use tracebraid_follow::{By, CpuSet, KernelAnalysis, Selection, Views, Window};
 use tracebraid_graph::GraphAnalysis;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
@@ -106,12 +106,26 @@ impl Asked {
         }
     }
 
-    /// All views that need no second pass.
+    /// All views but histograms.
     pub fn views(self) -> Views {
         Views {
             views: vec![View::Stats, View::Top, View::Log],
             ..Views::default()
         }
+    }
+
+    /// All views, with histograms by each group that a report knows.
+    pub fn all_views(self) -> Views {
+        Views {
+            views: View::ALL.to_vec(),
+            by: By::ALL.to_vec(),
+            ..Views::default()
+        }
+    }
+
+    /// An analysis of it with all views.
+    fn full_analysis<A: Lawful>(self, set: &TraceSet) -> A {
+        A::with(set, self.selection(), self.all_views().into())
     }
 
     /// An analysis with this selection.
@@ -210,7 +224,7 @@ pub fn as_told<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, expected: &s
 
 /// Checks that all configurations give the same report, for cases without a model.
 pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways: Ways) {
-    let analysis = asked.analysis::<A>(set);
+    let analysis = asked.full_analysis::<A>(set);
     let expected = folded(set, &analysis, (1, u64::MAX));
     every_way(
         &format!("{} of {what}", A::NAME),
@@ -224,7 +238,7 @@ pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways
 /// Merges the same partial states in another order than the engine, serialized between any two
 /// steps.
 pub fn any_tree<A: Lawful>(set: &TraceSet, seed: u64) {
-    any_tree_of(A::NAME, set, &ALL.analysis::<A>(set), seed);
+    any_tree_of(A::NAME, set, &ALL.full_analysis::<A>(set), seed);
 }
 
 /// Like `any_tree`, for any analysis.

@@ -548,10 +548,10 @@ fn opened(path: &str) -> FdType {
                 .iter()
                 .any(|start| device.starts_with(start)) =>
         {
-            FdType::Disk
+            FdType::File
         }
         ["", "dev", ..] => FdType::Virtual,
-        _ => FdType::Disk,
+        _ => FdType::File,
     }
 }
 
@@ -560,7 +560,7 @@ pub fn socket(kind: FdType) -> String {
     match kind {
         FdType::Network => "network socket",
         FdType::Unix => "unix socket",
-        FdType::Disk | FdType::Terminal | FdType::Virtual => "unnamed file",
+        FdType::File | FdType::Terminal | FdType::Virtual => "unnamed file",
         FdType::Pipe => "pipe",
         FdType::Anonymous => "anon_inode",
         FdType::Socket | FdType::Unknown => "socket",

@@ -26,7 +26,7 @@ enum Deed {
 
 fn kind() -> impl Strategy<Value = FdType> {
     prop::sample::select(vec![
-        FdType::Disk,
+        FdType::File,
         FdType::Pipe,
         FdType::Network,
         FdType::Socket,

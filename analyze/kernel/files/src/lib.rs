@@ -36,5 +36,5 @@ pub use machine::{Around, CallSink, FileMachine, Passing, is_unfinished};
 pub use names::{AT_FDCWD, File, FileId, Files, held, unknown};
 pub use naming::{Naming, Need};
 pub use queue::{Queue, TableAct};
-pub use rules::{CallFilter, FileRules};
+pub use rules::{CallFilter, FileChoice, FileRules};
 pub use seen::Seen;

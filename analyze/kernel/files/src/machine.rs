@@ -242,7 +242,7 @@ impl FileMachine {
     }
 
     fn file(&mut self, around: &mut Around<'_>, file: File) -> FileId {
-        self.files.file(around.texts, &around.rules.paths, file)
+        self.files.file(around.texts, &around.rules.files, file)
     }
 
     fn holds<S: CallSink>(

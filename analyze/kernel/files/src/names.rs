@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Held, Interned, Text, Texts};
 use tracebraid_kernel_model::FdType;
-use tracebraid_language::glob::Glob;
+
+use crate::rules::FileChoice;
 
 /// Number of a file; 0 stands for an unknown file.
 #[derive(
@@ -53,15 +54,13 @@ impl Files {
         self.files.is_sound() && self.shown.len() == self.files.keys().len()
     }
 
-    /// Number of the file, which is added if it is new. `globs` are the requested names; empty for
-    /// all.
-    pub fn file(&mut self, texts: &Texts, globs: &[Glob], file: File) -> FileId {
+    /// Number of the file, which is added if it is new. `choice` selects the
+    /// files that are shown.
+    pub fn file(&mut self, texts: &Texts, choice: &FileChoice, file: File) -> FileId {
         let number = self.files.number(file);
         if number as usize >= self.shown.len() {
             let name = texts.get(file.name).unwrap_or_default();
-            let matches = |glob: &Glob| glob.matches(name.as_bytes());
-            self.shown
-                .push(globs.is_empty() || globs.iter().any(matches));
+            self.shown.push(choice.contains(name, file.kind));
         }
         FileId(number + 1)
     }
@@ -153,9 +152,9 @@ mod tests {
         let globs = [Glob::new("/e*")];
         let name = texts.number("/etc");
         let mut file = |trace, name, kind| files.file(&texts, &globs, File { trace, name, kind });
-        let one = file(0, name, FdType::Disk);
-        assert_eq!(one, file(0, name, FdType::Disk));
-        assert_ne!(one, file(1, name, FdType::Disk));
+        let one = file(0, name, FdType::File);
+        assert_eq!(one, file(0, name, FdType::File));
+        assert_ne!(one, file(1, name, FdType::File));
         assert_ne!(one, file(0, name, FdType::Pipe));
         let other = texts.number("/x");
         let other = files.file(
@@ -164,7 +163,7 @@ mod tests {
             File {
                 trace: 0,
                 name: other,
-                kind: FdType::Disk,
+                kind: FdType::File,
             },
         );
         assert!(files.shows(one) && !files.shows(other) && !files.shows(FileId::default()));

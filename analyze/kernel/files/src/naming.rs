@@ -77,7 +77,7 @@ impl Naming {
             Deed::Make if self.text != Text::NONE => {
                 let path = texts.get(self.text).unwrap_or_default();
                 let kind = match self.kind {
-                    FdType::Disk => FdType::of_opened(path.as_bytes()),
+                    FdType::File => FdType::of_opened(path.as_bytes()),
                     kind => kind,
                 };
                 (names::of_path(texts, self.text, directory), kind)

@@ -4,7 +4,7 @@ use tracebraid_descriptors::Deed;
 use tracebraid_follow::{
     ChosenCalls, CpuKey, EndedCall, Event, Limits, Packet, Selection, ThreadKey,
 };
-use tracebraid_kernel_model::{Action, Body, KernelEvent};
+use tracebraid_kernel_model::{Action, Body, FdType, KernelEvent};
 use tracebraid_language::glob::Glob;
 
 use crate::call::{Call, Entered, Exited, Stretch};
@@ -24,6 +24,30 @@ pub struct CallFilter {
     pub chosen: ChosenCalls,
 }
 
+/// Selection of files by name and type.
+#[derive(Clone, Debug, Default)]
+pub struct FileChoice {
+    /// Patterns of names; empty for all.
+    pub paths: Vec<Glob>,
+    /// Patterns of names of types; empty for all.
+    pub types: Vec<Glob>,
+}
+
+impl FileChoice {
+    /// True if all files are selected.
+    pub fn is_all(&self) -> bool {
+        self.paths.is_empty() && self.types.is_empty()
+    }
+
+    /// True if a file of this name and type is selected.
+    pub fn contains(&self, name: &str, kind: FdType) -> bool {
+        let is_of = |globs: &[Glob], text: &str| {
+            globs.is_empty() || globs.iter().any(|glob| glob.matches(text.as_bytes()))
+        };
+        is_of(&self.paths, name) && is_of(&self.types, kind.name())
+    }
+}
+
 /// Rules for following calls on files.
 #[derive(Clone, Debug, Default)]
 pub struct FileRules {
@@ -31,8 +55,8 @@ pub struct FileRules {
     pub selection: Selection,
     /// Selected calls.
     pub calls: CallFilter,
-    /// Patterns of file names; empty for all.
-    pub paths: Vec<Glob>,
+    /// Selected files.
+    pub files: FileChoice,
     /// Times, in ascending order, at which the state can be taken, in nanoseconds from the origin.
     pub marks: Vec<i64>,
 }

@@ -87,7 +87,7 @@ pub use per_cpu::{PerCpu, Rules};
 pub use selection::{CpuSet, Selection, ThreadFilter, Window};
 pub use sources::CpuKey;
 pub use together::Together;
-pub use view::{Limits, NoOptions, ROWS, Ranges, View, Views};
+pub use view::{Buckets, By, Groupings, Limits, NoOptions, ROWS, Ranges, View, Views};
 
 pub use by_call::ByCall;
 pub use by_cpu::ByCpu;

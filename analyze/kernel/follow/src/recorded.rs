@@ -237,6 +237,12 @@ impl Recorded {
         self.of_trace(trace).is_some_and(|of| !of.has_switches)
     }
 
+    /// True if no stream of any trace contains switches; false if one does not record its CPUs.
+    pub fn lacks_all_switches(&self) -> bool {
+        let lacks = |of: &OfTrace| of.is_judged && !of.has_switches;
+        !self.traces.is_empty() && self.traces.iter().all(lacks)
+    }
+
     /// True if the trace contains `sched_waking`, which precedes the time at which a thread can
     /// run.
     pub fn has_waking(&self, trace: u32) -> bool {

@@ -34,6 +34,90 @@ impl View {
 /// histograms.
 pub type Ranges = BTreeMap<String, (u64, u64)>;
 
+/// Buckets of histograms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Buckets {
+    /// Between powers of two: exact with the sketches of one pass.
+    #[default]
+    Log,
+    /// Of equal width between the least and the greatest value, which a first pass finds.
+    Linear,
+}
+
+/// Grouping of the values of a histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum By {
+    /// All values together.
+    All,
+    /// By system call.
+    Call,
+    /// By CPU.
+    Cpu,
+    /// By block device.
+    Disk,
+    /// By event.
+    Event,
+    /// By network interface.
+    Interface,
+    /// By interrupt, softirq or function.
+    Name,
+    /// By operation on a file.
+    Operation,
+    /// By priority of the kernel.
+    Priority,
+    /// By process.
+    Process,
+    /// By wait reason.
+    Reason,
+    /// By thread.
+    Thread,
+}
+
+impl By {
+    /// All groupings. Each report knows some of them.
+    pub const ALL: [By; 12] = [
+        By::All,
+        By::Call,
+        By::Cpu,
+        By::Disk,
+        By::Event,
+        By::Interface,
+        By::Name,
+        By::Operation,
+        By::Priority,
+        By::Process,
+        By::Reason,
+        By::Thread,
+    ];
+
+    /// Name of the grouping.
+    pub fn name(self) -> &'static str {
+        match self {
+            By::All => "all",
+            By::Call => "call",
+            By::Cpu => "cpu",
+            By::Disk => "disk",
+            By::Event => "event",
+            By::Interface => "interface",
+            By::Name => "name",
+            By::Operation => "operation",
+            By::Priority => "priority",
+            By::Process => "process",
+            By::Reason => "reason",
+            By::Thread => "thread",
+        }
+    }
+}
+
+/// The groupings of a report's histogram.
+#[derive(Clone, Copy, Debug)]
+pub struct Groupings {
+    /// Those that can be requested, in the order in which a report prints them.
+    pub known: &'static [By],
+    /// Those without a request.
+    pub usual: &'static [By],
+}
+
 /// Contents of a report that is a list of tables.
 #[derive(Clone, Debug)]
 pub struct Views {
@@ -43,7 +127,12 @@ pub struct Views {
     pub rows: usize,
     /// Only items whose values are within these limits.
     pub limits: Limits,
-    /// Bounds of values, for a second pass that makes histograms.
+    /// Buckets of histograms.
+    pub buckets: Buckets,
+    /// Groupings of histograms; empty for the usual ones. A report skips those that it does not
+    /// know.
+    pub by: Vec<By>,
+    /// Bounds of values, for a second pass that makes histograms of linear buckets.
     pub ranges: Option<Ranges>,
 }
 
@@ -73,6 +162,8 @@ impl Default for Views {
             views: Vec::new(),
             rows: ROWS,
             limits: Limits::default(),
+            buckets: Buckets::default(),
+            by: Vec::new(),
             ranges: None,
         }
     }
@@ -85,6 +176,18 @@ impl Views {
             [] => matches!(view, View::Stats | View::Top),
             views => views.contains(&view),
         }
+    }
+
+    /// Groupings of the histogram that this pass makes; none without such a histogram.
+    pub fn groupings(&self, of: Groupings) -> Vec<By> {
+        if !self.shows(View::Freq) || self.buckets == Buckets::Linear || self.ranges.is_some() {
+            return Vec::new();
+        }
+        let is_asked = |by: &By| match self.by.as_slice() {
+            [] => of.usual.contains(by),
+            asked => asked.contains(by),
+        };
+        of.known.iter().copied().filter(is_asked).collect()
     }
 
     /// Requested number of rows of top lists.

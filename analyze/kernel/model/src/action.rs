@@ -106,7 +106,7 @@ const ADDRESS: Argument = (&["uaddr"], 0);
 const OPERATION: Argument = (&["op"], 1);
 
 use Action::*;
-use FdType::{Anonymous, Disk};
+use FdType::{Anonymous, File};
 
 /// Calls with an effect on files. Their order is part of the format of partial states.
 pub(crate) static TABLE: &[SyscallSpec] = &[
@@ -142,24 +142,24 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
     ),
     call!("copy_file_range", Copy, (&["fd_in"], 0), (&["fd_out"], 2)),
     call!("vmsplice", Write, FD),
-    call!("open", Open(Disk, CLOSE_ON_EXEC), FLAGS1),
+    call!("open", Open(File, CLOSE_ON_EXEC), FLAGS1),
     call!(
         "openat",
-        Open(Disk, CLOSE_ON_EXEC),
+        Open(File, CLOSE_ON_EXEC),
         (&["flags"], 2),
         (&["dfd", "dirfd"], 0)
     ),
     // The flags are in memory.
     call!(
         "openat2",
-        Open(Disk, 0),
+        Open(File, 0),
         (&["how"], 2),
         (&["dfd", "dirfd"], 0)
     ),
-    call!("creat", Open(Disk, 0)),
+    call!("creat", Open(File, 0)),
     call!(
         "open_by_handle_at",
-        Open(Disk, CLOSE_ON_EXEC),
+        Open(File, CLOSE_ON_EXEC),
         (&["flags"], 2)
     ),
     call!("eventfd", Open(Anonymous, 0)),

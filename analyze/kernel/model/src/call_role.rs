@@ -129,7 +129,7 @@ impl Syscall {
     /// and state dumps show it. `None` if the type is unknown.
     pub fn unnamed_object(self, kind: FdType) -> Option<&'static str> {
         Some(match (kind, self.name()) {
-            (FdType::Disk | FdType::Terminal | FdType::Virtual, _) => "unnamed file",
+            (FdType::File | FdType::Terminal | FdType::Virtual, _) => "unnamed file",
             (FdType::Network, _) => "network socket",
             (FdType::Unix, _) => "unix socket",
             (FdType::Socket, _) => "socket",

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum FdType {
     /// Opened by a path, and neither terminal nor virtual: regular files, directories, block
-    /// devices.
-    Disk,
+    /// devices. Not named after the disk: reads from the page cache do not access it.
+    File,
     /// A terminal.
     Terminal,
     /// Files of the kernel itself, or devices without a medium: `/proc`, `/sys`, `/dev/null`,
@@ -34,7 +34,7 @@ pub enum FdType {
 impl FdType {
     /// All types, in the order of reports.
     pub const ALL: [FdType; 9] = [
-        FdType::Disk,
+        FdType::File,
         FdType::Terminal,
         FdType::Virtual,
         FdType::Network,
@@ -48,7 +48,7 @@ impl FdType {
     /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            FdType::Disk => "disk",
+            FdType::File => "file",
             FdType::Terminal => "terminal",
             FdType::Virtual => "virtual",
             FdType::Network => "network",
@@ -72,7 +72,7 @@ impl FdType {
 
     /// True if the file was opened by a path.
     pub fn has_path(self) -> bool {
-        matches!(self, FdType::Disk | FdType::Terminal | FdType::Virtual)
+        matches!(self, FdType::File | FdType::Terminal | FdType::Virtual)
     }
 
     /// Type for the path that a program opens. Relative paths are not resolved and count as files.
@@ -84,7 +84,7 @@ impl FdType {
         match path.strip_prefix(b"/dev/") {
             Some(device) => of_device(device),
             None if ["/proc", "/sys", "/dev"].into_iter().any(is_below) => FdType::Virtual,
-            None => FdType::Disk,
+            None => FdType::File,
         }
     }
 
@@ -122,7 +122,7 @@ fn of_device(name: &[u8]) -> FdType {
     // Links to the descriptors of a process may refer to any file.
     let is_link = name == b"fd" || name.starts_with(b"fd/");
     match begins(&BLOCK_DEVICES) && !is_link {
-        true => FdType::Disk,
+        true => FdType::File,
         false => FdType::Virtual,
     }
 }
@@ -134,12 +134,12 @@ mod tests {
     #[test]
     fn paths_tell_what_they_lead_to() {
         for (path, expected) in [
-            ("/etc/passwd", FdType::Disk),
-            ("relative", FdType::Disk),
-            ("/devel/null", FdType::Disk),
-            ("/dev/sda1", FdType::Disk),
-            ("/dev/nvme0n1", FdType::Disk),
-            ("/dev/mapper/root", FdType::Disk),
+            ("/etc/passwd", FdType::File),
+            ("relative", FdType::File),
+            ("/devel/null", FdType::File),
+            ("/dev/sda1", FdType::File),
+            ("/dev/nvme0n1", FdType::File),
+            ("/dev/mapper/root", FdType::File),
             ("/dev/pts/1", FdType::Terminal),
             ("/dev/tty", FdType::Terminal),
             ("/dev/ttyS0", FdType::Terminal),
@@ -152,9 +152,9 @@ mod tests {
             ("/dev", FdType::Virtual),
             ("/proc/stat", FdType::Virtual),
             ("/proc", FdType::Virtual),
-            ("/process", FdType::Disk),
+            ("/process", FdType::File),
             ("/sys/kernel/debug", FdType::Virtual),
-            ("/system", FdType::Disk),
+            ("/system", FdType::File),
         ] {
             assert_eq!(
                 FdType::of_path(path.as_bytes()),

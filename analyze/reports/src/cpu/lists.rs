@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 
+use crate::cpu::GROUPINGS;
 use crate::cpu::report::CpuThread;
 use crate::cpu::rules::{Bounds, Rules};
 use crate::cpu::state::CpuPartial;
 use crate::cpu::stretches::{Cut, Ran, Stretches};
-use tracebraid_follow::{CpuKey, Head, Thread, ThreadKey};
+use crate::groups::{self, Groups, OfThreads};
+use tracebraid_follow::{By, CpuKey, Head, People, Thread, ThreadKey};
 use tracebraid_statistics::{Bins, Distribution, Ranges};
 use tracebraid_tables::{
     Column, Forms, Section, Unit, Value, View, distribution_columns, distribution_values,
@@ -51,6 +53,13 @@ pub(super) fn lists(
         ),
         list(("log", "Stretches"), View::Log, &shown, log),
     ];
+    let groups = |by| groups((head, &partial.people), &rows, by);
+    sections.extend(groups::section(
+        &rules.options.views,
+        GROUPINGS,
+        groups::OF,
+        groups,
+    ));
     sections.retain(|section| rules.options.views.views.contains(&section.view));
     (sections, ranges(rules, &rows))
 }
@@ -172,6 +181,21 @@ fn ranges(rules: &Rules, rows: &[Row<'_>]) -> Ranges {
     all.into_iter().chain(threads).collect()
 }
 
+fn groups((head, people): (&Head, &People), rows: &[Row<'_>], by: By) -> Groups {
+    if by == By::Cpu {
+        let cpus = rows.iter().flat_map(|row| &row.stretches.cpus);
+        return groups::by_cpu(head, cpus);
+    }
+    let of_row = |row: &Row<'_>| ((*row.thread).clone(), row.stretches.lengths.powers());
+    let threads = rows.iter().map(of_row).collect();
+    OfThreads {
+        head,
+        people,
+        threads,
+    }
+    .groups(by)
+}
+
 /// The table of the second pass: histograms of the durations of stretches.
 fn frequencies(head: &Head, rows: &[Row<'_>], bounds: &Bounds) -> Section {
     let mut of_all = Bins::default();
@@ -180,10 +204,8 @@ fn frequencies(head: &Head, rows: &[Row<'_>], bounds: &Bounds) -> Section {
     let all = bounds.all.map(|range| ("all".to_owned(), range, &of_all));
     let own = rows.iter().filter_map(|row| {
         let range = bounds.threads.get(&row.key)?;
-        let name = row.thread.name.as_deref().unwrap_or("?");
-        let name = head.of_host(row.key.trace, format!("{name} ({})", row.key.tid));
+        let name = groups::name(head, &row.thread);
         Some((name, *range, &row.stretches.freq.as_ref()?.own))
     });
-    let about = Column::new("of", "Of", Unit::Text);
-    tracebraid_tables::frequencies(about, all.into_iter().chain(own).collect())
+    tracebraid_tables::frequencies(groups::OF, all.into_iter().chain(own).collect())
 }

@@ -14,7 +14,7 @@ mod state;
 mod stretches;
 mod usage;
 
-pub use options::CpuOptions;
+pub use options::{CpuOptions, GROUPINGS};
 use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;

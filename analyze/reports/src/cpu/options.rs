@@ -1,6 +1,12 @@
 //! Options of the report.
 
-use tracebraid_follow::Views;
+use tracebraid_follow::{By, Groupings, Views};
+
+/// Groupings of stretches.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Cpu, By::Process, By::Thread],
+    usual: &[By::All, By::Thread],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::cpu::options::CpuOptions;
-use tracebraid_follow::{Selection, ThreadKey};
+use crate::cpu::options::{CpuOptions, GROUPINGS};
+use tracebraid_follow::{By, Selection, ThreadKey};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::View;
 
@@ -20,6 +20,8 @@ pub(super) struct Rules {
     pub(super) is_listed: bool,
     /// Whether the distribution of each thread's stretches is requested.
     pub(super) is_counted_by_thread: bool,
+    /// True if these are by CPU, too.
+    pub(super) is_counted_by_cpu: bool,
     /// Number of the longest stretches kept for each thread.
     pub(super) top: usize,
     /// Whether all stretches are kept.
@@ -46,6 +48,7 @@ impl Rules {
             is_listed: bounds.is_some()
                 || [View::Top, View::Log, View::Freq].into_iter().any(is_asked),
             is_counted_by_thread: is_asked(View::Freq),
+            is_counted_by_cpu: options.views.groupings(GROUPINGS).contains(&By::Cpu),
             top: if is_asked(View::Top) {
                 options.views.rows
             } else {

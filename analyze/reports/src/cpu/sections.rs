@@ -5,7 +5,8 @@ use tracebraid_follow::Head;
 use tracebraid_tables::{Column, Forms, Section, Sentence, Total, Unit, Value, lengths};
 
 const ACTIVE: Column = Column::new("active_ns", "Active", Unit::Duration);
-const SHARE: Column = Column::new("active_share", "Share", Unit::Share);
+const SHARE: Column = Column::new("active_share", "Of one CPU", Unit::Share);
+const SHARE_OF_RANGE: Column = Column::new("active_share", "Of range", Unit::Share);
 const IDLE: Column = Column::new("idle_ns", "Idle", Unit::Duration);
 const UNKNOWN: Column = Column::new("unknown_ns", "Unknown", Unit::Duration);
 const SWITCHES: Column = Column::new("switches", "Switches", Unit::Count);
@@ -65,7 +66,7 @@ const CPUS: [Column; 12] = [
     Column::new("", "CPU", Unit::Cpu).only(Forms::TEXT),
     Column::new("cpu", "CPU", Unit::Cpu).only(Forms::JSON.and(Forms::LAMI)),
     ACTIVE,
-    SHARE.only(SHOWN).left_out(2),
+    SHARE_OF_RANGE.only(SHOWN).left_out(2),
     IDLE,
     UNKNOWN,
     Column::json("active_share", Unit::Share),

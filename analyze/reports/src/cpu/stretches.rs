@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cpu::rules::Rules;
+use crate::groups;
 use tracebraid_follow::{CpuKey, Ended, Stretch, ThreadKey, Window};
 use tracebraid_statistics::{Bins, Distribution, Top};
 
@@ -65,6 +66,8 @@ impl Ran {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stretches {
     pub(super) lengths: Distribution,
+    /// By CPU, if that is asked for.
+    pub(super) cpus: Vec<(CpuKey, Distribution)>,
     pub(super) top: Top<Ran>,
     /// Histograms, in a second pass.
     pub(super) freq: Option<Box<Freq>>,
@@ -85,6 +88,9 @@ impl Stretches {
         if rules.is_counted_by_thread {
             self.lengths.add(ran.duration);
         }
+        if rules.is_counted_by_cpu {
+            groups::of_cpu(&mut self.cpus, ran.cpu).add(ran.duration);
+        }
         self.top.add(ran, rules.top);
         if let Some(bounds) = &rules.bounds {
             let freq = self.freq.get_or_insert_default();
@@ -100,6 +106,9 @@ impl Stretches {
     /// Adds the stretches of another CPU or a later part.
     pub(super) fn merge(&mut self, rules: &Rules, other: Stretches) {
         self.lengths.merge(&other.lengths);
+        for (cpu, lengths) in &other.cpus {
+            groups::of_cpu(&mut self.cpus, *cpu).merge(lengths);
+        }
         self.top.merge(other.top, rules.top, |_| ());
         if let Some(other) = other.freq {
             let freq = self.freq.get_or_insert_default();

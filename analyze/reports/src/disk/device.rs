@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::disk::request::{DiskKey, Request, RequestKind};
+use tracebraid_follow::{Table, ThreadKey};
 use tracebraid_statistics::{Bins, Distribution, Top};
 
 /// Sums of a block device.
@@ -15,6 +16,8 @@ pub(super) struct Disk {
     pub(super) waits: Distribution,
     pub(super) counts: Counts,
     pub(super) top: Top<Request>,
+    /// Latencies of requests with data by the thread that their issue names, if that is asked for.
+    pub(super) threads: Table<Distribution>,
     /// Latencies of requests with data, in a second pass.
     pub(super) bins: Bins,
 }
@@ -85,6 +88,7 @@ impl Disk {
             waits: Distribution::default(),
             counts: Counts::default(),
             top: Top::default(),
+            threads: Table::default(),
             bins: Bins::default(),
         }
     }
@@ -97,7 +101,18 @@ impl Disk {
         self.waits.merge(&other.waits);
         self.counts.merge(&other.counts);
         self.top.merge(other.top, top, |_| {});
+        let add = |own: &mut Distribution, other: Distribution| own.merge(&other);
+        self.threads.merge_by(other.threads, add);
         self.bins.merge(&other.bins);
+    }
+
+    /// Adds the latency of a request to those of its thread.
+    pub(super) fn add_to_thread(&mut self, request: &Request) {
+        let trace = self.key.trace;
+        let tid = request.thread.unwrap_or(ThreadKey::UNKNOWN);
+        self.threads
+            .get(ThreadKey { trace, tid })
+            .add(request.latency);
     }
 
     /// Adds a completed request.

@@ -255,7 +255,11 @@ impl Sums {
         if rules.options.views.shows(View::Log) {
             self.log.push(request);
         }
-        self.disk(disk).add(request, rules.top());
+        let disk = self.disk(disk);
+        if has_data && rules.is_by_thread {
+            disk.add_to_thread(&request);
+        }
+        disk.add(request, rules.top());
     }
 }
 

@@ -15,7 +15,7 @@ mod sums;
 
 use std::sync::Arc;
 
-pub use options::DiskOptions;
+pub use options::{DiskOptions, GROUPINGS};
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
@@ -26,7 +26,7 @@ use request::{DiskKey, SectorRange};
 use step::{Deed, DiskItem, Work};
 use sums::Sums;
 use tracebraid_follow::{
-    ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Recorded, Rules,
+    By, ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Recorded, Rules,
     Selection, learn, learn_switch,
 };
 use tracebraid_tables::Report;
@@ -41,6 +41,8 @@ pub struct DiskRules {
     options: DiskOptions,
     /// Bounds of latencies, for a second pass.
     ranges: Option<Vec<(DiskKey, (u64, u64))>>,
+    /// True if latencies are counted by thread.
+    is_by_thread: bool,
     /// The recorded CPUs.
     recorded: Arc<Recorded>,
 }
@@ -82,6 +84,8 @@ impl Rules for DiskRules {
             selection: selection.clone(),
             options: options.clone(),
             ranges: ranges.map(|ranges| ranges.iter().filter_map(of).collect()),
+            is_by_thread: (options.views.groupings(GROUPINGS).iter())
+                .any(|by| matches!(by, By::Process | By::Thread)),
             recorded: Arc::default(),
         }
     }

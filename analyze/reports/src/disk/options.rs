@@ -1,7 +1,13 @@
 //! Options of the report.
 
-use tracebraid_follow::{Limits, Views};
+use tracebraid_follow::{By, Groupings, Limits, Views};
 use tracebraid_language::glob::Glob;
+
+/// Groupings of latencies of requests.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Disk, By::Process, By::Thread],
+    usual: &[By::Disk],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]

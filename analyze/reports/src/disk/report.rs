@@ -1,15 +1,17 @@
 //! Builds the report from the sums.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::disk::device::{Disk, Done};
 use crate::disk::request::{DiskKey, Request, RequestKind, SECTOR};
 use crate::disk::sums::{Issues, Remap};
-use crate::disk::{DiskPartial, DiskRules};
-use tracebraid_follow::{Head, Input, Thread, ThreadKey, share};
-use tracebraid_statistics::Ranges;
+use crate::disk::{DiskPartial, DiskRules, GROUPINGS};
+use crate::groups::{self, Groups, OfThreads};
+use tracebraid_follow::{By, Head, Input, People, Thread, ThreadKey, share};
+use tracebraid_statistics::{Powers, Ranges};
 use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
     is_named, unmatched,
@@ -89,6 +91,13 @@ pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial)
         of_remaps(&names, &partial),
     ];
     sections.extend(lists(rules, &names, &partial));
+    let groups = |by| groups(&names, &partial.people, &disks, by);
+    sections.extend(groups::section(
+        &rules.options.views,
+        GROUPINGS,
+        DISK,
+        groups,
+    ));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head: input.head(),
@@ -452,6 +461,35 @@ fn ranges(disks: &[&Disk]) -> Ranges {
         Some((disk.key.to_name(), (summary.min()?, summary.max()?)))
     };
     disks.iter().filter_map(range).collect()
+}
+
+/// Latencies of requests with data.
+fn groups(names: &Names<'_>, people: &People, disks: &[&Disk], by: By) -> Groups {
+    let of_disk = |disk: &&Disk| (names.name(disk.key), disk.with_data().latencies.powers());
+    let of_disks = || disks.iter().map(of_disk).filter(|of| of.1.count() > 0);
+    match by {
+        By::All => return groups::all(of_disks().map(|(_, powers)| powers)),
+        By::Disk => {
+            let mut groups: Groups = of_disks().collect();
+            groups.sort_by(|a, b| a.0.cmp(&b.0));
+            return groups;
+        }
+        _ => {}
+    }
+    let mut threads: BTreeMap<ThreadKey, Powers> = BTreeMap::new();
+    for (thread, latencies) in disks.iter().flat_map(|disk| disk.threads.entries()) {
+        let own = threads.entry(thread).or_default();
+        own.merge(&latencies.powers());
+    }
+    let threads = threads.into_iter();
+    let threads = threads.map(|(key, powers)| (people.thread(key), powers));
+    let filter = &names.rules.selection.threads;
+    OfThreads {
+        head: &names.head,
+        people,
+        threads: threads.filter(|(thread, _)| filter.shows(thread)).collect(),
+    }
+    .groups(by)
 }
 
 /// The report of the second pass: histograms of latencies.

@@ -163,8 +163,8 @@ impl Composer<'_, '_> {
             }
             SliceFile::Named(naming, input) => self.named(naming, input),
         };
-        let globs = &self.rules.follow.paths;
-        self.machine.files.file(self.texts, globs, file)
+        let choice = &self.rules.follow.files;
+        self.machine.files.file(self.texts, choice, file)
     }
 
     fn named(&mut self, mut naming: Naming, input: Input) -> File {

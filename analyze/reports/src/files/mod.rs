@@ -22,9 +22,10 @@ mod unmerged;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-pub use options::FilesOptions;
+pub use options::{FilesOptions, GROUPINGS, type_names};
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Ahead, Dictionaries, SliceActs, SlicePart, Texts, ThreadAct};
+pub use tracebraid_files::FileChoice;
 use tracebraid_files::{
     Around, CallFilter, Class, FileItem, FileMachine, FileRules, Seen, TableAct,
 };
@@ -103,7 +104,7 @@ impl Rules for FilesRules {
             follow: FileRules {
                 selection: selection.clone(),
                 calls,
-                paths: options.paths.clone(),
+                files: options.files.clone(),
                 marks: Vec::new(),
             },
             options: options.clone(),
@@ -268,7 +269,7 @@ impl FilesRules {
     /// The next part of a slice.
     fn part(&self, partial: &mut FilesPartial, next: &mut Next) -> SlicePart {
         let descriptors = &mut partial.played.machine.descriptors;
-        if self.options.paths.is_empty() {
+        if self.options.files.is_all() {
             return next.acts.next(descriptors, partial.is_unclear);
         }
         // With patterns of paths, the selection of calls depends on facts that are unknown within a

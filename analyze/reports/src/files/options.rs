@@ -1,7 +1,19 @@
 //! Options of the report.
 
-use tracebraid_follow::{CallNames, Limits, Views};
-use tracebraid_language::glob::Glob;
+use tracebraid_files::FileChoice;
+use tracebraid_follow::{By, CallNames, Groupings, Limits, Views};
+use tracebraid_kernel_model::FdType;
+
+/// Groupings of durations of calls.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Operation, By::Process, By::Thread],
+    usual: &[By::Operation],
+};
+
+/// Names of the types of files.
+pub fn type_names() -> Vec<&'static str> {
+    FdType::ALL.map(FdType::name).to_vec()
+}
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]
@@ -10,8 +22,8 @@ pub struct FilesOptions {
     pub views: Views,
     /// Restricts calls by size in bytes; calls without a size always match.
     pub sizes: Limits,
-    /// Patterns of file names; empty: all.
-    pub paths: Vec<Glob>,
+    /// The selected files.
+    pub files: FileChoice,
     /// The selected system calls.
     pub calls: CallNames,
 }

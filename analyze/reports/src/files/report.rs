@@ -1,6 +1,6 @@
 //! Builds the report from the sums.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracebraid_descriptors::Texts;
 use tracebraid_kernel_model::Syscall;
@@ -9,11 +9,12 @@ use tracebraid_language::glob::Glob;
 use crate::files::rows::{self, Names};
 use crate::files::stats::{ClassStats, Told, Use};
 use crate::files::tally::Tally;
-use crate::files::{FilesPartial, FilesRules, Played};
-use tracebraid_files::{Class, File, FileId, Files, Seen, is_unfinished};
-use tracebraid_follow::{Input, People, Process, Table, Thread, ThreadKey};
-use tracebraid_statistics::{Bins, Ranges};
-use tracebraid_tables::{Report, Section, Total};
+use crate::files::{FilesPartial, FilesRules, GROUPINGS, Played, type_names};
+use crate::groups::{self, OfThreads};
+use tracebraid_files::{Class, File, FileChoice, FileId, Files, Seen, is_unfinished};
+use tracebraid_follow::{By, Head, Input, People, Process, Table, Thread, ThreadKey};
+use tracebraid_statistics::{Bins, Powers, Ranges};
+use tracebraid_tables::{Report, Section, Total, unmatched_known};
 
 /// A thread's calls by class.
 type Classes = Vec<(Class, ClassStats)>;
@@ -50,7 +51,7 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     }
     let by_class = by_class(&tally, &threads);
     let by_process = by_process(&people, &tally, &threads);
-    let mut notes = unmatched(&machine.files, &texts, &rules.options.paths);
+    let mut notes = unmatched(&machine.files, &texts, &rules.options.files);
     // The names of the calls that occurred are not kept, only whether any occurred.
     let counted = Syscall::all().take_while(|_| !by_class.is_empty());
     notes.extend(rules.options.calls.unmatched(counted));
@@ -73,9 +74,20 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
         (told.end(), thread, call)
     });
     sections.push(rows::log(&names, &threads, &log));
+    let head = input.head();
+    let groups = |by| match by {
+        By::Operation => by_class.iter().map(of_class).collect(),
+        by => of_threads((&head, &people), &tally, &threads).groups(by),
+    };
+    sections.extend(groups::section(
+        &rules.options.views,
+        GROUPINGS,
+        rows::CLASS,
+        groups,
+    ));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
-        head: input.head(),
+        head,
         totals: totals(&by_class, unfinished, nobodys),
         sections,
         ranges: ranges(&by_class),
@@ -85,13 +97,26 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
 }
 
 /// A note for each pattern that matches no file, with similar names.
-fn unmatched(files: &Files, texts: &Texts, globs: &[Glob]) -> Vec<String> {
-    if globs.is_empty() {
-        return Vec::new();
+fn unmatched(files: &Files, texts: &Texts, choice: &FileChoice) -> Vec<String> {
+    let mut notes = unmatched_types(files, &choice.types);
+    if choice.paths.is_empty() {
+        return notes;
     }
     let name = |file: &File| vec![texts.get(file.name).unwrap_or_default().to_owned()];
     let names: Vec<_> = files.all().iter().map(name).collect();
-    tracebraid_tables::unmatched("--path", globs, &names)
+    notes.extend(tracebraid_tables::unmatched(
+        "--path",
+        &choice.paths,
+        &names,
+    ));
+    notes
+}
+
+fn unmatched_types(files: &Files, globs: &[Glob]) -> Vec<String> {
+    let known = type_names();
+    let met: BTreeSet<&str> = files.all().iter().map(|file| file.kind.name()).collect();
+    let met: Vec<&str> = met.into_iter().collect();
+    unmatched_known("--type", globs, (&met, &known), "no file of the selection")
 }
 
 fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64) -> Vec<Total> {
@@ -185,6 +210,28 @@ fn ranges(by_class: &BTreeMap<Class, ClassStats>) -> Ranges {
         Some((class.name().to_owned(), (summary.min()?, summary.max()?)))
     };
     by_class.iter().filter_map(range).collect()
+}
+
+fn of_class((class, stats): (&Class, &ClassStats)) -> (String, Powers) {
+    (class.name().to_owned(), stats.durations.powers())
+}
+
+fn of_threads<'a>(
+    (head, people): (&'a Head, &'a People),
+    tally: &Tally,
+    threads: &[Option<Thread>],
+) -> OfThreads<'a> {
+    let of_thread = |((_, classes), thread): ((ThreadKey, &Classes), &Option<Thread>)| {
+        let mut sum = Powers::default();
+        (classes.iter()).for_each(|(_, stats)| sum.merge(&stats.durations.powers()));
+        Some((thread.clone()?, sum))
+    };
+    let threads = tally.threads.entries().zip(threads).filter_map(of_thread);
+    OfThreads {
+        head,
+        people,
+        threads: threads.collect(),
+    }
 }
 
 /// The table of the second pass: histograms of durations.

@@ -44,7 +44,7 @@ impl Tally {
         (call, fd): (&Call, i32),
         (first, second): (Option<Used>, Option<Used>),
     ) {
-        if !rules.options.paths.is_empty() {
+        if !rules.options.files.is_all() {
             let mut files = first.iter().chain(&second);
             if !files.any(|(_, _, is_shown)| *is_shown) {
                 return;

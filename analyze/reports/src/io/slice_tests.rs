@@ -43,7 +43,7 @@ fn open(kind: u8, time: i64, fds: (i32, i32)) -> Open {
         fds,
         call,
         deed,
-        kind: FdType::Disk,
+        kind: FdType::File,
         cloexec: fds.1 == 2,
     }
 }
@@ -88,7 +88,7 @@ fn change(kind: u8, (fd, other): (i32, i32)) -> Change {
         },
         _ => Change::Opened {
             fd,
-            kind: [FdType::Pipe, FdType::Disk][kind as usize % 2],
+            kind: [FdType::Pipe, FdType::File][kind as usize % 2],
             cloexec,
         },
     }

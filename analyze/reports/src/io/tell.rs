@@ -32,7 +32,7 @@ fn other_entry(lane: &mut IoCpu, entry: &SyscallEntry, time: i64, body: &mut Bod
         Some(change) => lane.entry_of(time, change),
         None => {
             let mut open = Open::new(call, time, &mut argument);
-            if open.kind == FdType::Disk
+            if open.kind == FdType::File
                 && let Some(path) = entry.path(body)
             {
                 open.kind = FdType::of_opened(path);

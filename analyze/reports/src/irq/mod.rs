@@ -9,7 +9,7 @@ mod report;
 mod run;
 mod source;
 
-pub use options::IrqOptions;
+pub use options::{GROUPINGS, IrqOptions};
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::events::irq::{
@@ -17,10 +17,11 @@ use tracebraid_kernel_model::events::irq::{
 };
 use tracebraid_kernel_model::{Body, IntField, KernelEvent};
 
+use crate::groups;
 use lane::{Ended, Frame, Handler, IrqCpu, Raised, VECTORS};
 use run::{Run, Stats};
 use source::{HandlerKind, Key, Sources, number_of};
-use tracebraid_follow::{ByCpu, CpuKey, Event, Input, Packet, PerCpu, Rules, Selection};
+use tracebraid_follow::{By, ByCpu, CpuKey, Event, Input, Packet, PerCpu, Rules, Selection};
 use tracebraid_tables::{Report, View};
 
 /// Analyses interrupts and softirqs.
@@ -35,6 +36,8 @@ pub struct IrqRules {
     top: usize,
     /// Whether all runs are kept.
     is_logged: bool,
+    /// True if durations are counted by CPU.
+    is_by_cpu: bool,
 }
 
 /// State after some chunks.
@@ -64,6 +67,7 @@ impl Rules for IrqRules {
             options: options.clone(),
             top: options.views.top(),
             is_logged: options.views.shows(View::Log),
+            is_by_cpu: options.views.groupings(GROUPINGS).contains(&By::Cpu),
         }
     }
 
@@ -402,6 +406,9 @@ impl IrqRules {
             return;
         }
         let stats = partial.stats(run.place);
+        if self.is_by_cpu {
+            groups::of_cpu(&mut stats.cpus, run.cpu).add(run.duration);
+        }
         match self.options.is_summary {
             true => stats.list(run, self.top),
             false => stats.count(run, self.top),

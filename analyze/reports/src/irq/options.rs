@@ -1,7 +1,13 @@
 //! Options of the report.
 
-use tracebraid_follow::Views;
+use tracebraid_follow::{By, Groupings, Views};
 use tracebraid_language::glob::Glob;
+
+/// Groupings of durations of handlers.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::Cpu, By::Name],
+    usual: &[By::Name],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]

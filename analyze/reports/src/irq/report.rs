@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use tracebraid_ctf::clock::Timestamp;
 
+use crate::groups::{self, Groups};
 use crate::irq::lane::IrqCpu;
 use crate::irq::run::{DURATION, LATENCY, Run, Stats};
 use crate::irq::source::{HandlerKind, Source};
-use crate::irq::{IrqPartial, IrqRules};
-use tracebraid_follow::{ByCpu, CpuKey, Head, Input, share};
+use crate::irq::{GROUPINGS, IrqPartial, IrqRules};
+use tracebraid_follow::{By, ByCpu, CpuKey, Head, Input, share};
 use tracebraid_statistics::{Bins, Distribution, Ranges};
 use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
@@ -49,6 +50,15 @@ pub(super) fn report(rules: &IrqRules, input: &Input, partial: IrqPartial) -> Re
     ));
     let log = log(rules, &partial);
     sections.push(list(&partial, &head, "log", "Handlers", View::Log, &log));
+    sections.extend(groups::section(
+        &rules.options.views,
+        GROUPINGS,
+        NAME,
+        |by| match by {
+            By::Cpu => groups::by_cpu(&head, rows.iter().flat_map(|(_, stats)| &stats.cpus)),
+            _ => by_name(&head, &rows),
+        },
+    ));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         totals: totals(rules, &partial, &rows),
@@ -221,10 +231,10 @@ fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<IrqCpu>) -> Section {
         CPU,
         Column::new("interrupts", "Interrupts", Unit::Count),
         Column::new("interrupt_ns", "Time", Unit::Duration),
-        Column::new("interrupt_share", "Share", Unit::Share),
+        Column::new("interrupt_share", "Of range", Unit::Share),
         Column::new("softirqs", "Softirqs", Unit::Count),
         Column::new("softirq_ns", "Time", Unit::Duration),
-        Column::new("softirq_share", "Share", Unit::Share),
+        Column::new("softirq_share", "Of range", Unit::Share),
     ];
     Section {
         key: "cpus",
@@ -331,20 +341,32 @@ fn ranges(rows: &Rows<'_>) -> Ranges {
     ranges
 }
 
+/// The group of a source's durations, and that of its latencies.
+fn labels(head: &Head, source: &Source) -> [(&'static str, String); 2] {
+    let label = match head.hosts.len() {
+        0 | 1 => source.label(),
+        _ => format!("{}, {}", head.host(source.key.trace), source.label()),
+    };
+    let latency = format!("{label}, from raise to start");
+    [(DURATION, label), (LATENCY, latency)]
+}
+
+fn by_name(head: &Head, rows: &Rows<'_>) -> Groups {
+    let of_source = |(source, stats): &(&Source, &Stats)| {
+        let values = [stats.durations.powers(), stats.latencies.powers()];
+        let labels = labels(head, source).map(|(_, label)| label);
+        labels.into_iter().zip(values).collect::<Groups>()
+    };
+    let groups = rows.iter().flat_map(of_source);
+    groups.filter(|(_, powers)| powers.count() > 0).collect()
+}
+
 /// The report of the second pass: histograms of durations and latencies.
 fn frequencies(rules: &IrqRules, head: Head, rows: &Rows<'_>) -> Report {
     let ranges = rules.options.views.ranges.as_ref();
     let mut groups: Vec<(String, (u64, u64), &Bins)> = Vec::new();
     for (source, stats) in rows {
-        let label = match head.hosts.len() {
-            0 | 1 => source.label(),
-            _ => format!("{}, {}", head.host(source.key.trace), source.label()),
-        };
-        let labels = [
-            (DURATION, label.clone()),
-            (LATENCY, format!("{label}, from raise to start")),
-        ];
-        for ((what, label), bins) in labels.into_iter().zip(&stats.bins) {
+        for ((what, label), bins) in labels(&head, source).into_iter().zip(&stats.bins) {
             if let Some(&range) = ranges.and_then(|ranges| ranges.get(&source.key.group(what))) {
                 groups.push((label, range, bins));
             }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::groups;
 use crate::irq::lane::{Frame, Handler, Raised, VECTORS};
 use tracebraid_follow::CpuKey;
 use tracebraid_statistics::{Bins, Distribution, Top};
@@ -64,6 +65,8 @@ pub(super) struct Stats {
     pub(super) latencies: Distribution,
     pub(super) raises: u64,
     top: Top<Run>,
+    /// Durations by CPU, if that is asked for.
+    pub(super) cpus: Vec<(CpuKey, Distribution)>,
     /// Histograms of durations and latencies, in a second pass.
     pub(super) bins: [Bins; 2],
     #[serde(skip)]
@@ -105,6 +108,9 @@ impl Stats {
         self.durations.merge(&later.durations);
         self.latencies.merge(&later.latencies);
         self.raises += later.raises;
+        for (cpu, durations) in &later.cpus {
+            groups::of_cpu(&mut self.cpus, *cpu).merge(durations);
+        }
         self.top.merge(later.top, top, |run| run.place = place);
         for (own, later) in self.bins.iter_mut().zip(&later.bins) {
             own.merge(later);

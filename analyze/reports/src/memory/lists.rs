@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::memory::moves::{Move, Moves, PageMove, size};
+use crate::memory::moves::{Move, Moves, PageMove};
+use crate::memory::sizes::Sizes;
 use crate::memory::{Done, MemoryPartial, MemoryRules};
-use tracebraid_follow::{Thread, ThreadKey};
-use tracebraid_tables::{Column, Section, Unit, Value, View};
+use tracebraid_follow::{Head, Thread, ThreadKey};
+use tracebraid_tables::{Column, Section, Unit, View};
 
 /// A selected thread and its moves; no thread for moves of unknown threads.
-struct Row<'a> {
-    thread: Option<Arc<Thread>>,
-    moves: &'a Moves,
+pub(super) struct Row<'a> {
+    pub(super) thread: Option<Arc<Thread>>,
+    pub(super) moves: &'a Moves,
 }
 
 /// A move with its row.
@@ -22,10 +23,17 @@ type Moved<'a> = (Move, &'a Row<'a>);
 /// The tables. With `only_batches`, releases are recorded in batches only.
 pub(super) fn lists(
     rules: &MemoryRules,
+    head: &Head,
     partial: &MemoryPartial,
     only_batches: bool,
 ) -> Vec<Section> {
     let rows = rows(rules, partial);
+    let sizes = Sizes {
+        head,
+        people: &partial.people,
+        rows: &rows,
+        only_batches,
+    };
     vec![
         list(
             ("largest", "Largest allocations"),
@@ -33,7 +41,7 @@ pub(super) fn lists(
             &largest(rules, &rows),
         ),
         list(("log", "Pages"), View::Log, &log(&rows, only_batches)),
-        distribution(&rows, only_batches),
+        sizes.section(&rules.options.views),
     ]
 }
 
@@ -124,47 +132,5 @@ fn list((key, title): (&'static str, &str), view: View, moves: &[Moved<'_>]) -> 
     Section {
         view,
         ..Section::new(key, title, columns, rows)
-    }
-}
-
-/// Numbers of allocations and releases by size.
-fn distribution(rows: &[Row<'_>], only_batches: bool) -> Section {
-    let mut all = Moves::default();
-    for row in rows {
-        all.add_orders(&row.moves.orders);
-        all.batched += row.moves.batched;
-    }
-    if only_batches && all.batched > 0 {
-        all.add_orders(&[[0, all.batched]]);
-    }
-    let group = |(at, name): (usize, &str)| {
-        let counts: Vec<u64> = all.orders.iter().map(|counts| counts[at]).collect();
-        let last = counts.iter().rposition(|&count| count > 0);
-        let upto = last.map_or(0, |last| last + 1);
-        let counts = counts.into_iter().zip(0u8..).take(upto);
-        let rows = counts.map(|(count, order)| {
-            let order_and_size = [u64::from(order).into(), size(order).into()];
-            let about = std::iter::once(Value::text(name)).chain(order_and_size);
-            about.chain([count.into()]).collect()
-        });
-        rows.collect::<Vec<Vec<Value>>>()
-    };
-    Section {
-        key: "distribution",
-        title: "Pages by size".to_owned(),
-        view: View::Freq,
-        columns: vec![
-            Column::new("of", "Of", Unit::Text),
-            Column::new("order", "Order", Unit::Id),
-            Column::new("size_bytes", "Size", Unit::Bytes),
-            Column::new("count", "Count", Unit::Count),
-        ],
-        rows: ["allocated", "freed"]
-            .into_iter()
-            .enumerate()
-            .flat_map(group)
-            .collect(),
-        is_long: false,
-        ..Section::default()
     }
 }

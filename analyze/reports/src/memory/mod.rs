@@ -8,9 +8,10 @@ mod lists;
 mod moves;
 mod options;
 mod report;
+mod sizes;
 mod sums;
 
-pub use options::MemoryOptions;
+pub use options::{GROUPINGS, MemoryOptions};
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::memory::PageStep;
 use tracebraid_kernel_model::{Body, KernelEvent};

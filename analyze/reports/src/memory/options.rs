@@ -1,6 +1,12 @@
 //! Options of the report.
 
-use tracebraid_follow::{Limits, Views};
+use tracebraid_follow::{By, Groupings, Limits, Views};
+
+/// Groupings of sizes.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::Event, By::Process, By::Thread],
+    usual: &[By::Event],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]

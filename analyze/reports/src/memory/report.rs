@@ -149,7 +149,7 @@ pub(super) fn report(rules: &MemoryRules, input: &Input, partial: &MemoryPartial
             .chain(&OTHERS)
             .map(|table| by_thread(table, &parts.threads)),
     );
-    sections.extend(lists::lists(rules, partial, only_batches));
+    sections.extend(lists::lists(rules, &head, partial, only_batches));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         totals: totals(&by),

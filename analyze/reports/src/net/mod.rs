@@ -14,7 +14,7 @@ mod passing;
 mod report;
 mod sums;
 
-pub use options::NetOptions;
+pub use options::{GROUPINGS, NetOptions};
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::events::irq::SoftirqStep;

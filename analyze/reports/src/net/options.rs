@@ -1,7 +1,13 @@
 //! Options of the report.
 
-use tracebraid_follow::Views;
+use tracebraid_follow::{By, Groupings, Views};
 use tracebraid_language::glob::Glob;
+
+/// Groupings of times from the queue to the driver.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Interface],
+    usual: &[By::Interface],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]

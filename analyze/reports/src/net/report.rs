@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 
 use tracebraid_ctf::clock::Timestamp;
 
+use crate::groups::{self, Groups};
 use crate::net::connections::Sum;
 use crate::net::interface::{Interface, InterfaceKey, Passed};
-use crate::net::{NetPartial, NetRules};
-use tracebraid_follow::{Head, Input, Thread};
+use crate::net::{GROUPINGS, NetPartial, NetRules};
+use tracebraid_follow::{By, Head, Input, Thread};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
@@ -65,6 +66,21 @@ pub(super) fn report(rules: &NetRules, input: &Input, partial: &NetPartial) -> R
         of_ports(&names, partial),
     ];
     sections.extend(lists(rules, &names, partial, &interfaces));
+    sections.extend(groups::section(
+        &rules.options.views,
+        GROUPINGS,
+        INTERFACE,
+        |by| {
+            let of = |of: &&Interface| (names.name(of.key), of.durations.powers());
+            let mut groups: Groups = interfaces.iter().map(of).collect();
+            groups.retain(|(_, powers)| powers.count() > 0);
+            groups.sort_by(|a, b| a.0.cmp(&b.0));
+            match by {
+                By::Interface => groups,
+                _ => groups::all(groups.iter().map(|(_, powers)| powers)),
+            }
+        },
+    ));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head: input.head(),

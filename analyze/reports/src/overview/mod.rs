@@ -138,7 +138,7 @@ pub fn overview(parts: &Parts, recording: &Recording, rows: usize) -> Report {
             processes(&parts.cpu, rows),
             files(
                 &parts.io,
-                FdType::Disk,
+                FdType::File,
                 ("disk", "Bytes of files by process"),
                 rows,
             ),

@@ -1,6 +1,7 @@
 //! Tables of lives: from the start to the end of a process.
 
-use crate::processes::{ProcessOptions, ProcessRules};
+use crate::groups;
+use crate::processes::{GROUPINGS, ProcessOptions, ProcessRules};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use tracebraid_ctf::clock::Timestamp;
 use crate::processes::life::NamedBy;
 use crate::processes::report::ProcessRow;
 use tracebraid_follow::{Limits, Selection, Thread};
-use tracebraid_statistics::{Bins, Distribution};
+use tracebraid_statistics::{Bins, Distribution, Powers};
 use tracebraid_tables::{
     Column, Forms, Section, Unit, View, distribution_columns, distribution_values,
 };
@@ -48,7 +49,7 @@ pub(super) fn lists(rules: &ProcessRules, rows: &[ProcessRow]) -> Vec<Section> {
         sections.push(log(selection, &subjects));
     }
     if options.views.shows(View::Freq) {
-        sections.push(frequencies(&ended));
+        sections.push(frequencies(options, &ended));
     }
     sections.retain(|section| options.views.views.contains(&section.view));
     sections
@@ -179,14 +180,19 @@ fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
 }
 
 /// A histogram of lives.
-fn frequencies(ended: &[(&ProcessRow, u64)]) -> Section {
+fn frequencies(options: &ProcessOptions, ended: &[(&ProcessRow, u64)]) -> Section {
     let lives = || ended.iter().map(|(_, life)| *life);
+    let mut powers = Powers::default();
+    lives().for_each(|life| powers.add(life));
+    let all = |_| groups::all([&powers].into_iter());
+    if let Some(section) = groups::section(&options.views, GROUPINGS, groups::OF, all) {
+        return section;
+    }
     let range = lives().min().zip(lives().max());
     let mut bins = Bins::default();
     if let Some(range) = range {
         lives().for_each(|life| bins.add(range, life));
     }
     let group = range.map(|range| ("all".to_owned(), range, &bins));
-    let about = Column::new("of", "Of", Unit::Text);
-    tracebraid_tables::frequencies(about, group.into_iter().collect())
+    tracebraid_tables::frequencies(groups::OF, group.into_iter().collect())
 }

@@ -15,7 +15,7 @@ mod sections;
 mod slice;
 mod tree;
 
-pub use options::ProcessOptions;
+pub use options::{GROUPINGS, ProcessOptions};
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::Slice;
 use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};

@@ -1,6 +1,12 @@
 //! Options of the report.
 
-use tracebraid_follow::Views;
+use tracebraid_follow::{By, Groupings, Views};
+
+/// Groupings of life times.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All],
+    usual: &[By::All],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]

@@ -18,7 +18,7 @@ mod tables;
 
 use std::sync::Arc;
 
-pub use options::SchedOptions;
+pub use options::{GROUPINGS, SchedOptions};
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::Slice;
 use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};

@@ -1,6 +1,12 @@
 //! Options of the report.
 
-use tracebraid_follow::Views;
+use tracebraid_follow::{By, Groupings, Views};
+
+/// Groupings of latencies.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Priority, By::Process, By::Thread],
+    usual: &[By::All, By::Priority, By::Thread],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use tracebraid_engine::parallel;
 use tracebraid_threads::Waker;
 
+use crate::groups::{self, Groups, OfThreads};
 use crate::sched::freq::{Bounds, Group};
 use crate::sched::stats::{Counts, Latency, REASONS};
-use crate::sched::{SchedPartial, SchedRules, tables};
-use tracebraid_follow::{Input, Interrupt, Thread, ThreadKey};
+use crate::sched::{GROUPINGS, SchedPartial, SchedRules, tables};
+use tracebraid_follow::{By, Head, Input, Interrupt, People, Thread, ThreadKey};
 use tracebraid_statistics::{Distribution, Ranges, keep_first_by_key};
-use tracebraid_tables::{Column, Report, Section, Total, Unit, View};
+use tracebraid_tables::{Report, Total, View};
 
 /// A selected thread.
 pub(super) struct Row<'a> {
@@ -51,9 +52,17 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
         let log = in_order(&rows, log);
         sections.push(tables::list("log", "Latencies", View::Log, &partial, &log));
     }
+    let head = input.head();
+    let groups = |by| groups((&head, &partial.people), &rows, &by_priority, by);
+    sections.extend(groups::section(
+        &rules.options.views,
+        GROUPINGS,
+        groups::OF,
+        groups,
+    ));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
-        head: input.head(),
+        head,
         totals: totals(&rows, &all, pending(rules, &partial)),
         sections,
         ranges: ranges(&rows, &by_priority, &all),
@@ -238,31 +247,43 @@ fn ranges(
         .collect()
 }
 
+fn groups(
+    (head, people): (&Head, &People),
+    rows: &[Row<'_>],
+    by_priority: &BTreeMap<Option<i32>, Distribution>,
+    by: By,
+) -> Groups {
+    if by == By::Priority {
+        let group = |(priority, latencies): (&Option<i32>, &Distribution)| {
+            Some((format!("priority {}", (*priority)?), latencies.powers()))
+        };
+        return by_priority.iter().filter_map(group).collect();
+    }
+    let of_row = |row: &Row<'_>| (row.thread.clone(), row.latencies.powers());
+    let threads = parallel::map(rows.iter().collect(), of_row);
+    OfThreads {
+        head,
+        people,
+        threads,
+    }
+    .groups(by)
+}
+
 /// The report of the second pass: histograms of latencies.
 pub(super) fn frequencies(input: &Input, partial: &SchedPartial, bounds: &Bounds) -> Report {
+    let head = input.head();
     let name = |group| match group {
         Group::All => "all".to_owned(),
-        Group::Thread(key) => {
-            let name = partial
-                .people
-                .thread(key)
-                .name
-                .unwrap_or_else(|| "?".to_owned());
-            match input.head().hosts.len() {
-                0 | 1 => format!("{name} ({})", key.tid),
-                _ => format!("{name} ({}, trace {})", key.tid, key.trace),
-            }
-        }
+        Group::Thread(key) => groups::name(&head, &partial.people.thread(key)),
         Group::Priority(priority) => format!("priority {priority}"),
     };
     let groups = partial.sums.freq.groups(bounds);
     let groups = groups
         .map(|(group, range, bins)| (name(group), range, bins))
         .collect();
-    let about = Column::new("of", "Of", Unit::Text);
-    let section: Section = tracebraid_tables::frequencies(about, groups);
+    let section = tracebraid_tables::frequencies(groups::OF, groups);
     Report {
-        head: input.head(),
+        head,
         sections: vec![section],
         ..Report::default()
     }

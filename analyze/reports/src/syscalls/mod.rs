@@ -7,7 +7,7 @@ mod calls;
 mod options;
 mod report;
 
-pub use options::SyscallOptions;
+pub use options::{GROUPINGS, SyscallOptions};
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};

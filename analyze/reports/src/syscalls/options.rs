@@ -1,6 +1,12 @@
 //! Options of the report.
 
-use tracebraid_follow::{CallNames, Views};
+use tracebraid_follow::{By, CallNames, Groupings, Views};
+
+/// Groupings of durations of calls.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Call, By::Process, By::Thread],
+    usual: &[By::Call],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_kernel_model::{Syscall, errno_name};
 
+use crate::groups::{self, Groups, OfThreads};
 use crate::syscalls::calls::{Call, CallStats};
-use crate::syscalls::{SyscallPartial, SyscallRules};
+use crate::syscalls::{GROUPINGS, SyscallPartial, SyscallRules};
 use tracebraid_engine::parallel;
-use tracebraid_follow::{Input, Thread, ThreadKey};
-use tracebraid_statistics::{Ranges, keep_first_by_key};
+use tracebraid_follow::{By, Head, Input, People, Thread, ThreadKey};
+use tracebraid_statistics::{Powers, Ranges, keep_first_by_key};
 use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
 };
@@ -58,6 +59,8 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
     if rules.options.views.ranges.is_some() {
         return frequencies(rules, input, &by_call);
     }
+    let head = input.head();
+    let groups = |by| groups((&head, &people), &rows, &by_call, by);
     let mut sections = vec![
         of_calls(&by_call),
         of_threads(&rows),
@@ -65,9 +68,15 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
         of_errors(&by_call),
     ];
     sections.extend(single_calls(&rows, longest, sums.log, top));
+    sections.extend(groups::section(
+        &rules.options.views,
+        GROUPINGS,
+        SYSCALL,
+        groups,
+    ));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
-        head: input.head(),
+        head,
         totals: totals(&by_call, unfinished as u64, sums.nobodys),
         sections,
         ranges: ranges(&by_call),
@@ -299,6 +308,34 @@ fn one(call: &Call, thread: Arc<Thread>) -> Vec<Value> {
         Value::Text(result),
         thread.into(),
     ]
+}
+
+/// Durations of calls of the threads that are shown.
+fn groups(
+    (head, people): (&Head, &People),
+    rows: &[Row],
+    by_call: &BTreeMap<Syscall, CallStats>,
+    by: By,
+) -> Groups {
+    let powers = |(_, stats): &(Syscall, CallStats)| stats.durations.powers();
+    if by == By::Call {
+        let group = |(call, stats): (&Syscall, &CallStats)| {
+            (call.user_name().to_owned(), stats.durations.powers())
+        };
+        return groups::most_first(by_call.iter().map(group).collect());
+    }
+    let of_thread = |row: &Row| {
+        let mut sum = Powers::default();
+        row.calls.iter().for_each(|call| sum.merge(&powers(call)));
+        ((*row.thread).clone(), sum)
+    };
+    let threads = parallel::map(rows.iter().collect(), of_thread);
+    OfThreads {
+        head,
+        people,
+        threads,
+    }
+    .groups(by)
 }
 
 /// The report of the second pass: histograms of durations.

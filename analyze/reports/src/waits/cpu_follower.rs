@@ -279,7 +279,7 @@ impl WaitRules {
     #[inline(always)]
     fn ran(&self, partial: &mut WaitPartial, cpu: CpuKey, tid: i32, begun: BegunCall, time: i64) {
         let duration = begun.time.abs_diff(time);
-        if self.counts(begun.call, time, cpu, duration) {
+        if self.counts_plain(begun.call, time, cpu, duration) {
             let trace = cpu.trace;
             let thread = ThreadKey { trace, tid };
             let sums = partial.sums.threads.get_near(thread, &mut partial.near.1);

@@ -8,6 +8,7 @@
 //! defines each number.
 
 mod call_events;
+mod chosen_reasons;
 mod cpu_follower;
 mod ended_call;
 mod futex;
@@ -29,11 +30,13 @@ mod wait_sums;
 
 use std::sync::Arc;
 
-pub use options::WaitOptions;
+pub use options::{GROUPINGS, WaitOptions};
 use serde::{Deserialize, Serialize};
+pub use tables::reason_names;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use call_events::{completes_ring, is_done, is_made};
+use chosen_reasons::ChosenReasons;
 use cpu_follower::CpuStretch;
 use tracebraid_engine::Slice;
 use tracebraid_follow::{
@@ -61,6 +64,7 @@ pub struct WaitRules {
     options: WaitOptions,
     classes: CallClasses,
     chosen: ChosenCalls,
+    reasons: ChosenReasons,
     /// By wait reason: bounds of the durations, in a second pass.
     ranges: Option<Vec<Option<(u64, u64)>>>,
     /// The recorded CPUs.
@@ -111,6 +115,7 @@ impl Rules for WaitRules {
         WaitRules {
             classes: CallClasses::default(),
             chosen: options.calls.chosen(),
+            reasons: ChosenReasons::new(&options.reasons),
             ranges: ranges.map(|_| WaitReason::ALL.iter().map(of).collect()),
             selection: selection.clone(),
             options: options.clone(),
@@ -120,6 +125,9 @@ impl Rules for WaitRules {
 
     fn knows(&mut self, recorded: &Arc<Recorded>) {
         self.recorded = recorded.clone();
+        if recorded.lacks_all_switches() {
+            self.reasons.lacks_switches();
+        }
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
@@ -333,6 +341,12 @@ impl WaitRules {
         self.selection.counts(time, cpu.cpu)
             && self.options.views.limits.contain(duration)
             && self.chosen.contain(call)
+    }
+
+    /// The same of a call that did nothing but run.
+    #[inline(always)]
+    fn counts_plain(&self, call: Syscall, time: i64, cpu: CpuKey, duration: u64) -> bool {
+        self.counts(call, time, cpu, duration) && self.reasons.contain_plain()
     }
 
     /// Minimum number of waits of a call to keep.

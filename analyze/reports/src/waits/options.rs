@@ -1,6 +1,13 @@
 //! Options of the report.
 
-use tracebraid_follow::{CallNames, Views};
+use tracebraid_follow::{By, CallNames, Groupings, Views};
+use tracebraid_language::glob::Glob;
+
+/// Groupings of the times of calls by reason.
+pub const GROUPINGS: Groupings = Groupings {
+    known: &[By::All, By::Reason, By::Call, By::Process, By::Thread],
+    usual: &[By::Reason],
+};
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]
@@ -9,6 +16,8 @@ pub struct WaitOptions {
     pub views: Views,
     /// The selected system calls.
     pub calls: CallNames,
+    /// Patterns of names of wait reasons; none: all.
+    pub reasons: Vec<Glob>,
 }
 
 impl From<Views> for WaitOptions {

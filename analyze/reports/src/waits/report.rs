@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use tracebraid_kernel_model::{KernelEvent, Syscall};
 use tracebraid_threads::WaitReason;
 
+use crate::groups::{self, Groups, OfThreads};
 use crate::waits::sums::{CallSums, CallTotals, Sums, Wait};
 use crate::waits::wait_sums::WaitSums;
-use crate::waits::{WaitPartial, WaitRules, tables};
+use crate::waits::{GROUPINGS, WaitPartial, WaitRules, chosen_reasons, tables};
 use tracebraid_engine::parallel;
-use tracebraid_follow::{Input, People, Table, Thread, ThreadKey};
-use tracebraid_statistics::{Bins, Distribution, Ranges, keep_first_by_key};
+use tracebraid_follow::{By, Head, Input, People, Table, Thread, ThreadKey};
+use tracebraid_statistics::{Bins, Distribution, Powers, Ranges, keep_first_by_key};
 use tracebraid_tables::{Report, Section, Total, Unit, View};
 
 /// The row of a thread.
@@ -69,11 +70,12 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
         .sources
         .has(|event| matches!(event, KernelEvent::Switch(_)));
     let counted = sums.entries().flat_map(|(_, sums)| sums.calls.iter());
-    let notes = rules.options.calls.unmatched(counted.map(|(call, _)| call));
+    let mut notes = rules.options.calls.unmatched(counted.map(|(call, _)| call));
     let (rows, longest) = rows(&who, sums, knows);
     let by_call = by_call(&rows);
     let mut all = CallSums::default();
     by_call.values().for_each(|sums| all.merge(sums));
+    notes.extend(chosen_reasons::unmatched(&rules.options.reasons, &all));
     let threads = tables::by_thread(&rows);
     let mut sections = vec![
         tables::reasons(&all),
@@ -85,11 +87,22 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
     ];
     sections.extend(tables::of_futexes(&who, &futexes));
     sections.push(tables::of_sockets(&who, &sockets));
+    let head = input.head();
+    sections.extend(groups::section(
+        &rules.options.views,
+        GROUPINGS,
+        tables::WHY,
+        |by| match by {
+            By::Reason => by_reason(&all),
+            By::Call => groups::most_first(by_call.iter().map(of_call).collect()),
+            by => of_threads((&head, &people), &rows).groups(by),
+        },
+    ));
     let unfinished = machine.unfinished(rules, |thread| who.shown(thread).is_some());
     sections.extend(lists(&who, longest, log));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
-        head: input.head(),
+        head,
         totals: totals(&all, unfinished, nobodys),
         sections,
         ranges: ranges(&all),
@@ -172,6 +185,32 @@ fn ranges(all: &CallSums) -> Ranges {
         Some((why.name().to_owned(), (summary.min()?, summary.max()?)))
     };
     all.parts().into_iter().filter_map(range).collect()
+}
+
+fn by_reason(all: &CallSums) -> Groups {
+    let group =
+        |(why, part): (WaitReason, Cow<'_, Distribution>)| (why.name().to_owned(), part.powers());
+    let groups: Groups = all.parts().into_iter().map(group).collect();
+    let has_any = |(_, powers): &(String, Powers)| powers.count() > 0;
+    groups.into_iter().filter(has_any).collect()
+}
+
+fn of_call((call, sums): (&Syscall, &CallSums)) -> (String, Powers) {
+    (call.user_name().to_owned(), sums.powers())
+}
+
+fn of_threads<'a>((head, people): (&'a Head, &'a People), rows: &[Row]) -> OfThreads<'a> {
+    let of_thread = |row: &Row| {
+        let mut sum = Powers::default();
+        (row.calls.iter()).for_each(|(_, sums)| sum.merge(&sums.powers()));
+        (row.thread.clone(), sum)
+    };
+    let threads = parallel::map(rows.iter().collect(), of_thread);
+    OfThreads {
+        head,
+        people,
+        threads,
+    }
 }
 
 /// The report of the second pass: histograms by wait reason.

@@ -8,7 +8,7 @@ use tracebraid_threads::{WaitReason, WakeSource};
 
 use crate::waits::thread_waits::Parts;
 use tracebraid_follow::{ByCall, ThreadKey};
-use tracebraid_statistics::{Bins, Distribution, Top};
+use tracebraid_statistics::{Bins, Distribution, Powers, Top};
 
 /// Sums of a thread's calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -156,6 +156,15 @@ impl CallSums {
             }
         }
         parts
+    }
+
+    /// Parts of calls, of all reasons.
+    pub(super) fn powers(&self) -> Powers {
+        let mut all = self.plain.powers();
+        self.parts
+            .iter()
+            .for_each(|(_, part)| all.merge(&part.powers()));
+        all
     }
 
     /// Number of calls and their total times.

@@ -117,7 +117,9 @@ impl Player<'_> {
                     time,
                     result,
                 };
-                let counts = self.rules.counts(begun.call, time, cpu, call.duration());
+                let counts = self
+                    .rules
+                    .counts_plain(begun.call, time, cpu, call.duration());
                 self.concerns(&call, counts);
             }
             WaitItem::Switch { prev, next, left } => {
@@ -417,7 +419,10 @@ impl WaitRules {
     /// True if a stretch of time is listed if its call is.
     #[inline]
     pub(super) fn lists(&self, spent: &SpentTime) -> bool {
-        self.listed() > 0 && spent.duration > 0 && self.options.views.limits.contain(spent.duration)
+        self.listed() > 0
+            && spent.duration > 0
+            && self.options.views.limits.contain(spent.duration)
+            && self.reasons.contain(spent.why)
     }
 
     /// Counts a call that has ended, if it is selected; true if so.
@@ -428,7 +433,8 @@ impl WaitRules {
         parts: Option<&Parts>,
     ) -> bool {
         let duration = call.duration();
-        let counts = self.counts(call.begun.call, call.time, call.cpu, duration);
+        let counts = self.counts(call.begun.call, call.time, call.cpu, duration)
+            && self.reasons.contain_any(parts);
         if counts {
             let sums = sums.threads.get(call.thread);
             self.count(sums, call.begun.call, duration, parts);
@@ -458,6 +464,11 @@ impl WaitRules {
         duration: u64,
         parts: Option<&Parts>,
     ) {
+        let chosen = parts.and_then(|parts| self.reasons.of(parts));
+        let (duration, parts) = match &chosen {
+            Some((parts, duration)) => (*duration, Some(parts)),
+            None => (duration, parts),
+        };
         match &self.ranges {
             None => sums.calls.get(call).count(duration, parts),
             Some(ranges) => bin(&mut sums.bins, ranges, duration, parts),

@@ -599,7 +599,9 @@ impl<'a> WaitSlice<'a> {
                 time,
                 result,
             };
-            let counts = self.rules.counts(begun.call, time, cpu, call.duration());
+            let counts = self
+                .rules
+                .counts_plain(begun.call, time, cpu, call.duration());
             return self.concerns(sums, &call, counts);
         }
         let item = WaitItem::Call(tid, begun, result);

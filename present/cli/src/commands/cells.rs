@@ -76,8 +76,20 @@ fn unnamed(tid: Option<i32>) -> String {
 
 /// A line with the number of rows that are not shown.
 pub(super) fn more(shown: usize, all: usize) -> String {
+    more_of(shown, all, "")
+}
+
+/// A line with the number of groups that are not shown.
+pub(super) fn more_groups(shown: usize, all: usize) -> String {
+    match all.saturating_sub(shown) {
+        1 => more_of(shown, all, " group"),
+        _ => more_of(shown, all, " groups"),
+    }
+}
+
+fn more_of(shown: usize, all: usize, what: &str) -> String {
     if all > shown {
-        format!("  ... and {} more\n", all - shown)
+        format!("  ... and {} more{what}\n", all - shown)
     } else {
         String::new()
     }

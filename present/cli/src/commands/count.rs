@@ -234,7 +234,7 @@ fn tables(report: &CountReport, top: usize) -> String {
         &[
             Column::text("Event"),
             Column::number("Count"),
-            Column::number("Share"),
+            Column::number("Of total"),
         ],
         shown.map(row),
     );
@@ -288,7 +288,7 @@ fn streams(report: &CountReport, top: usize) -> String {
         Column::text("Stream"),
         Column::number("CPU"),
         Column::number("Event records"),
-        Column::number("Share"),
+        Column::number("Of total"),
         Column::number("Packets").left_out(2),
         Column::number("Bytes").left_out(1),
     ];

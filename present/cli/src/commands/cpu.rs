@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::cpu::{CpuAnalysis, CpuOptions};
+use tracebraid_reports::cpu::{CpuAnalysis, CpuOptions, GROUPINGS};
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, PriorityArgs, ViewArgs};
 use crate::failure::Failure;
@@ -19,6 +20,7 @@ use crate::failure::Failure;
 /// name. CPU time before the first switch of a CPU, and after lost events, is shown as unknown.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
     mut_arg("view", views::only_stats),
     mut_arg("min", |min| min.help("Show only intervals of at least this duration (active times include all): 10us, 2.5ms, 1s")),
     mut_arg("max", |max| max.help("Show only intervals of at most this duration")),
@@ -29,6 +31,7 @@ use crate::failure::Failure;
   tracebraid cpu --from +1s --to +1s --cpu 0,1 TRACE
   tracebraid cpu --procname 'nginx*' --format csv TRACE
   tracebraid cpu --view top,freq --cpu 2 TRACE
+  tracebraid cpu --by process --procname 'nginx*' TRACE
   tracebraid cpu --prio -1-99 TRACE
   tracebraid cpu --view log --min 10ms TRACE
   tracebraid cpu --format json TRACE | jq '.cpus[].active_share'"
@@ -39,11 +42,14 @@ pub(crate) struct CpuArgs {
     #[command(flatten)]
     views: ViewArgs,
     #[command(flatten)]
+    histograms: HistogramArgs,
+    #[command(flatten)]
     priorities: PriorityArgs,
 }
 
 pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
-    views::run::<CpuAnalysis>(&args.report, &args.views, |views| CpuOptions {
+    let histograms = args.histograms.histograms()?;
+    views::run::<CpuAnalysis>(&args.report, &args.views, histograms, |views| CpuOptions {
         views,
         priorities: args.priorities.numbers(),
     })

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::disk::{DiskAnalysis, DiskOptions};
+use tracebraid_reports::disk::{DiskAnalysis, DiskOptions, GROUPINGS};
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, SizeArgs, ViewArgs};
 use crate::failure::Failure;
@@ -19,9 +20,12 @@ use crate::options;
 /// Needs block_rq_issue and block_rq_complete; queue times need block_rq_insert or block_getrq.
 /// Each request is charged to the CPU and the time at which it completes.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
+    after_help = "Examples:
   tracebraid disk ~/lttng-traces/my-session
   tracebraid disk --disk 'nvme*,sda' --view freq TRACE
+  tracebraid disk --by process TRACE
   tracebraid disk --min 10ms --view log TRACE
   tracebraid disk --format json TRACE | jq '.depth[] | {disk, utilization}'")]
 pub(crate) struct DiskArgs {
@@ -29,6 +33,8 @@ pub(crate) struct DiskArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
+    #[command(flatten)]
+    histograms: HistogramArgs,
     #[command(flatten)]
     sizes: SizeArgs,
     /// Select disks by name (a pattern with * and ?)
@@ -38,7 +44,8 @@ pub(crate) struct DiskArgs {
 
 pub(super) fn run(args: &DiskArgs) -> Result<ExitCode, Failure> {
     args.sizes.check()?;
-    views::run::<DiskAnalysis>(&args.report, &args.views, |views| DiskOptions {
+    let histograms = args.histograms.histograms()?;
+    views::run::<DiskAnalysis>(&args.report, &args.views, histograms, |views| DiskOptions {
         views,
         sizes: args.sizes.limits(),
         disks: options::globs(&args.disk),

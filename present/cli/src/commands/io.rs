@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_follow::Views;
-use tracebraid_reports::files::{FilesAnalysis, FilesOptions};
+use tracebraid_reports::files::{FilesAnalysis, FilesOptions, GROUPINGS};
 use tracebraid_reports::io::{IoAnalysis, IoOptions};
 use tracebraid_tables::View;
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
@@ -23,6 +24,7 @@ use crate::lami::{self, Analysis};
 /// them to threads. Each call is charged to the CPU and the time at which it ends.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
     mut_arg("view", views::only_stats),
     after_help = "Examples:
   tracebraid io ~/lttng-traces/my-session
@@ -39,6 +41,8 @@ pub(crate) struct IoArgs {
     #[command(flatten)]
     views: ViewArgs,
     #[command(flatten)]
+    histograms: HistogramArgs,
+    #[command(flatten)]
     calls: CallArgs,
 }
 
@@ -48,9 +52,10 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
         calls: args.calls.names(),
         ..views.into()
     };
+    let histograms = args.histograms.histograms()?;
     let mut others = args.views.views();
     if !others.contains(&View::Stats) {
-        return views::run::<FilesAnalysis>(&args.report, &args.views, files);
+        return views::run::<FilesAnalysis>(&args.report, &args.views, histograms, files);
     }
     others.retain(|view| *view != View::Stats);
     args.views.check()?;
@@ -68,7 +73,7 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
     if !others.is_empty() {
         let views = Views {
             views: others,
-            ..args.report.views(&args.views)
+            ..args.report.views(&args.views, histograms)
         };
         let calls =
             views::report::<FilesAnalysis>(&args.report, &mut subject, selection, views, files)?;

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::irq::{IrqAnalysis, IrqOptions};
+use tracebraid_reports::irq::{GROUPINGS, IrqAnalysis, IrqOptions};
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
@@ -21,9 +22,12 @@ use crate::options;
 /// Each handler is charged to the CPU and the time at which it ends. The selection of threads has
 /// no effect.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
+    after_help = "Examples:
   tracebraid irq ~/lttng-traces/my-session
   tracebraid irq --irq 'virtio*,26' --view stats,freq TRACE
+  tracebraid irq --softirq NET_RX --by cpu TRACE
   tracebraid irq --softirq NET_RX,NET_TX --min 1ms --view log TRACE
   tracebraid irq --format json TRACE | jq '.softirqs[] | {name, count, max_ns}'")]
 pub(crate) struct IrqArgs {
@@ -31,6 +35,8 @@ pub(crate) struct IrqArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
+    #[command(flatten)]
+    histograms: HistogramArgs,
     /// Select interrupts by number or name (patterns with * and ?; names of vectors, tasklets and
     /// timers too); hides softirqs unless --softirq is given
     #[arg(long, value_name = "IRQ", value_delimiter = ',')]
@@ -47,7 +53,8 @@ pub(super) fn run(args: &IrqArgs) -> Result<ExitCode, Failure> {
     // The names of softirqs are upper-case.
     let softirqs = args.softirq.iter().map(|name| name.to_ascii_uppercase());
     let softirqs: Vec<String> = softirqs.collect();
-    views::run::<IrqAnalysis>(&args.report, &args.views, |views| IrqOptions {
+    let histograms = args.histograms.histograms()?;
+    views::run::<IrqAnalysis>(&args.report, &args.views, histograms, |views| IrqOptions {
         interrupts: options::globs(&args.irq),
         softirqs: options::globs(&softirqs),
         ..views.into()

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_follow::{Limits, Views};
-use tracebraid_reports::memory::{MemoryAnalysis, MemoryOptions};
+use tracebraid_reports::memory::{GROUPINGS, MemoryAnalysis, MemoryOptions};
 
+use crate::commands::histograms::{self, GroupArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
@@ -22,6 +23,7 @@ use crate::failure::Failure;
 /// runs when it occurs.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
     mut_arg("view", views::only_stats),
     mut_arg("min", views::least_size),
     mut_arg("max", views::greatest_size),
@@ -29,6 +31,7 @@ use crate::failure::Failure;
   tracebraid memory ~/lttng-traces/my-session
   tracebraid memory --procname 'nginx*' --top 5 TRACE
   tracebraid memory --view top,freq TRACE
+  tracebraid memory --by process TRACE
   tracebraid memory --view log --min 64k TRACE
   tracebraid memory --from 10:30:00 --to 10:30:05 TRACE
   tracebraid memory --format json TRACE | jq '.threads[] | select(.balance_pages > 1000)'"
@@ -38,14 +41,21 @@ pub(crate) struct MemoryArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
+    #[command(flatten)]
+    groups: GroupArgs,
 }
 
 pub(super) fn run(args: &MemoryArgs) -> Result<ExitCode, Failure> {
-    views::run::<MemoryAnalysis>(&args.report, &args.views, |views| MemoryOptions {
-        sizes: views.limits,
-        views: Views {
-            limits: Limits::default(),
-            ..views
+    views::run::<MemoryAnalysis>(
+        &args.report,
+        &args.views,
+        args.groups.histograms(),
+        |views| MemoryOptions {
+            sizes: views.limits,
+            views: Views {
+                limits: Limits::default(),
+                ..views
+            },
         },
-    })
+    )
 }

@@ -10,6 +10,7 @@ mod definitions;
 mod disk;
 mod executions;
 mod files;
+mod histograms;
 mod history;
 mod import;
 mod info;

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::net::{NetAnalysis, NetOptions};
+use tracebraid_reports::net::{GROUPINGS, NetAnalysis, NetOptions};
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
@@ -20,9 +21,11 @@ use crate::options;
 /// separates threads from softirqs. Connections need packet headers, which LTTng 2.8 and later
 /// records.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
+    after_help = "Examples:
   tracebraid net ~/lttng-traces/my-session
-  tracebraid net --interface 'eth*' --view freq TRACE
+  tracebraid net --interface 'eth*' --view freq --buckets linear TRACE
   tracebraid net --min 1ms --view log TRACE
   tracebraid net --format json TRACE | jq '.connections[:10]'")]
 pub(crate) struct NetArgs {
@@ -30,13 +33,16 @@ pub(crate) struct NetArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
+    #[command(flatten)]
+    histograms: HistogramArgs,
     /// Select interfaces by name (a pattern with * and ?); TCP tables always cover all interfaces
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     interface: Vec<String>,
 }
 
 pub(super) fn run(args: &NetArgs) -> Result<ExitCode, Failure> {
-    views::run::<NetAnalysis>(&args.report, &args.views, |views| NetOptions {
+    let histograms = args.histograms.histograms()?;
+    views::run::<NetAnalysis>(&args.report, &args.views, histograms, |views| NetOptions {
         interfaces: options::globs(&args.interface),
         ..views.into()
     })

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use clap::Args;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options};
-use tracebraid_follow::CpuSet;
+use tracebraid_follow::{Buckets, CpuSet};
 use tracebraid_language::periods::Periods;
 use tracebraid_periods::{Asked, MOST_OPEN, Order, PeriodAnalysis};
 use tracebraid_tables::{Report, View};
 
 use crate::commands::definitions::DefinitionArgs;
+use crate::commands::histograms::BucketArgs;
 use crate::commands::report::{self, ShowArgs, Subject};
 use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
@@ -50,6 +51,8 @@ pub(crate) struct PeriodsArgs {
     time: TimeArgs,
     #[command(flatten)]
     views: ViewArgs,
+    #[command(flatten)]
+    buckets: BucketArgs,
     /// Group by captured values (PERIOD.CAPTURE), or by cpu
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     group_by: Vec<String>,
@@ -98,7 +101,9 @@ pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.show.zone)?;
     let mut asked = args.asked(&subject);
     let mut report = args.fold(&mut subject, &periods, &asked, true)?;
-    if (args.views.counts_lengths() || args.freq_series) && !report.ranges.is_empty() {
+    let has_histograms = args.views.has_histograms() || args.freq_series;
+    let is_second = asked.buckets == Buckets::Linear && has_histograms;
+    if is_second && !report.ranges.is_empty() {
         asked.ranges = Some(std::mem::take(&mut report.ranges));
         let second = args.fold(&mut subject, &periods, &asked, false)?;
         report.sections.extend(second.sections);
@@ -135,6 +140,7 @@ impl PeriodsArgs {
             aggregate_by: self.aggregate_by.clone(),
             series: self.freq_series,
             most_open: self.max_open,
+            buckets: self.buckets.buckets(),
             ranges: None,
         }
     }
@@ -181,13 +187,12 @@ fn empty() -> Report {
     if definitions.iter().any(|text| periods.period(text).is_err()) {
         return Report::default();
     }
-    let report = |ranges| {
+    let report = || {
         let asked = Asked {
             views: View::ALL.to_vec(),
             group_by: vec!["cpu".to_owned()],
             aggregate_by: Some("outer".to_owned()),
             series: true,
-            ranges,
             ..Asked::default()
         };
         let set = TraceSet::default();
@@ -196,8 +201,5 @@ fn empty() -> Report {
             tracebraid_engine::fold(&set, &analysis, Options::default(), &Control::default());
         outcome.ok().map(|outcome| outcome.report)
     };
-    let mut all = report(None).unwrap_or_default();
-    let second = report(Some(Default::default())).unwrap_or_default();
-    all.sections.extend(second.sections);
-    all
+    report().unwrap_or_default()
 }

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::processes::{ProcessAnalysis, ProcessOptions};
+use tracebraid_reports::processes::{GROUPINGS, ProcessAnalysis, ProcessOptions};
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
@@ -20,6 +21,7 @@ use crate::failure::Failure;
 /// events of system calls. A reused id is another row.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
     mut_arg("view", views::only_stats),
     mut_arg("min", |min| min.help("Show only processes that lived at least this long (the tree shows all): 10us, 2.5ms, 1s")),
     mut_arg("max", |max| max.help("Show only processes that lived at most this long")),
@@ -36,8 +38,11 @@ pub(crate) struct ProcessesArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
+    #[command(flatten)]
+    histograms: HistogramArgs,
 }
 
 pub(super) fn run(args: &ProcessesArgs) -> Result<ExitCode, Failure> {
-    views::run::<ProcessAnalysis>(&args.report, &args.views, ProcessOptions::from)
+    let histograms = args.histograms.histograms()?;
+    views::run::<ProcessAnalysis>(&args.report, &args.views, histograms, ProcessOptions::from)
 }

@@ -15,6 +15,7 @@ use tracebraid_follow::{
 use tracebraid_profile::{Met, Quality};
 use tracebraid_tables::Report;
 
+use crate::commands::histograms::Histograms;
 use crate::commands::stacks::Wanted;
 use crate::commands::tables;
 use crate::commands::views::ViewArgs;
@@ -242,13 +243,15 @@ impl ReportArgs {
     }
 
     /// The requested views, with their limits.
-    pub(super) fn views(&self, views: &ViewArgs) -> Views {
-        Views {
+    pub(super) fn views(&self, views: &ViewArgs, histograms: Histograms) -> Views {
+        let mut views = Views {
             views: views.views(),
             rows: self.show.longest(),
             limits: views.limits(),
-            ranges: None,
-        }
+            ..Views::default()
+        };
+        histograms.set(&mut views);
+        views
     }
 
     /// The requested selection.

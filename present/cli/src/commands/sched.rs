@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::sched::{SchedAnalysis, SchedOptions};
+use tracebraid_reports::sched::{GROUPINGS, SchedAnalysis, SchedOptions};
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, PriorityArgs, ViewArgs};
 use crate::failure::Failure;
@@ -20,9 +21,12 @@ use crate::failure::Failure;
 /// interrupts from those by threads. Each latency is charged to the CPU and the time at which it
 /// ends.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
+    after_help = "Examples:
   tracebraid sched ~/lttng-traces/my-session
   tracebraid sched --procname redis-server --view stats,freq TRACE
+  tracebraid sched --by process TRACE
   tracebraid sched --prio 0-99 --min 100us --view log TRACE
   tracebraid sched --format json TRACE | jq '.queues[] | {cpu, average_length, max_length}'")]
 pub(crate) struct SchedArgs {
@@ -31,12 +35,17 @@ pub(crate) struct SchedArgs {
     #[command(flatten)]
     views: ViewArgs,
     #[command(flatten)]
+    histograms: HistogramArgs,
+    #[command(flatten)]
     priorities: PriorityArgs,
 }
 
 pub(super) fn run(args: &SchedArgs) -> Result<ExitCode, Failure> {
-    views::run::<SchedAnalysis>(&args.report, &args.views, |views| SchedOptions {
-        priorities: args.priorities.numbers(),
-        ..views.into()
+    let histograms = args.histograms.histograms()?;
+    views::run::<SchedAnalysis>(&args.report, &args.views, histograms, |views| {
+        SchedOptions {
+            priorities: args.priorities.numbers(),
+            ..views.into()
+        }
     })
 }

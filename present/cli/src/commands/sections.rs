@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_follow::{Head, Thread};
 use tracebraid_tables::{
-    Branch, Column, Forms, Phrase, Report, Section, Sentence, Total, Unit, Value, View,
+    Branch, Column, DISTRIBUTION, Forms, Phrase, Report, Section, Sentence, Total, Unit, Value,
 };
 
 use crate::commands::cells;
@@ -56,9 +56,8 @@ impl Show for Report {
             .filter(|section| !section.rows.is_empty());
         let sections = sections.filter(|section| section.forms.contain(Forms::TEXT));
         sections
-            .map(|section| match section.view {
-                // Histograms of several groups side by side have no bars.
-                View::Freq if section.columns.len() == 4 => histogram(&self.head, section),
+            .map(|section| match section.key {
+                DISTRIBUTION => histogram(&self.head, section, rows),
                 _ => table_of(&self.head, section, rows, zone),
             })
             .collect()
@@ -348,7 +347,7 @@ fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
 /// Maximum length of a bar in columns.
 const BAR: usize = 40;
 /// Maximum width of the numbers beside the bars, in columns.
-const BESIDE: usize = 34;
+const BESIDE: usize = 46;
 
 /// Length of the longest bar in columns, limited by the width of the terminal.
 fn longest_bar() -> usize {
@@ -358,21 +357,22 @@ fn longest_bar() -> usize {
 
 /// The bars of each group below its name. The largest count of a group has the longest bar; every
 /// count above 0 has a visible bar.
-fn histogram(head: &Head, section: &Section) -> String {
+fn histogram(head: &Head, section: &Section, rows: usize) -> String {
     let numbers = section.columns.iter().skip(1);
     let numbers = numbers.map(|column| table::Column::number(column.title));
     let columns: Vec<table::Column<'static>> = numbers.chain([table::Column::whole("")]).collect();
     let bar = longest_bar();
     let mut text = String::new();
-    for group in section.rows.chunk_by(|a, b| a.first() == b.first()) {
-        let count = |row: &[Value]| match row.last() {
+    let kept = section.kept(rows);
+    for group in kept.chunk_by(|a, b| a.first() == b.first()) {
+        let count = |row: &[Value]| match section.cell(row, "count") {
             Some(Value::Unsigned(count)) => *count,
             _ => 0,
         };
         let most = group.iter().map(|row| count(row)).max().unwrap_or(0);
-        let row = |row: &Vec<Value>| {
+        let row = |row: &&Vec<Value>| {
             let length = (u128::from(count(row)) * bar as u128).div_ceil(u128::from(most.max(1)));
-            let mut cells: Vec<String> = (section.columns.iter().zip(row).skip(1))
+            let mut cells: Vec<String> = (section.columns.iter().zip(row.iter()).skip(1))
                 .map(|(column, value)| cell(head, column.unit, value, None))
                 .collect();
             cells.push(glyphs().bar.to_string().repeat(length as usize));
@@ -385,7 +385,7 @@ fn histogram(head: &Head, section: &Section) -> String {
         text += &format!("{}: {}\n", section.title, name.unwrap_or_default());
         text += &table::render(&columns, group.iter().map(row));
     }
-    text
+    text + &cells::more_groups(rows, section.limited())
 }
 
 /// A table as comma-separated values, with at most `rows` rows.

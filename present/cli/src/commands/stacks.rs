@@ -340,9 +340,9 @@ fn functions(profile: &Profile, rows: usize) -> String {
     let columns = [
         Column::text("Function"),
         Column::number("Own CPU"),
-        Column::number("Share"),
+        Column::number("Of total"),
         Column::number("With callees"),
-        Column::number("Share"),
+        Column::number("Of total"),
     ];
     let row = |function: &tracebraid_profile::Function| {
         let share = |part: u64| units::percent(part, profile.total.cpu_ns);

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use clap::builder::ArgPredicate;
 use clap::{Arg, Args};
-use tracebraid_follow::{CallNames, KernelAnalysis, Limits, Selection, Views};
+use tracebraid_follow::{Buckets, CallNames, KernelAnalysis, Limits, Selection, Views};
 use tracebraid_tables::{Report, View};
 
+use crate::commands::histograms::Histograms;
 use crate::commands::report::{ReportArgs, Subject};
 use crate::failure::Failure;
 use crate::numbers::{self, Numbers};
@@ -15,7 +17,8 @@ use crate::options;
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
     /// Views to show: stats (summary tables), top (the largest), log (every one), freq (histogram)
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "VIEW", default_values = ["stats", "top"])]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "VIEW", default_values = ["stats", "top"],
+        default_value_ifs = [("by", IMPLIES, "freq"), ("buckets", IMPLIES, "freq")])]
     view: Vec<ViewName>,
     /// Show only intervals of at least this duration: 10us, 2.5ms, 1s
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -24,6 +27,9 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max: Option<u64>,
 }
+
+/// Options of histograms imply their view.
+const IMPLIES: ArgPredicate = ArgPredicate::IsPresent;
 
 /// For commands that show other views only on request.
 pub(super) fn only_stats(view: Arg) -> Arg {
@@ -137,7 +143,7 @@ enum ViewName {
     Top,
     /// Every value, in the order of time; intervals by their end
     Log,
-    /// Histogram; most reports read the trace a second time for it
+    /// Histograms
     Freq,
 }
 
@@ -189,8 +195,8 @@ impl ViewArgs {
         check(self.limits(), "--min", "--max")
     }
 
-    /// Whether a second pass must count how often each length occurs.
-    pub(super) fn counts_lengths(&self) -> bool {
+    /// True if histograms are requested.
+    pub(super) fn has_histograms(&self) -> bool {
         self.view.contains(&ViewName::Freq)
     }
 }
@@ -202,12 +208,13 @@ impl ViewArgs {
 pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     args: &ReportArgs,
     views: &ViewArgs,
+    histograms: Histograms,
     options: impl Fn(Views) -> A::Options,
 ) -> Result<ExitCode, Failure> {
     views.check()?;
     let mut subject = args.open()?;
     let selection = args.selection(&subject);
-    let views = args.views(views);
+    let views = args.views(views, histograms);
     let report = report::<A>(args, &mut subject, selection, views, options)?;
     args.show(subject, report)
 }
@@ -228,7 +235,8 @@ pub(super) fn report<A: KernelAnalysis<Report = Report>>(
         .notes
         .iter()
         .for_each(|note| subject.warnings.note(note));
-    if views.views.contains(&View::Freq) && !report.ranges.is_empty() {
+    let is_second = views.buckets == Buckets::Linear && views.views.contains(&View::Freq);
+    if is_second && !report.ranges.is_empty() {
         views.ranges = Some(std::mem::take(&mut report.ranges));
         let second = args.fold::<A>(subject, selection, options(views))?;
         report.sections.extend(second.sections);

@@ -3,11 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::waits::{WaitAnalysis, WaitOptions};
+use tracebraid_reports::waits::{GROUPINGS, WaitAnalysis, WaitOptions, reason_names};
 
+use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
+use crate::named_globs::NamedGlob;
+use crate::options;
 
 /// Show what system calls waited for: disk, network, lock, CPU
 ///
@@ -22,9 +25,12 @@ use crate::failure::Failure;
 /// recorded are shown as unknown. Each call, with all its waits, is charged to the CPU and the time
 /// at which it ends.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("by", |by| histograms::known(by, GROUPINGS)),
+    after_help = "Examples:
   tracebraid waits ~/lttng-traces/my-session
   tracebraid waits --syscall 'f*sync,p*64' --procname postgres TRACE
+  tracebraid waits --why 'block-*,futex' --by call TRACE
   tracebraid waits --view log --min 10ms TRACE
   tracebraid waits --format json TRACE | jq '.futexes[:5]'")]
 pub(crate) struct WaitsArgs {
@@ -33,12 +39,20 @@ pub(crate) struct WaitsArgs {
     #[command(flatten)]
     views: ViewArgs,
     #[command(flatten)]
+    histograms: HistogramArgs,
+    #[command(flatten)]
     calls: CallArgs,
+    /// Select wait reasons by name (a pattern with * and ?): of each call, only the time spent for
+    /// these reasons counts
+    #[arg(long, value_name = "GLOB", value_delimiter = ',', value_parser = NamedGlob(reason_names))]
+    why: Vec<String>,
 }
 
 pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
-    views::run::<WaitAnalysis>(&args.report, &args.views, |views| WaitOptions {
+    let histograms = args.histograms.histograms()?;
+    views::run::<WaitAnalysis>(&args.report, &args.views, histograms, |views| WaitOptions {
         views,
         calls: args.calls.names(),
+        reasons: options::globs(&args.why),
     })
 }

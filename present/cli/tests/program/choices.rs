@@ -29,6 +29,22 @@ fn a_filter_that_matches_nothing_is_named_with_what_there_is() {
         "warning: --path /no/such/* matches nothing: the trace has /",
     );
     says(
+        &["files", "--type", "disk"],
+        "warning: --type disk matches nothing: known are ",
+    );
+    says(
+        &["files", "--type", "soket"],
+        "warning: --type soket matches nothing: known are socket, ",
+    );
+    says(
+        &["waits", "--why", "futx,timer"],
+        "warning: --why futx matches nothing: known are futex, ",
+    );
+    says(
+        &["waits", "--why", "user-input"],
+        "warning: --why user-input matches no wait of a call that ended in the selection",
+    );
+    says(
         &["sched", "--prio", "50-60"],
         "warning: --prio matches no selected latency",
     );
@@ -62,6 +78,8 @@ fn a_filter_that_matches_something_is_not_named() {
         ["files", "--syscall", "f*sync,read"],
         ["cpu", "--prio", "100-139"],
         ["waits", "--syscall", "pread64,pread*,read"],
+        ["files", "--type", "net*,file"],
+        ["waits", "--why", "block-*,futex"],
         ["sched", "--cpu", "0-3"],
         ["disk", "--procname", "*"],
     ] {

@@ -61,7 +61,7 @@ fn in_json_and_csv() {
         "{csv}"
     );
     assert!(
-        csv.contains("\n/scratch/www/f.bin,disk,20480000,0,500,0,500,540071.598,"),
+        csv.contains("\n/scratch/www/f.bin,file,20480000,0,500,0,500,540071.598,"),
         "{csv}"
     );
 }

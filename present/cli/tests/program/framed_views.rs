@@ -139,9 +139,16 @@ fn stretches() {
         log.iter().max(),
         numbers(&report, "longest", "duration_ns").first()
     );
-    // All threads together, and the twenty with the most active time.
-    assert_eq!(rows(&report, "distribution").len(), 21 * 20);
-    assert_eq!(rows(&report, "distribution")[20]["of"], "ab (284)");
+    // All, and each thread that ran.
+    let names = rows(&report, "distribution").iter().map(|row| &row["of"]);
+    let mut names: Vec<&Value> = names.collect();
+    names.dedup();
+    assert_eq!(names[0], "all");
+    assert_eq!(names.len(), 1 + rows(&report, "thread_stretches").len());
+    // With linear buckets, all and the twenty threads with the most active time.
+    let linear = json("cpu", &["--view", "freq", "--buckets", "linear"]);
+    assert_eq!(rows(&linear, "distribution").len(), 21 * 20);
+    assert_eq!(rows(&linear, "distribution")[20]["of"], "ab (284)");
     let long = json(
         "cpu",
         &[

@@ -38,7 +38,7 @@ fn cpu_shows_tables_json_and_csv() {
     ));
     for part in [
         "   284   284   ab ",
-        " 1.471132 s   55.72 % ",
+        " 1.471132 s      55.72 % ",
         "  ... and 242 more\n",
     ] {
         let line = part.trim_start();
@@ -182,7 +182,7 @@ fn io_shows_tables_json_and_csv() {
         "the bytes written to pipes are read"
     );
     let csv = text(&["io", "--format", "csv", &trace]);
-    assert!(csv.contains(",283,283,dd,disk,"), "{csv}");
+    assert!(csv.contains(",283,283,dd,file,"), "{csv}");
     let chosen = json(&["io", "--format", "json", "--tid", "283", &trace]);
     assert_eq!(chosen["total"]["written_bytes"], 4_194_401);
     assert_eq!(chosen["threads"].as_array().map(Vec::len), Some(1));

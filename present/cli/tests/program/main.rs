@@ -19,6 +19,7 @@ mod foreign_packets;
 mod framed_views;
 mod functions;
 mod help;
+mod histograms;
 mod history;
 mod history_analyses;
 mod history_append;

@@ -83,7 +83,8 @@ fn all_ways_to_add_up_give_the_same() {
 /// Quantiles and the histogram, compared with the durations of the log.
 #[test]
 fn distributions_are_those_of_the_log() {
-    let report = json(&["--view", "stats,log,freq", "--syscall", "futex"]);
+    let views = ["--view", "stats,log,freq", "--buckets", "linear"];
+    let report = json(&[&views[..], &["--syscall", "futex"]].concat());
     let mut durations: Vec<u64> = rows(&report, "log")
         .iter()
         .filter_map(|row| row["duration_ns"].as_u64())

@@ -74,15 +74,27 @@ fn the_times_of_all_steps_add_up() {
 }
 
 #[test]
-fn both_passes_of_a_view_are_timed() {
+fn both_passes_of_linear_buckets_are_timed() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("timings.json");
     let (trace, to) = (
         recorded_trace("kernel-mix-small"),
         file.to_str().expect("UTF-8"),
     );
-    text(&["syscalls", &trace, "--view", "freq", "--timings", to]);
-    assert_eq!(document(&file)["folds"].as_array().map(Vec::len), Some(2));
+    for (buckets, passes) in [("log", 1), ("linear", 2)] {
+        text(&[
+            "syscalls",
+            &trace,
+            "--buckets",
+            buckets,
+            "--view",
+            "freq",
+            "--timings",
+            to,
+        ]);
+        let folds = document(&file)["folds"].as_array().map(Vec::len);
+        assert_eq!(folds, Some(passes));
+    }
 }
 
 /// Every command that folds writes the same keys.

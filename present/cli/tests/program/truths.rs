@@ -135,8 +135,8 @@ fn dd_nginx_and_ab() {
         let said = number(writer, "written_bytes") - 48 * 65_536;
         assert!((50..150).contains(&said), "the final output: {said} bytes");
     }
-    let [_, from_disk, _] = moved(&io, "nginx", "disk");
-    assert_eq!(from_disk, 500 * 40_960);
+    let [_, from_files, _] = moved(&io, "nginx", "file");
+    assert_eq!(from_files, 500 * 40_960);
     let ([_, asked, sent], [_, received, asks]) =
         (moved(&io, "nginx", "network"), moved(&io, "ab", "network"));
     assert_eq!((sent, asked), (received, asks));

@@ -78,7 +78,7 @@ def io(events, pids):
 
     def done(tid, number, arguments, result):
         if number == OPENAT and result >= 0:
-            table(tid)[result] = ("disk", bool(arguments[2] & CLOEXEC))
+            table(tid)[result] = ("file", bool(arguments[2] & CLOEXEC))
         elif number == SOCKET and result >= 0:
             family = {1: "unix", 2: "network", 10: "network", 17: "network"}.get(arguments[0], "socket")
             table(tid)[result] = (family, bool(arguments[1] & CLOEXEC))

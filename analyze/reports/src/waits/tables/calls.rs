@@ -17,7 +17,7 @@ use tracebraid_tables::{Column, Section, Unit, Value, distribution_columns, dist
 
 const CALLS: Column = Column::new("calls", "Calls", Unit::Count);
 const TOTAL: Column = Column::new("total_ns", "Total", Unit::Duration);
-const SHARE: Column = Column::new("share", "Share", Unit::Share);
+const SHARE: Column = Column::new("share", "Of calls", Unit::Share);
 
 /// Wait reasons in the order of [`WaitReason::ALL`], and their columns; rare reasons are hidden
 /// first.
@@ -44,6 +44,11 @@ const PARTS: [(WaitReason, Column); 15] = [
     (WaitReason::Kernel, part("kernel_ns", "Kernel", 5)),
     (WaitReason::Unknown, part("unknown_ns", "Unknown", 7)),
 ];
+
+/// Names of the reasons to which the report charges the time of calls.
+pub fn reason_names() -> Vec<&'static str> {
+    PARTS.map(|(why, _)| why.name()).to_vec()
+}
 
 const fn part(key: &'static str, title: &'static str, order: u8) -> Column {
     Column::new(key, title, Unit::Duration).left_out(order)

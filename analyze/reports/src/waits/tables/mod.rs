@@ -7,6 +7,7 @@ mod waits;
 
 use tracebraid_tables::{Column, Unit};
 
+pub use calls::reason_names;
 pub(super) use calls::{
     by_thread, of_calls, of_calls_and_reasons, of_processes, of_threads, of_threads_and_reasons,
     reasons,

@@ -135,7 +135,7 @@ impl Shown<'_> {
             Column::whole("Attribute"),
             Column::whole("Value"),
             Column::number("Time"),
-            Column::number("Share"),
+            Column::number("Of range"),
             Column::number("Times").left_out(1),
             Column::number("Longest").left_out(2),
         ];
