@@ -150,7 +150,7 @@ fn of_groups(wanted: &Wanted, groups: &[Group]) -> Section {
             .chain(distribution_values(&group.durations))
             .collect()
     };
-    let group = Column::new("group", "Group", Unit::Text);
+    let group = Column::new("group", "Group", Unit::Named);
     Section {
         key: "groups",
         title: "By group".to_owned(),
@@ -176,7 +176,11 @@ enum Of {
 fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
     let number = |key, title, order| Column::new(key, title, Unit::Number).left_out(order);
     let time = |key, title, order| Column::new(key, title, Unit::Duration).left_out(order);
-    let share = |key, title, order| Column::new(key, title, Unit::Share).left_out(order);
+    let share = |key, title, order| {
+        Column::new(key, title, Unit::Share)
+            .optional()
+            .left_out(order)
+    };
     let (key, title) = match of {
         Of::All => ("within", "Within each period"),
         Of::Active => ("within_active", "Within each period that has one"),
@@ -192,11 +196,11 @@ fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
             Column::new("count_min", "Min", Unit::Count).left_out(7),
             number("count_average", "Count", 0),
             Column::new("count_max", "Max", Unit::Count).left_out(8),
-            number("count_deviation", "Std dev", 3),
+            number("count_deviation", "Std dev", 3).optional(),
             time("duration_min_ns", "Min", 5),
             time("duration_average_ns", "Duration", 0),
             time("duration_max_ns", "Max", 6),
-            time("duration_deviation_ns", "Std dev", 2),
+            time("duration_deviation_ns", "Std dev", 2).optional(),
             share("share_min", "Min", 4),
             share("share_average", "Share", 0),
             share("share_max", "Max", 9),
@@ -284,8 +288,8 @@ pub(super) fn captured(captures: &[Capture], values: &[Datum]) -> Value {
 
 /// Columns of the values captured at the start and at the end of a period.
 pub(super) const CAPTURES: [Column; 2] = [
-    Column::new("begin", "At its beginning", Unit::Text),
-    Column::new("end", "At its end", Unit::Text),
+    Column::new("begin", "At its beginning", Unit::Named),
+    Column::new("end", "At its end", Unit::Named),
 ];
 
 fn list(
@@ -315,7 +319,7 @@ fn list(
             Column::new("end_ns", "End", Unit::Time).left_out(2),
             Column::new("duration_ns", "Duration", Unit::Duration),
             PERIOD,
-            Column::new("cpu", "CPU", Unit::Cpu).left_out(1),
+            Column::new("cpu", "CPU", Unit::Cpu).optional().left_out(1),
             CAPTURES[0],
             CAPTURES[1],
         ],
@@ -434,7 +438,7 @@ fn series(wanted: &Wanted, sums: &Sums) -> Section {
             PERIOD,
             Column::new("from_ns", "From", Unit::Duration),
             Column::new("to_ns", "To", Unit::Duration),
-            Column::new("group", "Group", Unit::Text),
+            Column::new("group", "Group", Unit::Named),
             Column::new("count", "Count", Unit::Count),
         ],
         rows,

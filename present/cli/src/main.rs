@@ -31,6 +31,7 @@ mod output;
 mod print;
 mod progress;
 mod rings;
+mod schema;
 mod settings;
 mod spare;
 mod stack_quality;

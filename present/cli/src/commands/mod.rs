@@ -26,6 +26,7 @@ mod processes;
 mod record;
 mod report;
 mod sched;
+mod schema;
 mod sections;
 mod session;
 mod sql;
@@ -85,6 +86,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Completions(args) => completions::run(args),
         Command::Memory(args) => memory::run(args),
         Command::Man(args) => man::run(args),
+        Command::Schema(args) => schema::run(args),
     }
 }
 
@@ -160,6 +162,7 @@ pub(crate) use processes::ProcessesArgs;
 pub(crate) use record::{RecordArgs, become_command};
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
+pub(crate) use schema::SchemaArgs;
 pub(crate) use session::{ListArgs, RotateArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs};
 pub(crate) use sql::SqlArgs;
 pub(crate) use stacks::StacksArgs;
