@@ -102,15 +102,22 @@ fn totals(wanted: &Wanted, sums: &Sums) -> Vec<Total> {
         )
         .or_one("unfinished period"),
     ];
-    if sums.refused > 0 {
-        let title = "not begun because too many were open (see --max-open)";
-        totals.push(Total::new("refused", title, sums.refused.into()));
-    }
-    if sums.ungrouped > 0 {
-        let title = "in no group because there are too many groups";
-        totals.push(Total::new("ungrouped", title, sums.ungrouped.into()));
-    }
+    let rare = rare_totals(sums.refused, sums.ungrouped);
+    totals.extend(
+        rare.into_iter()
+            .filter(|total| total.value != Value::Unsigned(0)),
+    );
     totals
+}
+
+/// Totals that a report has only if they are not 0.
+pub fn rare_totals(refused: u64, ungrouped: u64) -> [Total; 2] {
+    let not_begun = "not begun because too many were open (see --max-open)";
+    let in_no_group = "in no group because there are too many groups";
+    [
+        Total::new("refused", not_begun, refused.into()),
+        Total::new("ungrouped", in_no_group, ungrouped.into()),
+    ]
 }
 
 fn of_periods(wanted: &Wanted, sums: &[OfPeriod]) -> Section {

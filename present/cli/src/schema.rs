@@ -65,12 +65,11 @@ fn head() -> Map<String, Json> {
         |what: &str, items: Json| json!({ "description": what, "type": "array", "items": items });
     let begin =
         "Start of the range, after the origin of the clock; null if the traces have no events";
-    let missing = "CPUs that were not recorded, or not all the time; missing if there are none. A CPU \
+    let missing = "CPUs that were not recorded, or not all the time; missing without any. A CPU \
                    with neither before_ns nor after_ns was not recorded at all";
     let by_stream = "Indexes of traces without CPU numbers: each of their streams counts as a CPU; \
-                     missing if there are none";
-    let unended_what =
-        "Traces whose recorder was killed, or that were cut; missing if there are none";
+                     missing without any";
+    let unended_what = "Traces whose recorder was killed, or that were cut; missing without any";
     let properties = [
         ("begin_ns", optional_time(begin)),
         (

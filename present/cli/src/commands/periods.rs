@@ -7,7 +7,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options};
 use tracebraid_follow::CpuSet;
 use tracebraid_language::periods::Periods;
-use tracebraid_periods::{Asked, MOST_OPEN, Order, PeriodAnalysis};
+use tracebraid_periods::{Asked, MOST_OPEN, Order, PeriodAnalysis, rare_totals};
 use tracebraid_tables::{Report, View};
 
 use crate::commands::definitions::DefinitionArgs;
@@ -200,5 +200,6 @@ fn empty() -> Report {
     let mut all = report(None).unwrap_or_default();
     let second = report(Some(Default::default())).unwrap_or_default();
     all.sections.extend(second.sections);
+    all.totals.extend(rare_totals(0, 0));
     all
 }

@@ -43,8 +43,6 @@ const MEANINGS: &[(&str, &str)] = &[
     ("from_ns", "Lower bound of the bucket, included"),
     ("host", "Name of the host"),
     ("interrupted", "Calls that a signal interrupted"),
-    ("kind", "Kind of the row"),
-    ("latency_ns", "Time from the request to its fulfilment"),
     ("max_ns", "Maximum; null without values"),
     ("migrations", "Number of sched_migrate_task in the range"),
     ("min_ns", "Minimum; null without values"),
@@ -79,7 +77,6 @@ const MEANINGS: &[(&str, &str)] = &[
     ("switches", "Number of sched_switch in the range"),
     ("syscall", "Name of the system call, as programs know it"),
     ("thread", "Thread"),
-    ("threads", "Number of threads"),
     (
         "time_ns",
         "Time of the event, after the origin of the clock",
@@ -97,7 +94,6 @@ const MEANINGS: &[(&str, &str)] = &[
         "Entries and exits of system calls of unknown threads",
     ),
     ("waker", "Thread that ended the wait; null if no thread did"),
-    ("what", "What the row is about"),
     ("why", "Wait reason"),
     ("written_bytes", "Bytes written"),
     // cpu
@@ -478,11 +474,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ("periods.total.periods", "Number of finished periods"),
     (
         "periods.total.refused",
-        "Periods that were not begun because too many were open; missing if there are none",
+        "Periods that were not begun because too many were open; missing without any",
     ),
     (
         "periods.total.ungrouped",
-        "Periods in no group because there were too many groups; missing if there are none",
+        "Periods in no group because there were too many groups; missing without any",
     ),
     ("periods.unfinished", "Periods that were not finished"),
     // processes
