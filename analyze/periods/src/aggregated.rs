@@ -62,7 +62,9 @@ fn columns() -> Vec<Column> {
         Column::new("min_ns", "Min", Unit::Duration).left_out(4),
         Column::new("average_ns", "Average", Unit::Duration).left_out(6),
         Column::new("max_ns", "Max", Unit::Duration).left_out(5),
-        Column::new("deviation_ns", "Std dev", Unit::Duration).left_out(3),
+        Column::new("deviation_ns", "Std dev", Unit::Duration)
+            .optional()
+            .left_out(3),
         CAPTURES[0].left_out(2),
         CAPTURES[1].left_out(1),
     ]

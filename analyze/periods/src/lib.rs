@@ -38,6 +38,7 @@ use tracebraid_language::{At, Datum};
 pub use ended::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod};
 use open_periods::OpenPeriods;
 use plan::Plan;
+pub use report::rare_totals;
 use running::{RUNNER, Running};
 use sums::Sums;
 use tracebraid_follow::{

@@ -108,15 +108,22 @@ fn totals(wanted: &Wanted, sums: &Sums) -> Vec<Total> {
         )
         .or_one("unfinished period"),
     ];
-    if sums.refused > 0 {
-        let title = "not begun because too many were open (see --max-open)";
-        totals.push(Total::new("refused", title, sums.refused.into()));
-    }
-    if sums.ungrouped > 0 {
-        let title = "in no group because there are too many groups";
-        totals.push(Total::new("ungrouped", title, sums.ungrouped.into()));
-    }
+    let rare = rare_totals(sums.refused, sums.ungrouped);
+    totals.extend(
+        rare.into_iter()
+            .filter(|total| total.value != Value::Unsigned(0)),
+    );
     totals
+}
+
+/// Totals that a report has only if they are not 0.
+pub fn rare_totals(refused: u64, ungrouped: u64) -> [Total; 2] {
+    let not_begun = "not begun because too many were open (see --max-open)";
+    let in_no_group = "in no group because there are too many groups";
+    [
+        Total::new("refused", not_begun, refused.into()),
+        Total::new("ungrouped", in_no_group, ungrouped.into()),
+    ]
 }
 
 fn of_periods(wanted: &Wanted, sums: &[OfPeriod]) -> Section {
@@ -156,7 +163,7 @@ fn of_groups(wanted: &Wanted, groups: &[Group]) -> Section {
             .chain(distribution_values(&group.durations))
             .collect()
     };
-    let group = Column::new("group", "Group", Unit::Text);
+    let group = Column::new("group", "Group", Unit::Named);
     Section {
         key: "groups",
         title: "By group".to_owned(),
@@ -182,7 +189,11 @@ enum Of {
 fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
     let number = |key, title, order| Column::new(key, title, Unit::Number).left_out(order);
     let time = |key, title, order| Column::new(key, title, Unit::Duration).left_out(order);
-    let share = |key, title, order| Column::new(key, title, Unit::Share).left_out(order);
+    let share = |key, title, order| {
+        Column::new(key, title, Unit::Share)
+            .optional()
+            .left_out(order)
+    };
     let (key, title) = match of {
         Of::All => ("within", "Within each period"),
         Of::Active => ("within_active", "Within each period that has one"),
@@ -198,11 +209,11 @@ fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
             Column::new("count_min", "Min", Unit::Count).left_out(7),
             number("count_average", "Count", 0),
             Column::new("count_max", "Max", Unit::Count).left_out(8),
-            number("count_deviation", "Std dev", 3),
+            number("count_deviation", "Std dev", 3).optional(),
             time("duration_min_ns", "Min", 5),
             time("duration_average_ns", "Duration", 0),
             time("duration_max_ns", "Max", 6),
-            time("duration_deviation_ns", "Std dev", 2),
+            time("duration_deviation_ns", "Std dev", 2).optional(),
             share("share_min", "Min", 4),
             share("share_average", "Of parent", 0),
             share("share_max", "Max", 9),
@@ -290,8 +301,8 @@ pub(super) fn captured(captures: &[Capture], values: &[Datum]) -> Value {
 
 /// Columns of the values captured at the start and at the end of a period.
 pub(super) const CAPTURES: [Column; 2] = [
-    Column::new("begin", "At its beginning", Unit::Text),
-    Column::new("end", "At its end", Unit::Text),
+    Column::new("begin", "At its beginning", Unit::Named),
+    Column::new("end", "At its end", Unit::Named),
 ];
 
 fn list(
@@ -321,7 +332,7 @@ fn list(
             Column::new("end_ns", "End", Unit::Time).left_out(2),
             Column::new("duration_ns", "Duration", Unit::Duration),
             PERIOD,
-            Column::new("cpu", "CPU", Unit::Cpu).left_out(1),
+            Column::new("cpu", "CPU", Unit::Cpu).optional().left_out(1),
             CAPTURES[0],
             CAPTURES[1],
         ],
@@ -447,7 +458,7 @@ fn series(wanted: &Wanted, sums: &Sums) -> Section {
             PERIOD,
             Column::new("from_ns", "From", Unit::Duration),
             Column::new("to_ns", "To", Unit::Duration),
-            Column::new("group", "Group", Unit::Text),
+            Column::new("group", "Group", Unit::Named),
             Column::new("count", "Count", Unit::Count),
         ],
         rows,

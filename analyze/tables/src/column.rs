@@ -17,6 +17,8 @@ pub struct Column {
     pub forms: Forms,
     /// The columns of nested tables, if the values are tables.
     pub nested: &'static [Column],
+    /// True if values may be unknown or not applicable ([`Value::None`](crate::Value::None)).
+    pub is_optional: bool,
 }
 
 impl Column {
@@ -30,6 +32,7 @@ impl Column {
             left_out: 0,
             forms: Forms::ALL,
             nested: &[],
+            is_optional: false,
         }
     }
 
@@ -47,6 +50,14 @@ impl Column {
         }
     }
 
+    /// A column whose values are single rows with these columns.
+    pub const fn of_row(key: &'static str, nested: &'static [Column]) -> Column {
+        Column {
+            unit: Unit::Row,
+            ..Column::of_tables(key, nested)
+        }
+    }
+
     /// Allows hiding the column, after columns with smaller numbers (from 1).
     pub const fn left_out(mut self, order: u8) -> Column {
         self.left_out = order;
@@ -56,6 +67,12 @@ impl Column {
     /// Sets the heading in text tables.
     pub const fn headed(mut self, heading: &'static str) -> Column {
         self.heading = heading;
+        self
+    }
+
+    /// Allows values that are unknown or not applicable.
+    pub const fn optional(mut self) -> Column {
+        self.is_optional = true;
         self
     }
 
@@ -138,6 +155,12 @@ pub enum Unit {
     Descriptor,
     /// A command line to type.
     Command,
-    /// One or several rows of a nested table.
+    /// Several numbers.
+    List,
+    /// Values with names that users chose.
+    Named,
+    /// A row of a nested table.
+    Row,
+    /// Rows of a nested table.
     Table,
 }

@@ -8,14 +8,28 @@ pub const fn distribution_columns() -> [Column; 10] {
     [
         Column::new("count", "Count", Unit::Count),
         Column::new("total_ns", "Total", Unit::Duration),
-        Column::new("min_ns", "Min", Unit::Duration).left_out(4),
-        Column::new("average_ns", "Average", Unit::Duration).left_out(5),
-        Column::new("max_ns", "Max", Unit::Duration),
-        Column::new("deviation_ns", "Std dev", Unit::Duration).left_out(3),
-        Column::new("p50_ns", "p50", Unit::Duration).left_out(6),
-        Column::new("p90_ns", "p90", Unit::Duration).left_out(1),
-        Column::new("p99_ns", "p99", Unit::Duration).left_out(7),
-        Column::new("p999_ns", "p99.9", Unit::Duration).left_out(2),
+        Column::new("min_ns", "Min", Unit::Duration)
+            .optional()
+            .left_out(4),
+        Column::new("average_ns", "Average", Unit::Duration)
+            .optional()
+            .left_out(5),
+        Column::new("max_ns", "Max", Unit::Duration).optional(),
+        Column::new("deviation_ns", "Std dev", Unit::Duration)
+            .optional()
+            .left_out(3),
+        Column::new("p50_ns", "p50", Unit::Duration)
+            .optional()
+            .left_out(6),
+        Column::new("p90_ns", "p90", Unit::Duration)
+            .optional()
+            .left_out(1),
+        Column::new("p99_ns", "p99", Unit::Duration)
+            .optional()
+            .left_out(7),
+        Column::new("p999_ns", "p99.9", Unit::Duration)
+            .optional()
+            .left_out(2),
     ]
 }
 

@@ -37,6 +37,8 @@ pub struct Total {
     pub value: Value,
     /// Unit of the value.
     pub unit: Unit,
+    /// True if the value may be unknown ([`Value::None`]).
+    pub is_optional: bool,
 }
 
 impl Total {
@@ -48,12 +50,21 @@ impl Total {
             one: title,
             value,
             unit: Unit::Count,
+            is_optional: false,
         }
     }
 
     /// Sets the singular noun.
     pub fn or_one(self, one: &'static str) -> Total {
         Total { one, ..self }
+    }
+
+    /// Allows an unknown value.
+    pub fn optional(self) -> Total {
+        Total {
+            is_optional: true,
+            ..self
+        }
     }
 
     /// Sets a unit other than a count.

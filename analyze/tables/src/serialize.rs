@@ -36,7 +36,14 @@ struct Totals<'a>(&'a [Total]);
 
 impl Serialize for Totals<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|total| (total.key, &total.value)))
+        serializer.collect_map(self.0.iter().map(|total| {
+            debug_assert!(
+                total.is_optional || total.value != Value::None,
+                "the total {} is missing",
+                total.key
+            );
+            (total.key, &total.value)
+        }))
     }
 }
 
@@ -63,6 +70,12 @@ impl Serialize for Row<'_> {
         let mut map = serializer.serialize_map(None)?;
         let cells = self.columns.iter().zip(self.values);
         for (column, value) in cells.filter(|(column, _)| column.forms.contain(Forms::JSON)) {
+            // The JSON schemas rely on it.
+            debug_assert!(
+                column.is_optional || *value != Value::None,
+                "a value of the column {} is missing",
+                column.key
+            );
             match value {
                 // The thread or process that a row is about has its fields in the row's object
                 // itself.

@@ -8,8 +8,8 @@ use crate::commands::{
     CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs,
     FilesArgs, HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs,
     NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs,
-    RotateArgs, SchedArgs, SnapshotArgs, SqlArgs, StacksArgs, StartArgs, StatusArgs, StopArgs,
-    SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
+    RotateArgs, SchedArgs, SchemaArgs, SnapshotArgs, SqlArgs, StacksArgs, StartArgs, StatusArgs,
+    StopArgs, SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
 };
 use crate::settings::Settings;
 
@@ -73,6 +73,7 @@ pub(crate) enum Command {
     Sync(SyncArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
+    Schema(SchemaArgs),
 }
 
 /// Commands as `--help` lists them: a heading, and the first and the last command below it.
@@ -127,7 +128,7 @@ mod tests {
         let command = Cli::command();
         command.clone().debug_assert();
         let mut open = None;
-        for one in command.get_subcommands() {
+        for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
             let name = one.get_name();
             if let Some(group) = GROUPS.iter().find(|(_, first, _)| *first == name) {
                 assert_eq!(open, None, "{name}");

@@ -166,12 +166,13 @@ fn column(column: &Column) -> Json {
 /// The LAMI class of a column's values.
 fn class_of(unit: Unit) -> &'static str {
     match unit {
-        Unit::Count | Unit::Id | Unit::Number | Unit::Priority | Unit::Table => "number",
+        Unit::Count | Unit::Id | Unit::Number | Unit::Priority => "number",
+        Unit::Row | Unit::Table => "number",
         Unit::Bytes => "size",
         Unit::Duration => "duration",
         Unit::Time => "timestamp",
         Unit::Share => "ratio",
-        Unit::Text | Unit::Irq | Unit::Command => "string",
+        Unit::Text | Unit::Irq | Unit::Command | Unit::List | Unit::Named => "string",
         Unit::Thread | Unit::ProcessThread | Unit::Process | Unit::Tree => "process",
         Unit::Cpu => "cpu",
         Unit::Syscall => "syscall",

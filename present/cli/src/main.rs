@@ -32,6 +32,7 @@ mod output;
 mod print;
 mod progress;
 mod rings;
+mod schema;
 mod settings;
 mod spare;
 mod stack_quality;

@@ -91,7 +91,8 @@ fn by_cpu(rules: &Rules, partial: &CpuPartial) -> Section {
     };
     let total = (all.summary().count() > 0).then(|| row(None, &all));
     let cpus = chosen.map(|cpu| row(Some(cpu.key), &cpu.lengths));
-    let about = [Column::new("trace", "Trace", Unit::Id), CPU].into_iter();
+    let trace = Column::new("trace", "Trace", Unit::Id);
+    let about = [trace.optional(), CPU.optional()].into_iter();
     let columns = about.chain(distribution_columns()).collect();
     let rows = total.into_iter().chain(cpus).collect();
     Section::new("stretches", "Stretches", columns, rows)
@@ -163,7 +164,9 @@ fn list(
         Column::new("duration_ns", "Duration", Unit::Duration),
         CPU.left_out(3),
         THREAD,
-        Column::new("cut_by", "Cut by", Unit::Text).left_out(2),
+        Column::new("cut_by", "Cut by", Unit::Text)
+            .optional()
+            .left_out(2),
     ];
     let rows = stretches.into_iter().filter_map(row).collect();
     Section::new(key, title, columns, rows).of(view)

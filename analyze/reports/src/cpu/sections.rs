@@ -10,7 +10,7 @@ const SHARE_OF_RANGE: Column = Column::new("active_share", "Of range", Unit::Sha
 const IDLE: Column = Column::new("idle_ns", "Idle", Unit::Duration);
 const UNKNOWN: Column = Column::new("unknown_ns", "Unknown", Unit::Duration);
 const SWITCHES: Column = Column::new("switches", "Switches", Unit::Count);
-const MIGRATIONS: Column = Column::new("migrations", "Migrations", Unit::Count);
+const MIGRATIONS: Column = Column::new("migrations", "Migrations", Unit::Count).optional();
 
 /// JSON has the columns of the CPU table in another order than text and LAMI.
 const SHOWN: Forms = Forms::TEXT.and(Forms::LAMI);
@@ -49,8 +49,11 @@ pub(super) fn totals(head: &Head, total: &CpuTotal) -> Vec<Total> {
     totals.extend(times(total));
     totals.push(Total::new("active_share", "active", share).of(Unit::Share));
     totals.push(Total::new("switches", "switches", total.switches.into()).or_one("switch"));
-    totals
-        .push(Total::new("migrations", "migrations", total.migrations.into()).or_one("migration"));
+    totals.push(
+        Total::new("migrations", "migrations", total.migrations.into())
+            .or_one("migration")
+            .optional(),
+    );
     totals
 }
 
@@ -75,7 +78,7 @@ const CPUS: [Column; 12] = [
     Column::json("losses", Unit::Count),
     Column {
         forms: Forms::JSON,
-        ..Column::of_tables("first_switch", FIRST_SWITCH)
+        ..Column::of_row("first_switch", FIRST_SWITCH).optional()
     },
 ];
 
@@ -163,9 +166,10 @@ pub(super) fn threads(head: &Head, threads: Vec<CpuThread>) -> Section {
         SWITCHES.left_out(3),
         MIGRATIONS.left_out(2),
         Column::new("priority", "Priority", Unit::Priority)
+            .optional()
             .headed("Prio")
             .left_out(1),
-        Column::new("priorities", "Priorities", Unit::Text)
+        Column::new("priorities", "Priorities", Unit::List)
             .only(Forms::JSON.and(Forms::CSV).and(Forms::LAMI)),
     ];
     let row = |row: CpuThread| {

@@ -135,13 +135,15 @@ fn totals(rules: &DiskRules, partial: &DiskPartial, disks: &[&Disk]) -> Vec<Tota
             "unfinished requests",
             known(unfinished.into()),
         )
-        .or_one("unfinished request"),
+        .or_one("unfinished request")
+        .optional(),
         Total::new(
             "not_begun",
             "completions without an issue",
             known(sum(&|disk| disk.counts.not_begun)),
         )
-        .or_one("completion without an issue"),
+        .or_one("completion without an issue")
+        .optional(),
     ]
 }
 
@@ -213,7 +215,7 @@ fn columns_of_disks() -> Vec<Column> {
         count("in_parts", "In parts").left_out(5),
         count("requeues", "Requeued").left_out(6),
         count("errors", "Errors").left_out(10),
-        count("not_begun", "No issue").left_out(9),
+        count("not_begun", "No issue").optional().left_out(9),
     ]
 }
 
@@ -314,10 +316,10 @@ fn of_depths(
         view: View::Stats,
         columns: vec![
             DISK,
-            Column::new("average_depth", "Average", Unit::Number),
-            Column::new("max_depth", "Max", Unit::Count),
-            Column::new("busy_ns", "Busy", Unit::Duration),
-            Column::new("utilization", "Utilization", Unit::Share),
+            Column::new("average_depth", "Average", Unit::Number).optional(),
+            Column::new("max_depth", "Max", Unit::Count).optional(),
+            Column::new("busy_ns", "Busy", Unit::Duration).optional(),
+            Column::new("utilization", "Utilization", Unit::Share).optional(),
         ],
         rows: disks.iter().filter_map(row).collect(),
         is_long: false,
@@ -423,9 +425,11 @@ fn lists(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> [Sectio
             DISK,
             KIND,
             Column::new("rwbs", "RWBS", Unit::Text).left_out(1),
-            Column::new("sector", "Sector", Unit::Id).left_out(2),
+            Column::new("sector", "Sector", Unit::Id)
+                .optional()
+                .left_out(2),
             Column::new("bytes", "Size", Unit::Bytes),
-            THREAD,
+            THREAD.optional(),
         ],
         rows: requests
             .iter()

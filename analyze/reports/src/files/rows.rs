@@ -108,9 +108,15 @@ pub(super) fn files(names: &Names<'_>, by_process: &ByProcess) -> Section {
         CALLS,
         ERRORS,
         OPENS,
-        Column::new("average_ns", "Average", Unit::Duration).left_out(7),
-        Column::new("p99_ns", "p99", Unit::Duration).left_out(3),
-        Column::new("max_ns", "Max", Unit::Duration).left_out(4),
+        Column::new("average_ns", "Average", Unit::Duration)
+            .optional()
+            .left_out(7),
+        Column::new("p99_ns", "p99", Unit::Duration)
+            .optional()
+            .left_out(3),
+        Column::new("max_ns", "Max", Unit::Duration)
+            .optional()
+            .left_out(4),
         Column::new("processes", "Processes", Unit::Count).left_out(2),
         Column::new("user", "Most by", Unit::Process).left_out(8),
     ];
@@ -209,10 +215,12 @@ fn columns_of_calls(with_class: bool) -> Vec<Column> {
     columns.extend(class);
     columns.extend([
         Column::new("syscall", "System call", Unit::Syscall),
-        Column::new("bytes", "Size", Unit::Bytes),
+        Column::new("bytes", "Size", Unit::Bytes).optional(),
         Column::new("result", "Result", Unit::Text).left_out(1),
-        PATH,
-        Column::new("fd", "FD", Unit::Descriptor).left_out(3),
+        PATH.optional(),
+        Column::new("fd", "FD", Unit::Descriptor)
+            .optional()
+            .left_out(3),
         Column::new("thread", "Thread", Unit::Thread),
     ]);
     columns

@@ -19,7 +19,7 @@ use tracebraid_tables::{
 
 const HOST: Column = Column::new("host", "Host", Unit::Text);
 const KIND: Column = Column::new("kind", "Kind", Unit::Text);
-const NUMBER: Column = Column::new("number", "Number", Unit::Id);
+const NUMBER: Column = Column::new("number", "Number", Unit::Id).optional();
 const NAME: Column = Column::new("name", "Name", Unit::Irq);
 const CPU: Column = Column::new("cpu", "CPU", Unit::Cpu);
 const RAISES: Column = Column::new("raises", "Raises", Unit::Count);
@@ -313,7 +313,7 @@ fn list(
     let columns = [
         Column::new("begin_ns", "Begin", Unit::Time),
         Column::new("duration_ns", "Duration", Unit::Duration),
-        Column::new("latency_ns", "After raise", Unit::Duration),
+        Column::new("latency_ns", "After raise", Unit::Duration).optional(),
     ];
     let columns = columns.into_iter().chain([HOST]);
     Section {

@@ -126,7 +126,7 @@ fn list((key, title): (&'static str, &str), view: View, moves: &[Moved<'_>]) -> 
         Column::new("order", "Order", Unit::Id).left_out(1),
         Column::new("size_bytes", "Size", Unit::Bytes),
         Column::new("cpu", "CPU", Unit::Cpu).left_out(2),
-        Column::new("thread", "Thread", Unit::Thread),
+        Column::new("thread", "Thread", Unit::Thread).optional(),
     ];
     let rows = moves.iter().map(row).collect();
     Section {

@@ -175,12 +175,18 @@ fn of_interfaces(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
             INTERFACE,
             count("sent_packets", "Sent"),
             bytes("sent_bytes", "Sent bytes"),
-            bytes("sent_average_bytes", "Sent avg").left_out(5),
-            bytes("sent_max_bytes", "Sent max").left_out(3),
+            bytes("sent_average_bytes", "Sent avg")
+                .optional()
+                .left_out(5),
+            bytes("sent_max_bytes", "Sent max").optional().left_out(3),
             count("received_packets", "Received"),
             bytes("received_bytes", "Recv bytes"),
-            bytes("received_average_bytes", "Recv avg").left_out(6),
-            bytes("received_max_bytes", "Recv max").left_out(4),
+            bytes("received_average_bytes", "Recv avg")
+                .optional()
+                .left_out(6),
+            bytes("received_max_bytes", "Recv max")
+                .optional()
+                .left_out(4),
             count("sent_drops", "Tx drops").left_out(8),
             count("errors", "Tx errors").left_out(2),
             count("busy", "Tx busy").left_out(1),
@@ -256,7 +262,7 @@ fn of_threads(rules: &NetRules, names: &Names<'_>, partial: &NetPartial) -> Sect
         title: "By thread that queued packets".to_owned(),
         view: View::Stats,
         columns: vec![
-            THREAD,
+            THREAD.optional(),
             Column::new("context", "Context", Unit::Text),
             PACKETS,
             BYTES,

@@ -82,7 +82,9 @@ pub(super) fn section(parts: &Parts, origin: Option<i64>) -> Section {
         Column::new("what", "What", Unit::Text).left_out(2),
         Column::new("begin_ns", "Begin", Unit::Time).left_out(1),
         Column::new("duration_ns", "Duration", Unit::Duration),
-        Column::new("thread", "Thread", Unit::Thread).left_out(3),
+        Column::new("thread", "Thread", Unit::Thread)
+            .optional()
+            .left_out(3),
         Column::new("command", "Look closer", Unit::Command),
     ];
     Section::new("worst", "What took longest", columns, rows.collect()).short()

@@ -16,7 +16,7 @@ use tracebraid_tables::{
 };
 
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);
-const MAKER: Column = Column::new("parent", "Made by", Unit::Process);
+const MAKER: Column = Column::new("parent", "Made by", Unit::Process).optional();
 
 /// A process and its creator.
 struct Subject<'r> {
@@ -171,9 +171,11 @@ fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
         Column::new("time_ns", "Time", Unit::Time),
         Column::new("event", "Event", Unit::Text),
         PROCESS,
-        Column::new("new_name", "New name", Unit::Text),
+        Column::new("new_name", "New name", Unit::Text).optional(),
         MAKER.left_out(2),
-        Column::new("life_ns", "Life", Unit::Duration).left_out(1),
+        Column::new("life_ns", "Life", Unit::Duration)
+            .optional()
+            .left_out(1),
     ];
     let rows = all.into_iter().map(row).collect();
     Section::new("log", "Forks, execs and exits", columns, rows).of(View::Log)

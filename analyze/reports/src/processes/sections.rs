@@ -64,26 +64,36 @@ const NAMES: &[Column] = &[
 
 /// In CSV the host comes first, and the thread is split into columns.
 const PROCESSES: [Column; 24] = [
-    Column::new("host", "Host", Unit::Text).only(CSV),
+    Column::new("host", "Host", Unit::Text).optional().only(CSV),
     Column::new("id", "Row", Unit::Id).only(MACHINE),
-    Column::new("parent", "Parent's row", Unit::Id).only(MACHINE),
+    Column::new("parent", "Parent's row", Unit::Id)
+        .optional()
+        .only(MACHINE),
     Column::new("depth", "Depth", Unit::Count).only(MACHINE),
     Column::new("process", "Process", Unit::Process).only(Forms::JSON.and(LAMI)),
     Column::new("", "Process", Unit::Tree).only(TEXT),
-    Column::new("pid", "PID", Unit::Id).only(CSV),
+    Column::new("pid", "PID", Unit::Id).optional().only(CSV),
     Column::new("tid", "TID", Unit::Id).only(CSV),
-    Column::new("name", "Name", Unit::Text).only(CSV),
-    Column::new("parent_pid", "Parent", Unit::Id).only(MACHINE.and(LAMI)),
+    Column::new("name", "Name", Unit::Text).optional().only(CSV),
+    Column::new("parent_pid", "Parent", Unit::Id)
+        .optional()
+        .only(MACHINE.and(LAMI)),
     Column::new("", "Threads", Unit::Count)
         .only(TEXT)
         .left_out(4),
-    Column::new("begin_ns", "Begin", Unit::Time).left_out(2),
-    Column::new("end_ns", "End", Unit::Time).left_out(1),
+    Column::new("begin_ns", "Begin", Unit::Time)
+        .optional()
+        .left_out(2),
+    Column::new("end_ns", "End", Unit::Time)
+        .optional()
+        .left_out(1),
     Column {
         forms: Forms::JSON,
         ..Column::of_tables("names", NAMES)
     },
-    Column::new("names", "Names", Unit::Text).only(CSV),
+    Column::new("names", "Names", Unit::Text)
+        .optional()
+        .only(CSV),
     Column::new("threads", "Threads", Unit::Count).only(MACHINE.and(LAMI)),
     Column::new("active_ns", "Active", Unit::Duration),
     Column::new("tree_active_ns", "Active with children", Unit::Duration).headed("Active (tree)"),

@@ -18,10 +18,10 @@ use tracebraid_tables::{
 };
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
-const PRIORITY: Column = Column::new("priority", "Prio", Unit::Id);
+const PRIORITY: Column = Column::new("priority", "Prio", Unit::Id).optional();
 const CONTEXT: Column = Column::new("waker_context", "From", Unit::Text);
-const WAKER: Column = Column::new("waker", "Waker", Unit::Thread);
-const PREEMPTOR: Column = Column::new("preemptor", "Preempted by", Unit::Thread);
+const WAKER: Column = Column::new("waker", "Waker", Unit::Thread).optional();
+const PREEMPTOR: Column = Column::new("preemptor", "Preempted by", Unit::Thread).optional();
 
 /// The columns `about`, then those of a distribution.
 fn distributed(about: &[Column]) -> Vec<Column> {
@@ -201,7 +201,7 @@ pub(super) fn reasons(rows: &[Row<'_>]) -> Section {
     });
     let columns = vec![
         Column::new("reason", "Reason", Unit::Text),
-        Column::new("kind", "Kind", Unit::Text),
+        Column::new("kind", "Kind", Unit::Text).optional(),
         Column::new("switches", "Switches", Unit::Count),
     ];
     Section::new("reasons", "Switches by reason", columns, rows.collect()).short()
@@ -257,8 +257,8 @@ pub(super) fn thread_switches(rows: &[Row<'_>]) -> Section {
 const WAIT_COLUMNS: [Column; 4] = [
     Column::new("waits", "Waits", Unit::Count),
     Column::new("wait_ns", "Total", Unit::Duration),
-    Column::new("average_wait_ns", "Average", Unit::Duration),
-    Column::new("max_wait_ns", "Max", Unit::Duration),
+    Column::new("average_wait_ns", "Average", Unit::Duration).optional(),
+    Column::new("max_wait_ns", "Max", Unit::Duration).optional(),
 ];
 
 fn wait_values(waits: &Summary) -> [Value; 4] {
@@ -297,8 +297,8 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
     let mut columns = vec![
         TRACE,
         Column::new("cpu", "CPU", Unit::Cpu),
-        Column::new("average_length", "Avg length", Unit::Number),
-        Column::new("max_length", "Max length", Unit::Count),
+        Column::new("average_length", "Avg length", Unit::Number).optional(),
+        Column::new("max_length", "Max length", Unit::Count).optional(),
     ];
     columns.extend(WAIT_COLUMNS);
     Section::new("queues", "Run queues", columns, rows).short()

@@ -6,7 +6,7 @@ use clap::Args;
 use tracebraid_follow::Views;
 use tracebraid_reports::files::{FilesAnalysis, FilesOptions, GROUPINGS};
 use tracebraid_reports::io::{IoAnalysis, IoOptions};
-use tracebraid_tables::View;
+use tracebraid_tables::{Total, Value, View};
 
 use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
@@ -90,6 +90,11 @@ pub(super) fn lami() -> Analysis {
             let calls = lami::empty::<FilesAnalysis>().sections.into_iter();
             let calls = calls.filter(|section| section.view != View::Stats);
             report.sections.extend(calls);
+            // Without the view `stats`, the totals are those of `files`.
+            let totals = lami::empty::<FilesAnalysis>().totals.into_iter();
+            let is_new = |total: &Total| report.total(total.key) == Value::None;
+            let totals: Vec<Total> = totals.filter(is_new).collect();
+            report.totals.extend(totals);
             report
         },
         ..Analysis::of::<IoAnalysis>("Bytes, errors and latency of I/O system calls")

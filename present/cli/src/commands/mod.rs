@@ -27,6 +27,7 @@ mod processes;
 mod record;
 mod report;
 mod sched;
+mod schema;
 mod sections;
 mod session;
 mod sql;
@@ -86,6 +87,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Completions(args) => completions::run(args),
         Command::Memory(args) => memory::run(args),
         Command::Man(args) => man::run(args),
+        Command::Schema(args) => schema::run(args),
     }
 }
 
@@ -163,6 +165,7 @@ pub(crate) use processes::ProcessesArgs;
 pub(crate) use record::{RecordArgs, become_command};
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
+pub(crate) use schema::SchemaArgs;
 pub(crate) use session::{ListArgs, RotateArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs};
 pub(crate) use sql::SqlArgs;
 pub(crate) use stacks::StacksArgs;

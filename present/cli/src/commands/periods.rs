@@ -7,7 +7,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options};
 use tracebraid_follow::{Buckets, CpuSet};
 use tracebraid_language::periods::Periods;
-use tracebraid_periods::{Asked, MOST_OPEN, Order, PeriodAnalysis};
+use tracebraid_periods::{Asked, MOST_OPEN, Order, PeriodAnalysis, rare_totals};
 use tracebraid_tables::{Report, View};
 
 use crate::commands::definitions::DefinitionArgs;
@@ -201,5 +201,7 @@ fn empty() -> Report {
             tracebraid_engine::fold(&set, &analysis, Options::default(), &Control::default());
         outcome.ok().map(|outcome| outcome.report)
     };
-    report().unwrap_or_default()
+    let mut all = report().unwrap_or_default();
+    all.totals.extend(rare_totals(0, 0));
+    all
 }

@@ -241,6 +241,7 @@ fn columns_of(column: &Column) -> Vec<table::Column<'static>> {
         Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => {
             vec![text]
         }
+        Unit::List | Unit::Named => vec![text],
         Unit::Time | Unit::Command => vec![table::Column::whole(column.heading)],
         _ => vec![number(column.heading)],
     };

@@ -74,7 +74,7 @@ fn the_histogram_of_a_thread_counts_its_calls() {
     assert_eq!(found, expected);
 }
 
-/// However values are grouped, all of them are there.
+/// Each grouping contains all values.
 #[test]
 fn groups_have_all_values() {
     for (command, usual, others) in [

@@ -83,8 +83,10 @@ fn addresses(who: &Who<'_>, sums: Vec<(Process, BTreeMap<i64, Futex>)>) -> Secti
         Column::new("threads", "Threads", Unit::Count).left_out(11),
         Column::new("wakes", "Wakes", Unit::Count).left_out(12),
         Column::new("woken", "Woken", Unit::Count).left_out(6),
-        Column::new("waker", "Most woken by", Unit::Thread),
-        Column::new("waker_wakes", "Times", Unit::Count).left_out(9),
+        Column::new("waker", "Most woken by", Unit::Thread).optional(),
+        Column::new("waker_wakes", "Times", Unit::Count)
+            .optional()
+            .left_out(9),
     ]);
     let rows = rows.iter().map(|row| address(who, row)).collect();
     Section::new("futexes", "Futexes", columns.collect(), rows)

@@ -43,7 +43,7 @@ pub(crate) fn of_sockets(who: &Who<'_>, sockets: &SocketSums) -> Section {
     let columns = [
         PROCESS,
         Column::new("side", "Side", Unit::Text),
-        Column::new("peer", "Peer", Unit::Text),
+        Column::new("peer", "Peer", Unit::Text).optional(),
         Column::new("measure", "What", Unit::Text),
     ];
     let columns = columns.into_iter().chain(distribution_columns()).collect();

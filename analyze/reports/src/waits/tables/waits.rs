@@ -36,8 +36,12 @@ pub(crate) fn list(
             WHY,
             SYSCALL,
             THREAD,
-            Column::new("context", "Woken by", Unit::Text).left_out(1),
-            Column::new("waker", "Waker", Unit::Thread).left_out(2),
+            Column::new("context", "Woken by", Unit::Text)
+                .optional()
+                .left_out(1),
+            Column::new("waker", "Waker", Unit::Thread)
+                .optional()
+                .left_out(2),
         ],
         rows: waits.iter().map(row).collect(),
         is_long: true,
