@@ -95,6 +95,7 @@ impl Chooser<'_> {
             Expr::Has(field) => Ok(self.values(field)?.values.has()),
             Expr::Compare(field, operator, value) => {
                 let Named { name, values } = self.values(field)?;
+                check_unit(field, &name, &values, value)?;
                 let compared = values.compare(*operator, value);
                 compared.map_err(|error| format!("{name}: {error}"))
             }
@@ -205,6 +206,36 @@ impl Values<'_> {
             }
         }
     }
+}
+
+/// Refuses a number without a unit for a metric that has one, unless the metric is written with its
+/// unit, as in `duration_ns > 50`: `duration > 50` might mean seconds, milliseconds or nanoseconds.
+fn check_unit(field: &Field, name: &str, values: &Values<'_>, value: &Value) -> Result<(), String> {
+    let Values::Numbers(_, Some(dimension)) = values else {
+        return Ok(());
+    };
+    let written = match field {
+        Field::Path(Where::Context, _) => name.to_owned(),
+        Field::Path(_, steps) => steps.join("."),
+        _ => return Ok(()),
+    };
+    let number = match value {
+        Value::Integer(number) if *number != 0 => number.to_string(),
+        Value::Float(number, _) if *number != 0.0 => number.to_string(),
+        _ => return Ok(()),
+    };
+    let has_unit = ["_ns", "_bytes"].iter().any(|unit| written.ends_with(unit));
+    if has_unit || matches!(name, "begin_ns" | "id" | "tid") {
+        return Ok(());
+    }
+    Err(match dimension {
+        Dimension::Time => {
+            format!("{written} is a time: give a unit, such as {number}us, {number}ms or {number}s")
+        }
+        Dimension::Size => {
+            format!("{written} is a size: give a unit, such as {number}KiB or {number}MiB")
+        }
+    })
 }
 
 /// Order of a text relative to a value. Integers that are too large for an exact float are stored

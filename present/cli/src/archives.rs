@@ -79,13 +79,19 @@ pub(crate) fn unpack(path: &Path, to: &Path, stop: &Arc<AtomicBool>) -> io::Resu
         stop: Arc::clone(stop),
     };
     let read = BufReader::with_capacity(1 << 18, watched);
-    match packing {
+    let unpacked = match packing {
         Some(Packing::Zip) => unpack_zip(path, to, stop),
         Some(Packing::Gzip) => unpack_stream(flate2::read::MultiGzDecoder::new(read), path, to),
         Some(Packing::Xz) => unpack_stream(lzma_rust2::XzReader::new(read, true), path, to),
         Some(Packing::Zstd) => unpack_stream(zstd::Decoder::with_buffer(read)?, path, to),
         Some(Packing::Tar) | None => unpack_stream(read, path, to),
-    }
+    };
+    unpacked.map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            io::Error::new(error.kind(), format!("it is truncated at {total} bytes"))
+        }
+        _ => error,
+    })
 }
 
 /// The first `HEAD` bytes of a file, or fewer if the file is shorter.

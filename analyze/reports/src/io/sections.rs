@@ -48,8 +48,8 @@ pub(super) fn totals(total: &IoStats) -> Vec<Total> {
     let of = |key, title, value: u64, unit| Total::new(key, title, value.into()).of(unit);
     let duration = |key, title, value| of(key, title, value, Unit::Duration);
     vec![
-        number("calls", "calls", sums.calls),
-        number("errors", "errors", sums.errors),
+        number("calls", "calls", sums.calls).or_one("call"),
+        number("errors", "errors", sums.errors).or_one("error"),
         of("read_bytes", "read", sums.read, Unit::Bytes),
         of("written_bytes", "written", sums.written, Unit::Bytes),
         duration("latency_ns", "of latency", sums.latency),

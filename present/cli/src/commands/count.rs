@@ -50,7 +50,7 @@ pub(crate) struct CountArgs {
     /// Select event records for which this expression holds, as in `tracebraid print`
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
-    /// Limit each table to the N rows with the most event records; 0 for all
+    /// Limit each table to the N rows with the most event records; default: all
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Output format

@@ -113,7 +113,7 @@ fn tell(found: &Synchronization, warnings: &mut Warnings) {
 
 fn tables(found: &Synchronization) -> String {
     let mut text = terminal_text::paragraph(&format!(
-        "Hosts, relative to the clock of {}",
+        "Corrections: the offset is added to the times of a host to get times of {}",
         found.reference
     ));
     text += &table::render(

@@ -12,6 +12,7 @@ use super::report::Format;
 use super::sections;
 use crate::failure::Failure;
 use crate::output::{self, say};
+use crate::units::number_of;
 
 /// Keeps only the tables with these keys; without keys, all tables.
 ///
@@ -89,6 +90,11 @@ pub(super) fn write(directory: &Path, format: Format, report: &mut Report) -> Re
     };
     sections.retain(|section| is_data(&section));
     sections.iter_mut().for_each(show_in_all);
+    say!(
+        "writing {} to {}",
+        number_of(sections.len() as u64, "table", "tables"),
+        directory.display()
+    );
     for section in &sections {
         let file = directory.join(format!("{}.{ending}", section.key));
         match format {

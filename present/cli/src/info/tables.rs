@@ -275,7 +275,14 @@ impl View {
 
     fn damage(&self, info: &Info) -> String {
         if info.damage.is_empty() && info.not_read.is_empty() {
-            return "No damage found in metadata and packet headers;\n--counts also checks all event records.\n".to_owned();
+            return match info.events.is_some() {
+                true => "No damage found in the metadata, the packets and all event records.\n",
+                false => {
+                    "No damage found in metadata and packet headers;\n\
+                     --counts also checks all event records.\n"
+                }
+            }
+            .to_owned();
         }
         let mut text = self.heading("Damage");
         for not_read in &info.not_read {

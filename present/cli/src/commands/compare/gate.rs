@@ -34,7 +34,7 @@ fn excess(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
         Outcome::Undecided => {
             let chance = decision.chance.unwrap_or(1.0);
             Some(format!(
-                "undecided: {what}, but not significantly (p = {chance:.2}); compare more executions"
+                "passed: {what}, but not significantly (p = {chance:.2}); compare more executions"
             ))
         }
     }

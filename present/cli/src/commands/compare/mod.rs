@@ -158,8 +158,8 @@ fn groups(
             })?;
             return Ok((
                 [
-                    "the half around the median".to_owned(),
-                    "the slowest hundredth".to_owned(),
+                    "the middle half".to_owned(),
+                    "the slowest 1 %, at least 5".to_owned(),
                 ],
                 groups,
             ));

@@ -139,10 +139,10 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
     let columns = [
         Column::number("difference"),
         Column::number("95 % between").left_out(2),
-        Column::number("effect").left_out(3),
+        Column::number("effect").left_out(1),
         Column::number("p"),
-        Column::number("A").left_out(1),
-        Column::number("B").left_out(1),
+        Column::number("A").left_out(3),
+        Column::number("B").left_out(3),
     ];
     let row = |of: &Difference| {
         vec![
@@ -217,14 +217,14 @@ fn put(text: &mut String, line: &str) {
 
 fn figures(list: &[&Separation<'_>]) -> String {
     let columns = [
-        Column::text("figure"),
+        Column::text("metric"),
         Column::number("B has more"),
         Column::number("difference"),
         Column::number("95 % between").left_out(2),
-        Column::number("effect").left_out(3),
+        Column::number("effect").left_out(1),
         Column::number("p"),
-        Column::number("A").left_out(1),
-        Column::number("B").left_out(1),
+        Column::number("A").left_out(3),
+        Column::number("B").left_out(3),
     ];
     let row = |of: &&Separation<'_>| {
         let unit = &of.figures.column.unit;
