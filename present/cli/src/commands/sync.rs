@@ -38,7 +38,8 @@ pub(crate) struct SyncArgs {
     /// Trace directories, or directories that contain traces at any depth
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Exit with code 1 if an input is damaged, or if a host has no relation to the reference
+    /// Exit with code 1 if an input is damaged, or if the clock of a host cannot be related to the
+    /// reference
     #[arg(long)]
     strict: bool,
     /// Host whose clock is the reference: its name, or the UUID of its clock; default: the host of

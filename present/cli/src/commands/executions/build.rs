@@ -57,7 +57,7 @@ pub(super) struct BuildArgs {
     label: Option<String>,
     #[command(flatten)]
     definitions: ExecutionArgs,
-    /// Treat function OLD as NEW, as it was renamed between versions
+    /// Treat function OLD as NEW: for functions that were renamed between versions
     #[arg(long, value_name = "OLD=NEW", value_parser = renames::one)]
     rename: Vec<Renamed>,
     /// Read renames from FILE, one on each line
