@@ -93,7 +93,7 @@ fn reasons(row: &PathRow) -> String {
         Column::number("%"),
         Column::number("Parts"),
         Column::whole("Reason"),
-        Column::text("Exactly"),
+        Column::text("Detail"),
     ];
     let cells = row.summary.reasons.iter().map(|sum| {
         vec![
