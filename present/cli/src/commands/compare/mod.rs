@@ -157,10 +157,7 @@ fn groups(
                 Failure::usage("the database has no durations: define the groups with --a and --b")
             })?;
             return Ok((
-                [
-                    "the half around the median".to_owned(),
-                    "the slowest hundredth".to_owned(),
-                ],
+                ["the middle half".to_owned(), "the slowest".to_owned()],
                 groups,
             ));
         }
