@@ -102,7 +102,7 @@ fn unpack(path: &Path) -> Result<PathBuf, Failure> {
         );
     }
     say!(
-        "{}: {} unpacked, {}; it is removed when the command ends",
+        "{}: {} unpacked, {}; the copy is removed when the command ends",
         path.display(),
         number_of(unpacked.files, "file", "files"),
         bytes(unpacked.bytes)
