@@ -68,7 +68,7 @@ impl std::fmt::Display for HeadError {
                 write!(
                     f,
                     "not a packet: its magic number is {magic:#x}, which is {MAGIC:#x} in the other byte order: \
-                     the stream seems to be in the other byte order than the metadata says"
+                     the byte order of the stream seems to differ from that in the metadata"
                 )
             }
             HeadError::Magic(magic) => {

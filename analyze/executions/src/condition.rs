@@ -264,7 +264,7 @@ fn number(value: &Value, of: Option<Dimension>) -> Result<f64, String> {
     let text = match value {
         Value::Integer(number) if number.abs() > EXACT => {
             return Err(format!(
-                "{number}: integers beyond 2^53 are rounded here: select them with `tracebraid executions sql`"
+                "{number}: integers beyond 2^53 are rounded here: select them with `tracebraid sql`"
             ));
         }
         Value::Integer(number) => return Ok(*number as f64),

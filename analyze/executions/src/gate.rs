@@ -34,8 +34,9 @@ impl Gate {
     /// # Errors
     /// A message for the user if the text does not have that form.
     pub fn parse(text: &str) -> Result<Gate, String> {
-        let wrong =
-            || format!("`{text}`: write METRIC > AMOUNT, as `duration > 5%` or `context > 1ms`");
+        let wrong = || {
+            format!("`{text}`: write METRIC > AMOUNT, such as `duration > 5%` or `context > 1ms`")
+        };
         // The name of a frame may contain `>`.
         let (what, most) = text.rsplit_once('>').ok_or_else(wrong)?;
         let (what, most) = (what.trim(), most.trim());
@@ -90,10 +91,10 @@ impl Gate {
             ("ns", None) if what.ends_with("_ns") => Ok(()),
             ("bytes", None) if what.ends_with("_bytes") => Ok(()),
             ("ns", None) => Err(format!(
-                "{what} is a time: give a unit, as 5ms, 20us or 3s, or a percentage, as 5%"
+                "{what} is a time: give a unit, such as 5ms, 20us or 3s, or a percentage such as 5%"
             )),
             ("bytes", None) => Err(format!(
-                "{what} is a size: give a unit, as 64KiB, 2MiB or 100B, or a percentage, as 5%"
+                "{what} is a size: give a unit, such as 64KiB, 2MiB or 100B, or a percentage such as 5%"
             )),
             ("ns", Some(Dimension::Size)) => Err(format!(
                 "{what} is a time, but the amount is a size: write for example 5ms or 5%"

@@ -86,7 +86,7 @@ impl Metric {
             Metric::Switches => "number of times that a thread on the path left its CPU",
             Metric::Migrations => "number of times that a thread on the path moved to another CPU",
             Metric::Threads => "threads on the path",
-            Metric::Hosts => "machines on the path",
+            Metric::Hosts => "hosts on the path",
             Metric::PageFaults => "page faults of threads while they were on the path",
             Metric::BytesRead => "bytes that system calls of threads on the path read",
             Metric::BytesWritten => "bytes that system calls of threads on the path wrote",

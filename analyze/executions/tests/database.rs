@@ -804,7 +804,7 @@ fn what_is_a_number_here_and_a_text_there_is_found_as_both() {
     is("has(e)", &[1, 2, 3, 4]);
     is("e == 9223372036854776106", &[3]);
     let rounded: Result<Vec<u32>, String> = of("e == 4611686018427387905");
-    assert!(rounded.expect_err("not exact").contains("executions sql"));
+    assert!(rounded.expect_err("not exact").contains("`tracebraid sql`"));
     // A metric takes precedence over a captured value.
     is("duration > 1ms", &[2, 3, 4]);
     is("duration_value > 300", &[1]);

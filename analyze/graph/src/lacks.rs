@@ -15,7 +15,7 @@ pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Opti
     }
     if lacks(&|event| matches!(event, Wakeup(_))) {
         return Some(
-            "the trace does not record what ended waits, so they are unknown: enable sched_waking",
+            "wait reasons are unknown, because wake-ups were not recorded: enable sched_waking",
         );
     }
     if lacks(&|event| matches!(event, Softirq(_) | IrqEntry(_) | Vector(_))) {
@@ -26,17 +26,21 @@ pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Opti
     }
     if lacks(&|event| matches!(event, Entry(_) | Exit(_))) {
         return Some(
-            "the trace does not record which calls waited: enable system calls (lttng enable-event --kernel --syscall --all)",
+            "the system calls in which threads waited are unknown: enable system calls (lttng enable-event --kernel --syscall --all)",
         );
     }
     if lacks(&|event| matches!(event, Hrtimer(_) | Timer(_))) {
-        return Some("timers show as the interrupts that run them: enable timer_hrtimer_expire_*");
+        return Some(
+            "waits for timers are shown as waits for interrupts: enable timer_hrtimer_expire_*",
+        );
     }
     if lacks(&|event| matches!(event, Block(_))) {
-        return Some("disks show as interrupts: enable block_rq_issue and block_rq_complete");
+        return Some(
+            "waits for disks are shown as waits for interrupts: enable block_rq_issue and block_rq_complete",
+        );
     }
     lacks(&|event| matches!(event, Packet(packet) if packet.headers.is_some())).then_some(
-        "the trace does not record who sent the received packets: enable net_dev_queue and net_if_receive_skb, or \
-         tracebraid's own recorder's --network",
+        "the senders of received packets are unknown: enable net_dev_queue and net_if_receive_skb (tracebraid record \
+         --kernel net)",
     )
 }

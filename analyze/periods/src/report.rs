@@ -136,7 +136,7 @@ fn of_periods(wanted: &Wanted, sums: &[OfPeriod]) -> Section {
             .chain([own.unfinished.into()])
             .collect()
     };
-    let unfinished = Column::new("unfinished", "Not finished", Unit::Count).left_out(8);
+    let unfinished = Column::new("unfinished", "Unfinished", Unit::Count).left_out(8);
     Section {
         key: "periods",
         title: "By period".to_owned(),

@@ -39,7 +39,7 @@ impl Table for IntervalTable {
             Column::integer("begin_ns", "time since the origin of the traces' clock"),
             Column::integer("end_ns", "start of the thread's next interval"),
             Column::integer("duration_ns", "length of the interval"),
-            Column::text("state", "running, or the reason of the wait"),
+            Column::text("state", "running, or the wait reason"),
             Column::integer("cpu", "CPU on which the thread runs, or would run"),
             Column::text(
                 "detail",

@@ -215,7 +215,7 @@ impl Questions {
         match is_any {
             true => Ok(()),
             false => Err(SqlError::Question {
-                what: "no question: the text contains no SQL statement".to_owned(),
+                what: "the query contains no SQL statement".to_owned(),
                 place: None,
             }),
         }
@@ -399,7 +399,9 @@ const OF_FILE: [(&str, &[(&str, &str)]); 3] = [
             ("id", "from 1"),
             ("label", "label of the recording"),
             ("path", "the trace"),
-            ("host", "the traced machine"),
+            ("host", "host name in the trace"),
+            ("recording", "the same for traces that were read together"),
+            ("sync", "how the clocks were aligned: auto, or a file"),
         ],
     ),
     (
@@ -407,7 +409,7 @@ const OF_FILE: [(&str, &[(&str, &str)]); 3] = [
         &[
             ("id", "from 1"),
             ("name", "name of the kind"),
-            ("definition", "the delimiters"),
+            ("definition", "the conditions of begin and end"),
         ],
     ),
     (
@@ -438,13 +440,13 @@ fn of_executions(column: &str, figures: &[(String, String, String)]) -> String {
         "source" => "id of its trace in the table source",
         "number" => "numbers of the enclosing executions and its own, such as 3.1",
         "begin_ns" => "time since the origin of the traces' clock",
-        "thread" => "id of the thread that ends it",
+        "thread" => "id of the thread in which it ends",
         "kind_name" => "name of its kind",
         "label" => "label of the recording",
-        "host" => "the traced machine",
-        "trace" => "trace that contains it",
-        "tid" => "tid of the thread that ends it",
-        "thread_name" => "name of the thread that ends it",
+        "host" => "host name in the trace",
+        "trace" => "path of the trace",
+        "tid" => "tid of the thread in which it ends",
+        "thread_name" => "name of the thread in which it ends",
         _ => "",
     };
     let figure = figures.iter().find(|figure| figure.0 == column);

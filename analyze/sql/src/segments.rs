@@ -33,7 +33,7 @@ impl Table for SegmentTable {
     }
 
     fn about(&self) -> &'static str {
-        "critical paths of executions, step by step"
+        "segments of the critical paths of executions"
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -41,12 +41,12 @@ impl Table for SegmentTable {
             Column::integer("execution", "id of the execution"),
             Column::integer("nth", "position on the path, from 1"),
             Column::integer("begin_ns", "time since the origin of the traces' clock"),
-            Column::integer("duration_ns", "length of the step"),
+            Column::integer("duration_ns", "length of the segment"),
             Column::integer("thread", "id of the thread on the path"),
             Column::integer("tid", "tid of that thread"),
             Column::text("thread_name", "name of that thread"),
             Column::integer("context", "id of the calling context"),
-            Column::text("state", "running, or the reason of the wait"),
+            Column::text("state", "running, or the wait reason"),
             Column::text("text", "the context's frames, the outermost first"),
         ];
         &COLUMNS

@@ -34,9 +34,9 @@ impl Table for ThreadTable {
         const COLUMNS: [Column; 6] = [
             Column::integer("id", "from 0; other tables refer to it as thread"),
             Column::integer("source", "id of its trace in the table source"),
-            Column::integer("tid", "id of the thread on its machine"),
+            Column::integer("tid", "id of the thread on its host"),
             Column::text("name", "name of the thread"),
-            Column::text("host", "the traced machine"),
+            Column::text("host", "host name in the trace"),
             Column::text("label", "label of the recording"),
         ];
         &COLUMNS

@@ -169,7 +169,8 @@ pub(crate) struct SelectArgs {
     /// Select threads by name (a pattern with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub(crate) procname: Vec<String>,
-    /// Exclude the process that recorded the trace, if the trace names it (traces of tracebraid do)
+    /// Exclude the process that recorded the trace, if the trace identifies it (traces of tracebraid
+    /// do)
     #[arg(long)]
     pub(crate) no_recorder: bool,
 }

@@ -104,7 +104,7 @@ impl Warnings {
     /// Warns that `--no-recorder` has no effect because no trace names its recorder.
     pub(crate) fn recorder(&mut self, set: &TraceSet, select: &SelectArgs) {
         if select.no_recorder && crate::options::recorders(set).is_empty() {
-            self.note("--no-recorder has no effect: no trace names the process that recorded it");
+            self.note("--no-recorder has no effect: no trace identifies its recorder");
         }
     }
 

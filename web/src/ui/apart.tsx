@@ -72,7 +72,7 @@ function Metrics() {
         <Head
           columns={[
             ['metric'],
-            ['B has more', 'Probability that an execution of B has more than one of A'],
+            ['P(B > A)', 'Probability that an execution of B has a larger value than one of A'],
             ['A'],
             ['B'],
             ['B − A'],

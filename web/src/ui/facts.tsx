@@ -58,7 +58,7 @@ function Rows({ model, context, part }: { model: Model; context: number; part: P
         <td colSpan={2}>
           {interval === null
             ? ''
-            : `95 %: ${signed(interval[0], 'ns')} … ${signed(interval[1], 'ns')}`}
+            : `95 % CI: ${signed(interval[0], 'ns')} … ${signed(interval[1], 'ns')}`}
         </td>
       </tr>
       <tr>

@@ -46,12 +46,12 @@ pub(super) fn lists(
         by_cpu(rules, partial),
         by_thread(&rows),
         list(
-            ("longest", "Longest stretches"),
+            ("longest", "Longest running intervals"),
             View::Top,
             &shown,
             longest(rules, &rows),
         ),
-        list(("log", "Stretches"), View::Log, &shown, log),
+        list(("log", "Running intervals"), View::Log, &shown, log),
     ];
     let groups = |by| groups((head, &partial.people), &rows, by);
     sections.extend(groups::section(
@@ -95,7 +95,7 @@ fn by_cpu(rules: &Rules, partial: &CpuPartial) -> Section {
     let about = [trace.optional(), CPU.optional()].into_iter();
     let columns = about.chain(distribution_columns()).collect();
     let rows = total.into_iter().chain(cpus).collect();
-    Section::new("stretches", "Stretches", columns, rows)
+    Section::new("stretches", "Running intervals", columns, rows)
         .short()
         .only(Forms::JSON.and(Forms::LAMI))
 }
@@ -116,7 +116,13 @@ fn by_thread(rows: &[Row<'_>]) -> Section {
         .chain(distribution_columns())
         .collect();
     let rows = ran.into_iter().map(row).collect();
-    Section::new("thread_stretches", "Stretches by thread", columns, rows).of(View::Freq)
+    Section::new(
+        "thread_stretches",
+        "Running intervals by thread",
+        columns,
+        rows,
+    )
+    .of(View::Freq)
 }
 
 fn longest(rules: &Rules, rows: &[Row<'_>]) -> Vec<Ran> {

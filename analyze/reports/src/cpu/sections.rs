@@ -112,7 +112,13 @@ pub(super) fn cpus(head: &Head, total: &CpuTotal, cpus: &[CpuRow], lists: &[Sect
         .only(SHOWN.and(Forms::JSON))
         .untitled()
         .noted(missing(total))
-        .noted(stretches.and_then(|all| lengths(all, ("stretch", "stretches"), "switch to switch")))
+        .noted(stretches.and_then(|all| {
+            lengths(
+                all,
+                ("running interval", "running intervals"),
+                "switch to switch",
+            )
+        }))
 }
 
 fn missing(total: &CpuTotal) -> Option<Sentence> {

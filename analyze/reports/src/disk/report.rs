@@ -139,10 +139,10 @@ fn totals(rules: &DiskRules, partial: &DiskPartial, disks: &[&Disk]) -> Vec<Tota
         .optional(),
         Total::new(
             "not_begun",
-            "completions without an issue",
+            "completions without a recorded issue",
             known(sum(&|disk| disk.counts.not_begun)),
         )
-        .or_one("completion without an issue")
+        .or_one("completion without a recorded issue")
         .optional(),
     ]
 }
@@ -215,7 +215,7 @@ fn columns_of_disks() -> Vec<Column> {
         count("in_parts", "In parts").left_out(5),
         count("requeues", "Requeued").left_out(6),
         count("errors", "Errors").left_out(10),
-        count("not_begun", "No issue").optional().left_out(9),
+        count("not_begun", "Unmatched").optional().left_out(9),
     ]
 }
 
@@ -312,7 +312,7 @@ fn of_depths(
     };
     Section {
         key: "depth",
-        title: "Requests that the driver has at a time".to_owned(),
+        title: "Requests in flight".to_owned(),
         view: View::Stats,
         columns: vec![
             DISK,

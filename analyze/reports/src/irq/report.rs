@@ -167,7 +167,7 @@ fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
         durations("softirqs", "Softirqs", &[NUMBER, NAME], of(is_softirq)),
         section(
             "raises",
-            "From raise to beginning",
+            "From raise to start",
             LATENCIES,
             raised.map(latency).collect(),
         ),

@@ -52,7 +52,7 @@ const OTHERS: [Table; 4] = [
     },
     Table {
         key: "objects",
-        title: "Objects of the kernel by thread",
+        title: "Kernel objects by thread",
         columns: &[
             (
                 Count::Taken,
@@ -78,7 +78,7 @@ const OTHERS: [Table; 4] = [
     },
     Table {
         key: "reclaim",
-        title: "Reclaiming by thread",
+        title: "Page reclaim by thread",
         columns: &[
             (Count::Reclaims, count("direct_reclaims", "Direct")),
             (Count::Reclaimed, count("reclaimed_pages", "Pages")),

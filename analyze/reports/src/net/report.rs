@@ -395,7 +395,7 @@ fn lists(
     [
         list(
             "slowest",
-            "Slowest from the queue to the driver",
+            "Slowest packets, from the queue to the driver",
             View::Top,
             &top,
         ),

@@ -139,13 +139,13 @@ pub fn overview(parts: &Parts, recording: &Recording, rows: usize) -> Report {
             files(
                 &parts.io,
                 FdType::File,
-                ("disk", "Bytes of files by process"),
+                ("disk", "File I/O by process"),
                 rows,
             ),
             files(
                 &parts.io,
                 FdType::Network,
-                ("network", "Bytes of the network by process"),
+                ("network", "Network I/O by process"),
                 rows,
             ),
             worst::section(parts, recording.origin),

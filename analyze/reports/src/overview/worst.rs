@@ -78,7 +78,7 @@ pub(super) fn section(parts: &Parts, origin: Option<i64>) -> Section {
         .zip(reports)
         .filter_map(|(kind, report)| row(kind, report, origin));
     let columns = vec![
-        Column::new("kind", "Longest", Unit::Text),
+        Column::new("kind", "Kind", Unit::Text),
         Column::new("what", "What", Unit::Text).left_out(2),
         Column::new("begin_ns", "Begin", Unit::Time).left_out(1),
         Column::new("duration_ns", "Duration", Unit::Duration),
@@ -87,7 +87,7 @@ pub(super) fn section(parts: &Parts, origin: Option<i64>) -> Section {
             .left_out(3),
         Column::new("command", "Look closer", Unit::Command),
     ];
-    Section::new("worst", "What took longest", columns, rows.collect()).short()
+    Section::new("worst", "Longest operations", columns, rows.collect()).short()
 }
 
 fn row(kind: &WorstKind, report: &Report, origin: Option<i64>) -> Option<Vec<Value>> {

@@ -88,7 +88,7 @@ fn lives(ended: &[(&ProcessRow, u64)]) -> Section {
     ended.iter().for_each(|(_, life)| all.add(*life));
     let rows = (!ended.is_empty()).then(|| distribution_values(&all).to_vec());
     let columns = distribution_columns().to_vec();
-    Section::new("lives", "Lives", columns, rows.into_iter().collect())
+    Section::new("lives", "Lifetimes", columns, rows.into_iter().collect())
         .short()
         .only(Forms::JSON.and(Forms::LAMI))
 }
@@ -115,13 +115,13 @@ fn longest(
     let columns = vec![
         Column::new("begin_ns", "Begin", Unit::Time),
         Column::new("end_ns", "End", Unit::Time).left_out(2),
-        Column::new("life_ns", "Life", Unit::Duration),
+        Column::new("life_ns", "Lifetime", Unit::Duration),
         PROCESS,
         MAKER.left_out(1),
         Column::new("active_ns", "Active", Unit::Duration),
     ];
     let rows = ended.iter().take(options.views.top()).map(row).collect();
-    Section::new("longest", "Longest lives", columns, rows).of(View::Top)
+    Section::new("longest", "Longest lifetimes", columns, rows).of(View::Top)
 }
 
 /// An event of a process, with the name that it sets.
@@ -173,7 +173,7 @@ fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
         PROCESS,
         Column::new("new_name", "New name", Unit::Text).optional(),
         MAKER.left_out(2),
-        Column::new("life_ns", "Life", Unit::Duration)
+        Column::new("life_ns", "Lifetime", Unit::Duration)
             .optional()
             .left_out(1),
     ];

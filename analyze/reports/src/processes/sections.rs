@@ -115,7 +115,7 @@ pub(super) fn processes(head: &Head, rows: &[ProcessRow], lists: &[Section]) -> 
     Section::new("processes", "Processes", PROCESSES.to_vec(), rows)
         .kept_by("tree_active_ns")
         .untitled()
-        .noted(lives.and_then(|lives| lengths(lives, ("life", "lives"), "begin to end")))
+        .noted(lives.and_then(|lives| lengths(lives, ("lifetime", "lifetimes"), "begin to end")))
 }
 
 fn values(head: &Head, row: &ProcessRow) -> Vec<Value> {

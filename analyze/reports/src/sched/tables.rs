@@ -59,7 +59,7 @@ pub(super) fn latency(all: &Distribution) -> Section {
     let rows = (all.summary().count() > 0).then(|| values([], all));
     Section::new(
         "latency",
-        "Wake-up to switch",
+        "Wake-up latency",
         distributed(&[]),
         rows.into_iter().collect(),
     )
@@ -77,7 +77,7 @@ pub(super) fn threads(rows: &[Row<'_>]) -> Section {
     let rows = parallel::map(rows, row);
     Section::new(
         "threads",
-        "Wake-up to switch by thread",
+        "Wake-up latency by thread",
         distributed(&[THREAD]),
         rows,
     )
@@ -87,7 +87,7 @@ pub(super) fn priorities(by_priority: &BTreeMap<Option<i32>, Distribution>) -> S
     let row = |(own, latencies): (&Option<i32>, &Distribution)| values([priority(*own)], latencies);
     let rows = by_priority.iter().map(row).collect();
     let columns = distributed(&[PRIORITY]);
-    Section::new("priorities", "Wake-up to switch by priority", columns, rows).short()
+    Section::new("priorities", "Wake-up latency by priority", columns, rows).short()
 }
 
 /// Context, id and name of the cause; trace and id of the thread.

@@ -25,15 +25,15 @@ use crate::terminal_text;
 
 /// Show what a thread waited for, across threads and devices
 ///
-/// A wait that another thread ended is replaced by the work of that thread in the meantime, and so
-/// on; across threads, kernel threads, disks, the network and, in traces of several hosts, hosts.
-/// The segments of the path follow one another without gaps.
+/// Each wait that another thread ended is replaced by the activity of that thread during the wait,
+/// recursively. The path crosses threads, kernel threads, disks, the network and, in traces of
+/// several hosts, hosts. Its segments follow one another without gaps.
 ///
 /// Needs sched_switch and sched_waking. irq_handler_*, irq_softirq_* and timer_hrtimer_expire_*
 /// separate wake-ups by interrupts from those by threads; disks need block_rq_issue and
 /// block_rq_complete; packets need net_dev_queue and net_if_receive_skb; work of kernel threads
-/// needs workqueue_queue_work and workqueue_execute_start; system calls name what a thread waited
-/// in. Reasons that were not recorded are shown as unknown.
+/// needs workqueue_queue_work and workqueue_execute_start; system calls show in which
+/// call a thread waited. Reasons that were not recorded are shown as unknown.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("whose").required(true).multiple(true).args(["tid", "process", "longest"]))]
 #[command(after_help = "Examples:
@@ -49,12 +49,12 @@ pub(crate) struct CriticalPathArgs {
     time: TimeArgs,
     #[command(flatten)]
     fold: FoldArgs,
-    /// Path of this thread, over its life or the given time range; with --longest, of its longest
-    /// calls
+    /// Path of this thread, over its lifetime or the given time range; with --longest, paths of its
+    /// longest calls
     #[arg(long, value_name = "TID")]
     tid: Option<i32>,
-    /// Paths of the main threads of processes with this name (a pattern with * and ?), or else of
-    /// threads with it
+    /// Paths of the main threads of processes with this name (a pattern with * and ?); without such
+    /// processes, of the threads with this name
     #[arg(long, value_name = "GLOB", conflicts_with_all = ["tid", "longest"])]
     process: Option<String>,
     /// Paths of the longest of these system calls (a pattern with * and ?) that begin in the time

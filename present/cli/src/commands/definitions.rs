@@ -18,8 +18,8 @@ pub(super) struct DefinitionArgs {
     /// without END, the next BEGIN ends it
     #[arg(long, value_name = "DEFINITION")]
     pub(super) period: Vec<String>,
-    /// Capture values of a period: NAME : A = FIELD, B = FIELD : C = FIELD, at its beginning and at
-    /// its end
+    /// Capture values of a period, A and B at its begin and C at its end:
+    /// NAME : A = FIELD, B = FIELD : C = FIELD
     #[arg(long, visible_aliases = ["period-captures", "period-capture"], value_name = "DEFINITION")]
     pub(super) captures: Vec<String>,
     /// Read definitions from FILE: lines `period NAME : ...` and `captures NAME : ...`

@@ -15,7 +15,7 @@ use crate::options;
 ///
 /// `--view top` lists the slowest requests, `--view log` every request, `--view freq` a histogram
 /// of latencies. Latency is the time from issue to completion; the time in the queue before issue
-/// is shown apart.
+/// is shown separately.
 ///
 /// Needs block_rq_issue and block_rq_complete; queue times need block_rq_insert or block_getrq.
 /// Each request is charged to the CPU and the time at which it completes.

@@ -16,7 +16,7 @@ use crate::warnings::Warnings;
 
 /// Show the contents of a trace: streams, clocks, losses, damage
 ///
-/// Also the event classes (--events) and damage.
+/// With --events, also the event classes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid info ~/lttng-traces/my-session
@@ -25,8 +25,8 @@ use crate::warnings::Warnings;
 
 CSV has a row for each stream, or with --events a row for each event class.
 
-Damage inside packets is found by reading all event records, which only --counts does: give it
-together with --strict to check a whole trace.")]
+Damage inside packets is found only with --counts, which reads all event records. To check a whole
+trace, use --counts --strict.")]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,

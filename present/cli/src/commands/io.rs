@@ -17,8 +17,8 @@ use crate::lami::{self, Analysis};
 /// Show bytes, errors and latency of I/O system calls
 ///
 /// By process, thread, system call and type of file descriptor. `--view top` lists the slowest
-/// calls, `--view log` every call, `--view freq` a histogram of their durations; these are the
-/// tables of `tracebraid files`.
+/// calls, `--view log` every call, `--view freq` a histogram of their durations, as in `tracebraid
+/// files`.
 ///
 /// Needs the entry and exit events of system calls, and sched_switch or the tid context to assign
 /// them to threads. Each call is charged to the CPU and the time at which it ends.

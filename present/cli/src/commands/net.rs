@@ -18,8 +18,8 @@ use crate::options;
 ///
 /// Needs net_dev_queue, net_dev_xmit and net_if_receive_skb. Drops need skb_kfree; retransmissions
 /// and resets need tcp_retransmit_skb, tcp_send_reset and tcp_receive_reset; irq_softirq_*
-/// separates threads from softirqs. Connections need packet headers, which LTTng 2.8 and later
-/// records.
+/// distinguishes packets of softirqs from those of threads. Connections need packet headers, which
+/// LTTng 2.8 and later records.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),

@@ -13,12 +13,13 @@ use crate::failure::Failure;
 /// Show the process tree with CPU time, system calls and bytes
 ///
 /// For each process: its parent, when it began and ended, and what it used, alone and together with
-/// its descendants. `--view top` lists the longest lives, `--view log` every fork, exec and exit,
-/// `--view freq` a histogram of life times.
+/// its descendants. `--view top` lists the longest-lived processes, `--view log` every fork, exec
+/// and exit, `--view freq` a histogram of lifetimes.
 ///
 /// The tree needs sched_process_fork, sched_process_exec, sched_process_exit and the state dump
 /// (lttng_statedump_process_state); CPU time needs sched_switch; calls need the entry and exit
-/// events of system calls. A reused id is another row.
+/// events of system calls. A process whose id was used before has a row of its
+/// own.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),

@@ -38,8 +38,8 @@ pub(crate) struct StartArgs {
 
 /// Stop a background recording and complete its trace
 ///
-/// DIR completes a recording whose recorder was killed or never started: the ring buffers of
-/// programs with probes become streams, and the programs stop recording there.
+/// With DIR, completes a recording whose recorder was killed or never started: the ring buffers of
+/// programs with probes become streams, and the programs stop recording into them.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid stop night

@@ -24,11 +24,11 @@ use crate::warnings::Warnings;
 
 /// Query executions and traces in SQL (read-only)
 ///
-/// Without a query, the available tables are shown: executions with their metrics, the segments of
-/// their critical paths (segments), their times by calling context (times, contexts) and their
-/// threads (threads); and of the traces that they come from, as long as those still exist, or of
-/// the traces of --trace, the event records (events), the states of threads over time (intervals),
-/// and the threads (trace_threads). See docs/reference/sql.md.
+/// A database has the tables executions (with their metrics), segments (of their critical paths),
+/// times and contexts (time by calling context), and threads. Its traces, if they still exist, or
+/// those of --trace have the tables events, intervals (states of threads over time) and
+/// trace_threads. Without a query, all tables and their columns are listed. See
+/// docs/reference/sql.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid sql requests.db

@@ -383,7 +383,7 @@ fn waits(profile: &Profile, rows: usize) -> String {
         Column::number("Waited"),
         Column::number("Waits"),
         Column::text("Process"),
-        Column::text("In, called by"),
+        Column::text("Function, called by"),
     ];
     let mut stacks: Vec<&Stack> = profile
         .stacks

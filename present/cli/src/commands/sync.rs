@@ -38,7 +38,8 @@ pub(crate) struct SyncArgs {
     /// Trace directories, or directories that contain traces at any depth
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Exit with code 1 if an input is damaged, or if a host has no relation to the reference
+    /// Exit with code 1 if an input is damaged, or if the clock of a host cannot be related to the
+    /// reference
     #[arg(long)]
     strict: bool,
     /// Host whose clock is the reference: its name, or the UUID of its clock; default: the host of
@@ -100,11 +101,11 @@ fn tell(found: &Synchronization, warnings: &mut Warnings) {
                  one of the clocks was set"
             )),
             Accuracy::Approximate => warnings.note(&format!(
-                "{one} and {other}: the packets do not bound the drift from both sides, or bound it less than clocks do: it is assumed to be at \
-                 most 1,000 ppm, or the smallest value above that the packets allow; times far from the packets may be off"
+                "{one} and {other}: the packets bound the drift from one side only, or only loosely: the drift is assumed to be at most \
+                 1,000 ppm (more only if the packets require it); times far from the packets may be wrong"
             )),
             Accuracy::Incomplete => warnings.note(&format!(
-                "{one} and {other}: packets of one direction only were recorded; the offset may be far off"
+                "{one} and {other}: only packets of one direction were recorded: the error of the offset is unbounded"
             )),
             _ => {}
         }
@@ -187,12 +188,12 @@ fn pairs(pairs: &[PairReport]) -> String {
             Column::number("Packets there"),
             Column::number("Back"),
             Column::number("Offset"),
-            Column::number("Between").left_out(5),
+            Column::number("Bounds").left_out(5),
             Column::number("Drift (ppm)"),
-            Column::number("Between").left_out(4),
+            Column::number("Bounds").left_out(4),
             Column::number("Lines").left_out(3),
-            Column::number("Half there within").left_out(2),
-            Column::number("Back within").left_out(1),
+            Column::number("Median there").left_out(2),
+            Column::number("Median back").left_out(1),
         ],
         pairs.iter().map(row),
     )

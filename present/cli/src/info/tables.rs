@@ -243,7 +243,7 @@ impl View {
             stream.lost_events + stream.lost_packets + stream.loss_counter_faults > 0
         };
         if !streams().any(|stream| is_lossy(&stream)) {
-            return terminal_text::paragraph("The tracer counted no losses.");
+            return terminal_text::paragraph("The tracer lost no event records.");
         }
         let columns = [
             Column::whole("Lost from"),

@@ -108,7 +108,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("cpu.cpus.switches", "Number of sched_switch in the range"),
     (
         "cpu.cut_by",
-        "Null for a whole stretch; range: it extends beyond the range; loss: events were lost in it",
+        "Null for a whole interval; range: it extends beyond the range; loss: events were lost in it",
     ),
     (
         "cpu.first_switch",

@@ -285,7 +285,7 @@ fn failures_name_what_to_do() {
         "would write\n  DELETE FROM execution\n  ^ line 2, column 1\n",
     );
     is(&[database(), "SELECT ?"], 2, "parameter");
-    is(&[database(), " "], 2, "no question");
+    is(&[database(), " "], 2, "contains no SQL statement");
     let trace = recorded_trace("kernel-mix-small");
     is(
         &["--trace", &trace, "SELECT * FROM segments"],

@@ -313,9 +313,6 @@ fn who_recorded_is_left_out_only_where_the_trace_says_who() {
         let output = run(&[report, "--no-recorder", &trace()]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0));
-        assert!(
-            said.contains("no trace names the process that recorded it"),
-            "{said}"
-        );
+        assert!(said.contains("no trace identifies its recorder"), "{said}");
     }
 }

@@ -128,7 +128,7 @@ pub(crate) fn of_calls_and_reasons(by_call: &BTreeMap<Syscall, CallSums>) -> Sec
     let rows = sorted(by_call).into_iter();
     let rows = rows.flat_map(|(call, sums, _)| reason_rows(&[call.user_name().into()], sums));
     let columns = reason_columns(&[SYSCALL]);
-    let title = "By system call and why";
+    let title = "By system call and reason";
     Section::new("syscall_reasons", title, columns, rows.collect())
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn of_threads_and_reasons(threads: &[ThreadCalls<'_>]) -> Section {
     let columns = reason_columns(&[THREAD]);
     Section::new(
         "thread_reasons",
-        "By thread and why",
+        "By thread and reason",
         columns,
         rows.into_iter().flatten().collect(),
     )

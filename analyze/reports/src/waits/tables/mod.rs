@@ -16,7 +16,7 @@ pub(super) use futexes::of_futexes;
 pub(super) use sockets::of_sockets;
 pub(super) use waits::list;
 
-pub(super) const WHY: Column = Column::new("why", "Why", Unit::Text);
+pub(super) const WHY: Column = Column::new("why", "Reason", Unit::Text);
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 const SYSCALL: Column = Column::new("syscall", "System call", Unit::Syscall);

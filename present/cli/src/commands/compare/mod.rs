@@ -32,7 +32,7 @@ use crate::output::{Output, say};
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' --fail-if 'duration > 5%'
 
-Exit codes: 4 if a gate of --fail-if fails; else 2 if a gate is undecidable (a group has fewer than two executions);
+Exit codes: 4 if a gate of --fail-if fails; else 2 if a gate cannot be decided (a group has fewer than two executions);
 otherwise as for all commands. An excess that is not significant does not fail; a line on standard error reports it.")]
 pub(crate) struct CompareArgs {
     /// The database, written by `tracebraid executions build`
@@ -53,10 +53,10 @@ pub(crate) struct CompareArgs {
     /// Limit each table to N rows; 0 for all
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    /// End with exit code 4 if B significantly exceeds A by more than AMOUNT: a percentage of A's
-    /// mean (5%) or a number, with the figure's unit if it has one (2ms, 64KiB). `ctx.FRAME >
-    /// AMOUNT` tests the time in frames of a name, `context > AMOUNT` any calling context
-    #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = Gate::parse)]
+    /// Exit with code 4 if B significantly exceeds A by more than AMOUNT: a percentage of A's mean
+    /// (5%) or a number, with the metric's unit if it has one (2ms, 64KiB). `ctx.FRAME > AMOUNT`
+    /// tests the time in frames of a name, `context > AMOUNT` any calling context
+    #[arg(long, value_name = "METRIC > AMOUNT", value_parser = Gate::parse)]
     fail_if: Vec<Gate>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]

@@ -138,7 +138,7 @@ fn notes(doubtful: usize, left: usize) -> String {
 fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
     let columns = [
         Column::number("difference"),
-        Column::number("95 % between").left_out(2),
+        Column::number("95 % CI").left_out(2),
         Column::number("effect").left_out(1),
         Column::number("p"),
         Column::number("A").left_out(3),
@@ -218,9 +218,9 @@ fn put(text: &mut String, line: &str) {
 fn figures(list: &[&Separation<'_>]) -> String {
     let columns = [
         Column::text("metric"),
-        Column::number("B has more"),
+        Column::number("P(B > A)"),
         Column::number("difference"),
-        Column::number("95 % between").left_out(2),
+        Column::number("95 % CI").left_out(2),
         Column::number("effect").left_out(1),
         Column::number("p"),
         Column::number("A").left_out(3),

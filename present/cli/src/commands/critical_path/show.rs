@@ -91,9 +91,9 @@ fn reasons(row: &PathRow) -> String {
     let columns = [
         Column::number("Time"),
         Column::number("%"),
-        Column::number("Parts"),
+        Column::number("Segments"),
         Column::whole("Reason"),
-        Column::text("Exactly"),
+        Column::text("Detail"),
     ];
     let cells = row.summary.reasons.iter().map(|sum| {
         vec![
@@ -152,11 +152,11 @@ fn competitors(head: &Head, row: &PathRow) -> String {
         return String::new();
     }
     let columns = [
-        Column::number("Served"),
+        Column::number("Service time"),
         Column::number("Requests"),
         Column::text("Device"),
         Column::number("TID"),
-        Column::text("Served thread"),
+        Column::text("For thread"),
     ];
     let name = |thread: &Option<Thread>| match thread {
         Some(thread) => [cells::id(thread.tid), cells::name(head, thread)],

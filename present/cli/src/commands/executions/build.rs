@@ -57,7 +57,7 @@ pub(super) struct BuildArgs {
     label: Option<String>,
     #[command(flatten)]
     definitions: ExecutionArgs,
-    /// Treat function OLD as NEW, as it was renamed between versions
+    /// Treat function OLD as NEW: for functions that were renamed between versions
     #[arg(long, value_name = "OLD=NEW", value_parser = renames::one)]
     rename: Vec<Renamed>,
     /// Read renames from FILE, one on each line
@@ -318,7 +318,7 @@ fn tell(
             let are = if unfinished == 1 { "is" } else { "are" };
             let name = &definition.name;
             warnings.note(&format!(
-                "{name}: {executions} not end in the traces, and {are} left out"
+                "{name}: {executions} not end in the traces and {are} left out"
             ));
         }
     }
@@ -331,7 +331,7 @@ fn tell(
     if built.given_up > 0 {
         let given_up = number_of(built.given_up, "execution", "executions");
         warnings.note(&format!(
-            "{given_up} left out because they contain more than can be kept"
+            "{given_up} left out because too many switches, wake-ups and interrupts occurred during them"
         ));
     }
     if counting.of_nobody > 0 {

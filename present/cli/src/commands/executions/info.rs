@@ -114,7 +114,7 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
         .collect();
     let size = std::fs::metadata(database.path()).map_or(0, |about| about.len());
     text.push_str(&format!(
-        "\n{} calling contexts, {} figures{}; {}\n",
+        "\n{} calling contexts, {} metrics{}; {}\n",
         grouped(database.union.contexts.count() as u64 - 1),
         database.columns.iter().filter(|of| !of.is_value).count(),
         match values.as_slice() {

@@ -29,7 +29,7 @@ pub(super) struct ShowArgs {
     /// Id of the execution, as `executions list` prints it
     #[arg(value_name = "ID")]
     id: u32,
-    /// Show only the N longest steps, in the order of time; 0 for all
+    /// Show only the N longest segments, in the order of time; 0 for all
     #[arg(long, value_name = "N", default_value_t = 30)]
     top: usize,
     /// Output format
@@ -112,7 +112,7 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         let time: u64 = left.iter().map(|(_, step)| step.duration).sum();
         let count = grouped(left.len() as u64);
         text.push_str(&terminal_text::paragraph(&format!(
-            "the longest steps; {count} more take {} in all, --top 0 shows them",
+            "the longest segments; {count} more take {} in all, --top 0 shows them",
             duration(time)
         )));
         text.push('\n');

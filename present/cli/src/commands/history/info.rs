@@ -87,7 +87,7 @@ fn text(args: &InfoArgs, history: &History) -> String {
     line("CPUs", meta.cpus.len().to_string());
     line("From", crate::time::date(meta.begin, &zone));
     line("To", crate::time::date(meta.end, &zone));
-    line("Length", duration(meta.end.abs_diff(meta.begin)));
+    line("Duration", duration(meta.end.abs_diff(meta.begin)));
     line("Packets", bytes(meta.bytes));
     line("Losses", grouped(meta.losses));
     line(

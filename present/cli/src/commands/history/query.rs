@@ -73,7 +73,7 @@ pub(crate) struct QueryArgs {
     /// Write to FILE instead of standard output
     #[arg(long, short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Do not rebuild a history that is damaged or of another version from its trace
+    /// Fail if the history is damaged or of another version, instead of rebuilding it from its trace
     #[arg(long)]
     no_rebuild: bool,
 }

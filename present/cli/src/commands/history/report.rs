@@ -136,7 +136,7 @@ impl Shown<'_> {
             Column::whole("Value"),
             Column::number("Time"),
             Column::number("Of range"),
-            Column::number("Times").left_out(1),
+            Column::number("Count").left_out(1),
             Column::number("Longest").left_out(2),
         ];
         let mut cells = Vec::new();

@@ -141,7 +141,7 @@ fn thread_name(operator: Operator, value: &Value) -> Result<ThreadName, String> 
     }
     if text.len() > MOST_NAME {
         return Err(format!(
-            "`{text}`: the kernel keeps the first {MOST_NAME} bytes of names"
+            "`{text}` is too long: the kernel keeps only the first {MOST_NAME} bytes of names"
         ));
     }
     Ok(ThreadName {

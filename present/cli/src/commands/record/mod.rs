@@ -342,6 +342,6 @@ pub(super) fn make_stamped(name: &str) -> Result<PathBuf, Failure> {
             Err(error) => return Err(Failure::output(format!("{}: {error}", directory.display()))),
         }
     }
-    let why = "too many directories with the time stamp of this second";
+    let why = "too many directories with this date and time exist: try again a second later";
     Err(Failure::output(format!("{}: {why}", plain.display())))
 }

@@ -39,7 +39,7 @@ fn text(questions: &Questions, columns: &[About]) -> String {
         let shown = [
             Column::text("column"),
             Column::text("type").left_out(1),
-            Column::text("what it is"),
+            Column::text("meaning"),
         ];
         text.push_str(&terminal_text::paragraph(&format!("{name}: {about}")));
         text.push_str(&table::render(&shown, rows));
