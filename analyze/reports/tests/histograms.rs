@@ -159,7 +159,7 @@ fn text(row: &Json, key: &str) -> String {
     row[key].as_str().expect(key).to_owned()
 }
 
-/// Does something with a recorded and with a random trace.
+/// Runs a check on a recorded and on a random trace.
 fn with_traces(then: impl Fn(&TraceSet)) {
     if let Some(set) = kernel_trace("kernel-mix-small") {
         then(&set);
@@ -314,7 +314,7 @@ fn histograms_from_0(report: &Json) -> Counts {
     counted.map(count).collect()
 }
 
-/// The parts of calls are the sums of their single waits; what remains is running.
+/// The parts of calls are the sums of their single waits; the rest of a call is running.
 #[test]
 fn waits() {
     let Some(set) = kernel_trace("kernel-mix-small") else {

@@ -2,7 +2,7 @@
 
 use crate::Sketch;
 
-/// Number of buckets: one for 0, one for each number of significant bits of a value.
+/// Number of buckets: 0, and each number of significant bits of a value.
 const BUCKETS: usize = 65;
 
 /// Number of values between each power of two and the next.

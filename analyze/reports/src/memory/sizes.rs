@@ -17,7 +17,7 @@ pub(super) struct Sizes<'a> {
     pub(super) only_batches: bool,
 }
 
-/// What moves do, by their place in counts of orders.
+/// Names of the columns in counts of orders.
 const EVENTS: [&str; 2] = ["allocated", "freed"];
 
 /// A histogram: its name, and the first order with the numbers of pages from that order on.
