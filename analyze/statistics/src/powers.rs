@@ -133,8 +133,8 @@ mod tests {
             let powers = of(&values);
             prop_assert_eq!(powers.count(), values.len() as u64);
             for bin in powers.bins() {
-                let is_within = |value: &&u64| bin.from <= **value && **value - bin.from < (bin.to - bin.from).max(1)
-                    || bin.to == u64::MAX && bin.from <= **value;
+                let is_below = |value: u64| value < bin.to || bin.to == u64::MAX;
+                let is_within = |value: &&u64| bin.from <= **value && is_below(**value);
                 let count = values.iter().filter(is_within).count() as u64;
                 prop_assert_eq!(bin.count, count, "{:?}", bin);
             }
