@@ -314,7 +314,7 @@ fn histograms_from_0(report: &Json) -> Counts {
     counted.map(count).collect()
 }
 
-/// The parts of calls are the sums of their single waits; the rest is running.
+/// The parts of calls are the sums of their single waits; the rest of a call is running.
 #[test]
 fn waits() {
     let Some(set) = kernel_trace("kernel-mix-small") else {

@@ -2,7 +2,7 @@
 
 use crate::Sketch;
 
-/// Number of buckets: for 0, and for each number of significant bits of a value.
+/// Number of buckets: 0, and each number of significant bits of a value.
 const BUCKETS: usize = 65;
 
 /// Number of values between each power of two and the next.
@@ -133,8 +133,8 @@ mod tests {
             let powers = of(&values);
             prop_assert_eq!(powers.count(), values.len() as u64);
             for bin in powers.bins() {
-                let is_within = |value: &&u64| bin.from <= **value && **value - bin.from < (bin.to - bin.from).max(1)
-                    || bin.to == u64::MAX && bin.from <= **value;
+                let is_below = |value: u64| value < bin.to || bin.to == u64::MAX;
+                let is_within = |value: &&u64| bin.from <= **value && is_below(**value);
                 let count = values.iter().filter(is_within).count() as u64;
                 prop_assert_eq!(bin.count, count, "{:?}", bin);
             }

@@ -34,8 +34,8 @@ pub fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>]) -> Vec
 }
 
 /// A sentence for each of the patterns that were given with `option` and that match none of the
-/// `met` names. `known` are all possible names; `no_match` reports a pattern that matches known
-/// names, but none that was met.
+/// `met` names. `known` are all possible names; `no_match` is the end of the sentence for
+/// patterns that match only names that were not met.
 pub fn unmatched_known(
     option: &str,
     patterns: &[Glob],

@@ -128,6 +128,8 @@ pub(crate) fn of_path(texts: &mut Texts, name: Text, directory: Option<Text>) ->
 
 #[cfg(test)]
 mod tests {
+    use tracebraid_language::glob::Glob;
+
     use super::*;
 
     #[test]
@@ -147,26 +149,31 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_apart_by_machine_and_type_and_chosen_by_name() {
+    fn files_are_told_apart_by_machine_and_type_and_chosen_by_both() {
         let (mut texts, mut files) = (Texts::default(), Files::default());
-        let globs = [Glob::new("/e*")];
+        let choice = FileChoice {
+            paths: vec![Glob::new("/e*")],
+            types: vec![Glob::new("file")],
+        };
         let name = texts.number("/etc");
-        let mut file = |trace, name, kind| files.file(&texts, &globs, File { trace, name, kind });
+        let mut file = |trace, name, kind| files.file(&texts, &choice, File { trace, name, kind });
         let one = file(0, name, FdType::File);
         assert_eq!(one, file(0, name, FdType::File));
         assert_ne!(one, file(1, name, FdType::File));
-        assert_ne!(one, file(0, name, FdType::Pipe));
+        let pipe = file(0, name, FdType::Pipe);
+        assert_ne!(one, pipe);
         let other = texts.number("/x");
         let other = files.file(
             &texts,
-            &globs,
+            &choice,
             File {
                 trace: 0,
                 name: other,
                 kind: FdType::File,
             },
         );
-        assert!(files.shows(one) && !files.shows(other) && !files.shows(FileId::default()));
+        assert!(files.shows(one) && !files.shows(other) && !files.shows(pipe));
+        assert!(!files.shows(FileId::default()));
         assert_eq!(files.get(FileId::default()), None);
     }
 }

@@ -74,7 +74,7 @@ pub enum By {
 }
 
 impl By {
-    /// All groupings, of which a report supports a part.
+    /// All groupings. Reports know subsets.
     pub const ALL: [By; 12] = [
         By::All,
         By::Call,

@@ -17,7 +17,7 @@ pub(super) struct Sizes<'a> {
     pub(super) only_batches: bool,
 }
 
-/// Names of the two moves, in the order in which their sizes are counted.
+/// Names of the columns in counts of orders.
 const EVENTS: [&str; 2] = ["allocated", "freed"];
 
 /// A histogram: its name, and the first order with the numbers of pages from that order on.

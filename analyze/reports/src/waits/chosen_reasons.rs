@@ -14,7 +14,7 @@ use crate::waits::thread_waits::Parts;
 pub(super) struct ChosenReasons {
     /// By [`WaitReason::index`]; `None` selects all.
     chosen: Option<[bool; WaitReason::ALL.len()]>,
-    /// The reason of the whole time of calls that did nothing but run, as far as switches show.
+    /// The reason of the whole time of calls that did nothing but run.
     plain: WaitReason,
 }
 

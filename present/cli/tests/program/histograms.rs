@@ -74,7 +74,7 @@ fn the_histogram_of_a_thread_counts_its_calls() {
     assert_eq!(found, expected);
 }
 
-/// Each grouping contains all values.
+/// Every grouping has all values.
 #[test]
 fn groups_have_all_values() {
     for (command, usual, others) in [
@@ -170,7 +170,7 @@ fn text_has_as_many_groups_as_are_asked_for() {
         "--by",
         "call",
         "--tid",
-        "283",
+        "281",
         &trace(),
     ]);
     insta::assert_snapshot!("by-call", shown);
