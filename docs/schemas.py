@@ -106,6 +106,9 @@ def cases():
         for trace in TRACES:
             yield report, [report, *views, *top, trace]
         yield report, [report, *views, *top, "twohost-client", "twohost-server"]
+        if report != "report":
+            by = {"irq": "cpu", "memory": "process"}.get(report, "all")
+            yield report, [report, "--by", by, *top, "kernel-trace"]
         if report == "io":
             yield report, [report, "--view", "top,log", *top, "kernel-trace"]
     for schema, arguments in CASES:

@@ -103,13 +103,34 @@ fn totals(command: &str, report: &Report) -> Json {
 }
 
 fn table(command: &str, section: &Section) -> Json {
+    let mut items = row((command, section.key), &section.columns);
+    // The columns of a histogram are those without --by, which `periods` does not have.
+    if section.is_limited_by_group && command != "periods" {
+        by_group(&mut items, section);
+    }
     json!({
         "title": section.title,
         "description": format!("{}: one object for each row", section.title),
         "type": "array",
-        "items": row((command, section.key), &section.columns),
+        "items": items,
     })
 }
+
+/// Adds the key that `--by` puts in the place of the first column of a histogram.
+fn by_group(row: &mut Json, histogram: &Section) {
+    let first = histogram.columns.first().map_or("", |column| column.key);
+    if first == OF {
+        return;
+    }
+    if let Some(required) = row["required"].as_array_mut() {
+        required.retain(|key| key != first);
+    }
+    let what = format!("Group of the histogram; with --by, instead of {first}");
+    row["properties"][OF] = described("string", &what);
+}
+
+/// Key of the column of groups in `tracebraid_reports`.
+const OF: &str = "of";
 
 /// The object of a row.
 fn row(table: (&str, &str), columns: &[Column]) -> Json {
