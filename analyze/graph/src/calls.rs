@@ -143,7 +143,7 @@ mod tests {
             }
         }
         let mut none = Longest::default();
-        none.add(call(1, 1), &Wanted::new(0));
-        assert!(none.into_calls(&Wanted::new(0)).is_empty());
+        none.add(call(1, 1), &Wanted::new(0, None));
+        assert!(none.into_calls(&Wanted::new(0, None)).is_empty());
     }
 }
