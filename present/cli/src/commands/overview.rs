@@ -15,7 +15,7 @@ use tracebraid_tables::{Report, Unit, Value};
 use crate::commands::report::{self, Show};
 use crate::failure::Failure;
 use crate::lami::Analysis;
-use crate::options;
+use crate::options::{self, InputArgs};
 use crate::stack_quality;
 use crate::terminal_text;
 use crate::time;
@@ -84,7 +84,7 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
     };
     let rows = args.report.rows_or(ROWS);
     let mut report = overview::overview(&parts, &recording, rows);
-    complete_commands(&mut report, args.report.paths());
+    complete_commands(&mut report, args.report.input());
     let mut title = names(&subject.set);
     if let Some(begin) = report.head.begin {
         title += &format!(", from {}", time::date(begin.0, &subject.zone));
@@ -98,10 +98,14 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
 
 /// Makes the commands of a report complete, so that they can be copied: adds the program's name and
 /// the paths of the traces.
-fn complete_commands(report: &mut Report, paths: &[PathBuf]) {
-    let words = paths
+fn complete_commands(report: &mut Report, input: &InputArgs) {
+    let word = |path: &PathBuf| terminal_text::shell_word(&path.to_string_lossy());
+    // Times in the commands are aligned ones.
+    let sync = input
+        .sync
         .iter()
-        .map(|path| terminal_text::shell_word(&path.to_string_lossy()));
+        .map(|sync| format!("--sync {}", word(sync)));
+    let words = sync.chain(input.paths.iter().map(word));
     let paths = words.collect::<Vec<_>>().join(" ");
     for section in &mut report.sections {
         let is_command = section.columns.iter().map(|of| of.unit == Unit::Command);
@@ -109,7 +113,12 @@ fn complete_commands(report: &mut Report, paths: &[PathBuf]) {
         for row in &mut section.rows {
             for (value, _) in row.iter_mut().zip(&is_command).filter(|(_, is)| **is) {
                 if let Value::Text(arguments) = value {
-                    *arguments = format!("tracebraid {arguments} {paths}");
+                    // A list of the range must not leave out the operation itself.
+                    let all = match arguments.contains("--view log") {
+                        true => " --top 0",
+                        false => "",
+                    };
+                    *arguments = format!("tracebraid {arguments}{all} {paths}");
                 }
             }
         }

@@ -181,9 +181,9 @@ impl ReportArgs {
         )
     }
 
-    /// Paths of the traces, as given.
-    pub(super) fn paths(&self) -> &[PathBuf] {
-        &self.input.paths
+    /// The traces, as given.
+    pub(super) fn input(&self) -> &InputArgs {
+        &self.input
     }
 
     /// Maximum number of rows of each list; `usual` without `--top`.

@@ -14,10 +14,10 @@ use super::{Format, open, rows, table};
 use crate::csv;
 use crate::failure::Failure;
 use crate::options::ZoneArgs;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::table::{self as tables, Column};
 use crate::time;
-use crate::units::{self, duration, grouped};
+use crate::units::{self, duration, grouped, number_of};
 
 /// List executions, the longest first
 #[derive(Args, Debug)]
@@ -60,6 +60,12 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
     let (_, table) = table(&database, args.kind.as_deref())?;
     let mut chosen = rows("--where", args.condition.as_deref(), &database, &table)?;
+    if let (true, Some(condition)) = (chosen.is_empty(), &args.condition) {
+        say!(
+            "warning: none of {} matches --where '{condition}'",
+            number_of(table.len() as u64, "execution", "executions")
+        );
+    }
     sort(&args.sort, &database, &table, &mut chosen)?;
     let more = chosen.len().saturating_sub(args.top);
     if args.top > 0 {
