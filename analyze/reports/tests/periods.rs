@@ -110,12 +110,6 @@ fn captured(captures: &Value) -> String {
     parts.join(", ")
 }
 
-fn sorted_captures(row: &Value, key: &str) -> String {
-    let mut parts: Vec<&str> = row[key].as_str().expect("text").split(", ").collect();
-    parts.sort_unstable();
-    parts.join(", ")
-}
-
 type Row = (i64, i64, String, String, String);
 
 fn theirs(rows: &Value) -> Vec<Row> {
@@ -133,8 +127,7 @@ fn ours(report: &Report) -> Vec<Row> {
     let row = |row: &Value| {
         let time = |key: &str| row[key].as_i64().expect("a time");
         let name = row["period"].as_str().expect("a name").to_owned();
-        let captures = ["begin_captures", "end_captures"].map(|key| sorted_captures(row, key));
-        let [begin, end] = captures;
+        let [begin, end] = ["begin", "end"].map(|key| captured(&row[key]));
         (time("begin_ns"), time("end_ns"), name, begin, end)
     };
     let mut rows: Vec<Row> = rows(report, "log").iter().map(row).collect();
@@ -343,18 +336,31 @@ fn series_of_groups() {
         }
         let counted = rows.iter().filter(|row| row["count"] != 0);
         let counted: Vec<_> = counted
-            .map(|row| (step(row).0, row["group"].as_str().unwrap()))
+            .map(|row| (step(row).0, captured(&row["group"])))
             .collect();
-        assert_eq!(
-            counted,
-            [
-                (100.0, "p.k = 1"),
-                (300.0, "p.k = 2"),
-                (500.0, "p.k = 1"),
-                (2000.0, "p.k = 2")
-            ]
-        );
+        let expected = [
+            (100.0, "p.k = 1"),
+            (300.0, "p.k = 2"),
+            (500.0, "p.k = 1"),
+            (2000.0, "p.k = 2"),
+        ];
+        assert_eq!(counted, expected.map(|(from, k)| (from, k.to_owned())));
+        powers_side_by_side(&self::rows(&first, "series"));
     });
+}
+
+/// With logarithmic buckets, all groups have those from the least to the greatest value of any.
+fn powers_side_by_side(rows: &[Value]) {
+    let number = |row: &Value, key: &str| row[key].as_u64().expect("a number");
+    let bounds = rows
+        .iter()
+        .map(|row| (number(row, "from_ns"), number(row, "to_ns")));
+    let expected = (6..12).flat_map(|bits| [(1 << bits, 2 << bits); 2]);
+    assert!(bounds.eq(expected), "{rows:?}");
+    let counted = rows.iter().filter(|row| row["count"] != 0);
+    let counted = counted.map(|row| (number(row, "from_ns"), captured(&row["group"])));
+    let expected = [(64, 1), (256, 2), (256, 1), (2048, 2)];
+    assert!(counted.eq(expected.map(|(from, k)| (from, format!("p.k = {k}")))));
 }
 
 /// Definitions for running threads, their calls, and the time from switching out to switching in.
@@ -645,7 +651,7 @@ fn parents_and_groups() {
             let text = |key: &str| row[key].as_str().expect("text").to_owned();
             (
                 text("period"),
-                text("group"),
+                captured(&row["group"]),
                 row["count"].as_u64(),
                 row["total_ns"].as_u64(),
             )
@@ -700,7 +706,8 @@ fn what_is_asked_for_must_exist() {
             group_by: vec![name.to_owned()],
             ..Asked::default()
         };
-        assert!(error(group("k")).contains("PERIOD.CAPTURE"));
+        assert_eq!(error(group("k")), "");
+        assert!(error(group("z")).contains("`z`"), "{}", error(group("z")));
         assert!(error(group("q.k")).contains("no period `q`"));
         assert!(error(group("p.x")).contains("does not capture `x`"));
         let select = Asked {
@@ -713,7 +720,7 @@ fn what_is_asked_for_must_exist() {
             PeriodAnalysis::new(set, doubtful, &Asked::default()).expect("it makes sense");
         let doubts = analysis.doubts().join("; ");
         assert!(
-            doubts.contains("a field 'nope'") && doubts.contains("can begin a period p"),
+            doubts.contains("a field 'nope'") && doubts.contains("can begin the period p"),
             "{doubts}"
         );
     });
