@@ -31,6 +31,7 @@ fn measure(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let asked = GraphOptions {
         longest: CallNames(vec![Glob::new("*")]),
         rows: EXECUTIONS,
+        ..GraphOptions::default()
     };
     let graph = |options: Options| {
         let analysis = GraphAnalysis::with(&set, Selection::default(), asked.clone());

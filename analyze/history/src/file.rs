@@ -34,13 +34,6 @@ const MAGIC: [u8; 8] = *b"TBHISTRY";
 /// Files of other versions are refused, since they can quickly be rebuilt.
 pub const VERSION: u32 = 4;
 
-/// Whether a file begins as a history of any version does.
-pub fn is_history(path: &Path) -> bool {
-    let mut head = [0; MAGIC.len()];
-    let read = File::open(path).and_then(|file| file.read_exact_at(&mut head, 0));
-    read.is_ok() && head == MAGIC
-}
-
 /// Traces, range and contents of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {

@@ -138,7 +138,7 @@ int main(void)
     });
     let listed = succeeds(&command(run, &["list"]));
     assert!(
-        listed.contains("Of probes") && listed.contains(" 1,0"),
+        listed.contains("Probe events") && listed.contains(" 1,0"),
         "{listed}"
     );
     drop(open);

@@ -46,7 +46,7 @@ fn tables_that_csv_leaves_out_have_their_numbers_when_they_are_chosen() {
     for (command, table, expected) in [
         ("cpu", "cpus", "cpu,active_ns,"),
         ("io", "types", "type,"),
-        ("io", "syscalls", "syscall,"),
+        ("io", "syscalls", "calls,errors,"),
     ] {
         let arguments = [command, "--table", table, "--format", "csv", &trace];
         let lines = text(&arguments);

@@ -65,8 +65,10 @@ fn warned(arguments: &[&str]) -> String {
 
 /// Output without the path of the trace, which the summary's commands contain.
 fn unnamed(text: &str, arguments: &[&str]) -> String {
-    let trace = arguments.iter().find(|one| Path::new(one).is_dir());
-    text.replace(trace.expect("a trace"), "TRACE")
+    match arguments.iter().find(|one| Path::new(one).is_dir()) {
+        Some(trace) => text.replace(trace, "TRACE"),
+        None => text.to_owned(),
+    }
 }
 
 fn with<'a>(command: &[&'a str], more: &[&'a str], trace: &'a str) -> Vec<&'a str> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_history::{Asked, BuildError, Built, Definition, HistoryError, build, is_history};
+use tracebraid_history::{Asked, BuildError, Built, Definition, HistoryError, build};
 
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -41,20 +41,6 @@ pub(crate) struct BuildArgs {
     fold: FoldArgs,
 }
 
-/// Refuses to replace a file that is not a history.
-fn refuse_other_files(path: &Path) -> Result<(), Failure> {
-    let is_file = path
-        .metadata()
-        .is_ok_and(|about| about.is_file() && about.len() > 0);
-    match is_file && !is_history(path) {
-        true => Err(Failure::usage(format!(
-            "{}: not a history; refusing to overwrite it: choose another name",
-            path.display()
-        ))),
-        false => Ok(()),
-    }
-}
-
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let definition = args.analysis.as_deref().map(definition).transpose()?;
     let set = options::open(&args.input)?;
@@ -65,7 +51,6 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
         .chain(args.analysis.clone())
         .collect();
     spare::check(&args.output, &set, &read)?;
-    refuse_other_files(&args.output)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     warnings.nothing_yet(&set);
