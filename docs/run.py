@@ -160,9 +160,16 @@ def has_libraries(program):
 
 
 def libraries_of(program):
-    """The directory of the libraries that belong to a program."""
-    told = os.environ.get("TRACEBRAID_LIBRARIES")
-    return pathlib.Path(told) if told else pathlib.Path(program).parent
+    """The directory of the libraries that belong to a program.
+
+    A build for tests leaves them in `deps`, beside the program.
+    """
+    given = os.environ.get("TRACEBRAID_LIBRARIES")
+    beside = pathlib.Path(program).resolve().parent
+    if given:
+        return pathlib.Path(given)
+    is_beside = (beside / "libtracebraid_probe.so").exists()
+    return beside if is_beside else beside / "deps"
 
 
 NEEDS = {
