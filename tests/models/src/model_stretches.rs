@@ -79,14 +79,14 @@ pub fn lists(mut stretches: Vec<Ran>, people: &People) -> Lists {
         .map(|ran| row(ran, people))
         .collect();
     let about = [
-        Column::new("trace", "", Unit::Id),
-        Column::new("cpu", "", Unit::Cpu),
+        Column::new("trace", "", Unit::Id).optional(),
+        Column::new("cpu", "", Unit::Cpu).optional(),
     ];
     let columns: Vec<Column> = about.into_iter().chain(distribution_columns()).collect();
     let thread = [Column::new("thread", "", Unit::Thread)];
     let each =
         ["begin_ns", "end_ns", "duration_ns", "cpu"].map(|key| Column::new(key, "", Unit::Count));
-    let cut = [Column::new("cut_by", "", Unit::Text)];
+    let cut = [Column::new("cut_by", "", Unit::Text).optional()];
     let each: Vec<Column> = each.into_iter().chain(thread).chain(cut).collect();
     Lists(vec![
         Section::new("stretches", "", columns, by_cpu),
