@@ -214,7 +214,7 @@ mod tests {
         assert!(
             Condition::parse("> read")
                 .unwrap_err()
-                .contains("for numbers")
+                .contains("compare numbers")
         );
     }
 
