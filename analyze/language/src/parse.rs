@@ -332,7 +332,7 @@ mod tests {
             ("f == \"abc", 5, "unterminated"),
             ("f* == 3", 0, "not the name"),
             ("a & b", 2, "&&"),
-            ("", 0, "missing"),
+            ("", 0, "expected a condition"),
             ("a # b", 2, "unexpected"),
             ("$evt.$pid == 3", 0, "undefined"),
             ("$begin.x == 3", 0, "only in the conditions of periods"),

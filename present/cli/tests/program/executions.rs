@@ -229,7 +229,7 @@ fn executions_are_listed_and_sorted_by_texts() {
         .collect();
     // All executions have one label.
     assert_eq!(head, ["id", "begin", "op", "thread"]);
-    assert!(table.contains("worker-0 "), "{table}");
+    assert!(table.contains("worker-0\n"), "{table}");
     for option in ["--columns", "--sort"] {
         let (code, said) = failure(&listed(&[option, "speed"]));
         assert_eq!(code, 2, "{said}");
