@@ -1,7 +1,7 @@
 //! The reports compared with those of lttng-analyses, number by number.
 //!
-//! Its numbers are first reproduced with its own rules (`tests/models/src/lttng.rs`), so that
-//! differences can be explained call by call and switch by switch.
+//! The peer's numbers are first reproduced with its own rules (`tests/models/src/lttng.rs`), so
+//! that differences can be explained call by call and switch by switch.
 
 use std::collections::BTreeMap;
 

@@ -32,7 +32,7 @@ fn ours(set: &TraceSet) -> Value {
     serde_json::to_value(&first).expect("a report is JSON")
 }
 
-/// Its classes and their calls; of `fcntl` it counts the commands that copy without a flag.
+/// The peer's classes and their calls; of `fcntl` it counts the commands that copy without a flag.
 const THEIRS: [(&str, &str, &str); 4] = [
     ("Open", "open", "open openat socket dup dup2 dup3 fcntl"),
     ("Read", "read", "read recvmsg recvfrom readv pread64 preadv"),
@@ -415,7 +415,7 @@ fn lost_events_leave_no_more_calls_than_it_has() {
 /// Bytes read and written, by name.
 type Bytes = BTreeMap<String, (u64, u64)>;
 
-/// Its tables of files, without the thread that it appends to names that are not paths.
+/// The peer's tables of files, without the thread that it appends to names that are not paths.
 fn files_of(results: &Value) -> Bytes {
     let mut bytes = Bytes::new();
     for (title, rows) in tables(results, "per-file-top") {
@@ -509,7 +509,8 @@ const FILES: &[(&str, usize, &[Row])] = &[
     ),
 ];
 
-/// Its rules reproduce its bytes of each file; its names are compared with ours call by call.
+/// The peer's rules reproduce its bytes of each file; its names are compared with ours call by
+/// call.
 #[test]
 fn files() {
     for &(name, files, calls) in FILES {

@@ -1,8 +1,8 @@
 //! `sched` compared with `schedstats`, `schedtop` and `schedfreq` of lttng-analyses, number by
 //! number.
 //!
-//! Its numbers are first reproduced with its own rules (`tests/models/src/lttng_sched.rs`), so that
-//! differences can be explained latency by latency.
+//! The peer's numbers are first reproduced with its own rules (`tests/models/src/lttng_sched.rs`),
+//! so that differences can be explained latency by latency.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -276,7 +276,7 @@ const FREQ: [(&str, usize, usize); 5] = [
     ("twohost-server", 46, 0),
 ];
 
-/// Its title of a table, from our name of the group.
+/// The peer's title of a table, from our name of the group.
 fn title(of: &str) -> String {
     match (of.strip_prefix("priority "), of.rfind(" (")) {
         (Some(priority), _) => format!(

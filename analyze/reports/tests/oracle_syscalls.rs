@@ -25,7 +25,7 @@ fn ours(set: &TraceSet) -> Rows {
     rows.map(|row| (key(row), row.clone())).collect()
 }
 
-/// Its rows; calls that its tracer had no name for are `unknown`.
+/// The peer's rows; calls that its tracer had no name for are `unknown`.
 fn theirs(results: &Value) -> Rows {
     let mut found = Rows::new();
     for table in results["results"].as_array().expect("tables") {

@@ -9,6 +9,7 @@
 
 mod column;
 mod columns;
+mod command;
 mod report;
 mod section;
 mod sentence;
@@ -21,6 +22,7 @@ pub use columns::{
     DISTRIBUTION, distribution_columns, distribution_values, frequencies, histogram, lengths,
     nothing_to_list,
 };
+pub use command::{seconds, shell_word};
 pub use report::{Report, Total};
 pub use section::{Row, Section};
 pub use sentence::{Phrase, Sentence};

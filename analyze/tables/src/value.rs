@@ -41,7 +41,7 @@ pub enum Value {
 /// A process in the tree of parents and children. Parents precede their children.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch {
-    /// Its first thread; the name lists all names that the process had.
+    /// First thread; the name lists all names that the process had.
     pub thread: Thread,
     /// Number of ancestors.
     pub depth: u32,

@@ -60,15 +60,6 @@ fn escaped(text: &str, is_wanted: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
-/// A word for a shell's command line, quoted if it contains special characters.
-pub(crate) fn shell_word(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./@:+=,".contains(letter);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
 /// Width of a text in columns.
 pub(crate) fn width_of(text: &str) -> usize {
     match text.is_ascii() {

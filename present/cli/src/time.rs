@@ -195,20 +195,13 @@ impl TimeSpec {
         if !(is_far && is_within) {
             return Ok(());
         }
-        let seconds = short(time);
+        let seconds = tracebraid_tables::seconds(time);
         Err(format!(
             "{seconds} counts from the clock's origin, {} before the trace begins; did you mean +{seconds} (from the \
              beginning of the trace)? Dates and times of day also work",
             crate::units::duration(start.abs_diff(time))
         ))
     }
-}
-
-/// Nanoseconds as seconds, without trailing zeros.
-fn short(time: i64) -> String {
-    let (whole, rest) = (time / SECOND, time % SECOND);
-    let digits = format!("{whole}.{rest:09}");
-    format!("{}s", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn civil(time: i64, zone: &TimeZone) -> DateTime {

@@ -81,7 +81,7 @@ impl Task {
         Some(task)
     }
 
-    /// Its ids from the initial namespace to the innermost one.
+    /// Ids from the initial namespace to the innermost one.
     pub(crate) fn numbers(&self) -> &[Numbers] {
         self.numbers.get(..=self.level).unwrap_or(&self.numbers)
     }

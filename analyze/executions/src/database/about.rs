@@ -107,7 +107,7 @@ pub struct SourceAbout {
 pub struct KindAbout {
     /// Name of the kind.
     pub name: String,
-    /// Its delimiters, as the user defined them.
+    /// Delimiters, as the user defined them.
     pub definition: String,
     /// True if the delimiters differ from those of the kind of that name which is already in the
     /// database; the database then stores both definitions.

@@ -1,5 +1,7 @@
 //! The command that shows an execution in its trace.
 
+use tracebraid_tables::shell_word;
+
 use crate::database::reader::Database;
 use crate::database::recorded_execution::Recorded;
 
@@ -40,14 +42,5 @@ impl Recorded {
             self.begin,
             self.end(),
         ))
-    }
-}
-
-/// A word quoted for a shell, if necessary.
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }

@@ -69,7 +69,7 @@ struct Open {
     fd: Option<i32>,
     time: i64,
     cpu: u32,
-    /// Its number in each matching definition.
+    /// Number in each matching definition.
     numbers: Vec<u64>,
 }
 

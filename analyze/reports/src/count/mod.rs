@@ -40,7 +40,7 @@ pub struct Count<'t> {
 
 /// Counts of some chunks.
 ///
-/// Its size is bounded by the number of event classes, streams, CPUs and columns.
+/// The size is bounded by the number of event classes, streams, CPUs and columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountPartial {
     /// By trace and stream class: counts by event class.

@@ -11,7 +11,7 @@ use tracebraid_statistics::Distribution;
 
 /// Partial state of the cpu analysis.
 ///
-/// Its size is bounded by the number of CPUs, threads and priorities; with `--view log` also by
+/// The size is bounded by the number of CPUs, threads and priorities; with `--view log` also by
 /// that of stretches.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CpuPartial {

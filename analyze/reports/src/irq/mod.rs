@@ -42,7 +42,7 @@ pub struct IrqRules {
 
 /// State after some chunks.
 ///
-/// Its size is bounded by the number of CPUs and of sources of interrupts; with `--view log` also
+/// The size is bounded by the number of CPUs and of sources of interrupts; with `--view log` also
 /// by that of runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IrqPartial {

@@ -38,7 +38,7 @@ pub struct MemoryRules {
 
 /// State after some chunks.
 ///
-/// Its size is bounded by the number of CPUs and threads; with `--view log` also by that of
+/// The size is bounded by the number of CPUs and threads; with `--view log` also by that of
 /// allocations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MemoryPartial {

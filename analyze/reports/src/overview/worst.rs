@@ -1,7 +1,7 @@
 //! The longest operation of each kind, and the command that shows it.
 
 use crate::overview::Parts;
-use tracebraid_tables::{Column, Report, Section, Unit, Value};
+use tracebraid_tables::{Column, Report, Section, Unit, Value, seconds, shell_word};
 
 /// A kind of operation, and the table of its longest ones.
 struct WorstKind {
@@ -119,7 +119,7 @@ impl WorstKind {
         let selected = self.select.and_then(|(option, column)| {
             let value = match section.cell(row, column)? {
                 Value::Thread(thread) => thread.tid?.to_string(),
-                Value::Text(text) => quoted(text),
+                Value::Text(text) => shell_word(text),
                 Value::Unsigned(number) => number.to_string(),
                 _ => return None,
             };
@@ -140,20 +140,5 @@ impl WorstKind {
         };
         command.extend(range());
         command
-    }
-}
-
-/// Nanoseconds as seconds, without zeros at the end.
-fn seconds(time: i64) -> String {
-    let text = format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
-    format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// A word of a shell's command line.
-fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./@:".contains(letter);
-    match word.chars().all(is_plain) && !word.is_empty() {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }

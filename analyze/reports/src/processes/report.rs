@@ -34,12 +34,12 @@ pub(super) struct ProcessRow {
     pub(super) depth: u32,
     /// Index of the trace.
     pub(super) trace: u32,
-    /// Its first thread.
+    /// First thread of the process.
     pub(super) tid: i32,
     /// The process id, if the trace records that this is a process; `None` for a thread whose
     /// process is unknown.
     pub(super) pid: Option<i32>,
-    /// Its last known name.
+    /// Last known name of the process.
     pub(super) name: Option<String>,
     /// Process id of its creator, if recorded; 0 is the kernel.
     pub(super) parent_pid: Option<i32>,

@@ -10,7 +10,7 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_follow::{Head, KernelAnalysis, KernelReport, Selection, ThreadFilter};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::overview::{self, Defect, Parts, Recording};
-use tracebraid_tables::{Report, Unit, Value};
+use tracebraid_tables::{Report, Unit, Value, shell_word};
 
 use crate::commands::report::{self, Show};
 use crate::failure::Failure;
@@ -99,7 +99,7 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
 /// Makes the commands of a report complete, so that they can be copied: adds the program's name and
 /// the paths of the traces.
 fn complete_commands(report: &mut Report, input: &InputArgs) {
-    let word = |path: &PathBuf| terminal_text::shell_word(&path.to_string_lossy());
+    let word = |path: &PathBuf| shell_word(&path.to_string_lossy());
     // Times in the commands are aligned ones.
     let sync = input
         .sync
