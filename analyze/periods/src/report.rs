@@ -364,6 +364,7 @@ fn powers(wanted: &Wanted, sums: &Sums) -> Section {
         .map(|(period, own)| (wanted.path(period).to_owned(), own.durations.powers()));
     let groups = (sums.groups.iter()).map(|group| (group.label(wanted), group.durations.powers()));
     let all = periods.chain(groups).filter(|of| of.1.count() > 0);
+    let all = all.map(|(name, powers)| (name.into(), powers));
     histogram(PERIOD, all.collect())
 }
 

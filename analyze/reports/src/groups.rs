@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use tracebraid_follow::{By, CpuKey, Groupings, Head, People, Process, Thread, Views};
 use tracebraid_statistics::{Distribution, Powers};
-use tracebraid_tables::{Column, Section, Unit};
+use tracebraid_tables::{Column, Group, Section, Unit};
 
-/// Histograms by name, in the order in which they are printed.
-pub(crate) type Groups = Vec<(String, Powers)>;
+/// Histograms by group, in the order in which they are printed.
+pub(crate) type Groups = Vec<(Group, Powers)>;
 
 /// Groups of several kinds.
 pub(crate) const OF: Column = Column::new("of", "Of", Unit::Text);
@@ -48,7 +48,8 @@ impl OfThreads<'_> {
     fn by_thread(&self) -> Groups {
         let mut threads: Vec<&(Thread, Powers)> = self.threads.iter().collect();
         threads.sort_by_key(|(thread, powers)| (Reverse(powers.count()), thread.trace, thread.tid));
-        let group = |(thread, powers): &(Thread, Powers)| (name(self.head, thread), powers.clone());
+        let group =
+            |(thread, powers): &(Thread, Powers)| (of_thread(self.head, thread), powers.clone());
         let groups = threads.into_iter().map(group);
         groups.filter(|(_, powers)| powers.count() > 0).collect()
     }
@@ -68,10 +69,11 @@ impl OfThreads<'_> {
         let named = |(process, powers): (Process, Powers)| {
             let id = process.pid.map(|pid| pid.to_string());
             let id = id.or(process.tid.map(|tid| format!("tid {tid}")));
-            (
-                called(self.head, process.trace, process.name.as_deref(), id),
-                powers,
-            )
+            let group = Group {
+                name: called(self.head, process.trace, process.name.as_deref(), id),
+                thread: Some(Thread::from(&process)),
+            };
+            (group, powers)
         };
         processes.into_iter().map(named).collect()
     }
@@ -79,7 +81,7 @@ impl OfThreads<'_> {
 
 /// Groups in the order of their numbers of values, then of their names.
 pub(crate) fn most_first(mut groups: Groups) -> Groups {
-    groups.sort_by(|(a, own), (b, other)| (other.count(), a).cmp(&(own.count(), b)));
+    groups.sort_by(|(a, own), (b, other)| (other.count(), &a.name).cmp(&(own.count(), &b.name)));
     groups
 }
 
@@ -87,7 +89,7 @@ pub(crate) fn most_first(mut groups: Groups) -> Groups {
 pub(crate) fn all(parts: impl Iterator<Item = impl Borrow<Powers>>) -> Groups {
     let mut all = Powers::default();
     parts.for_each(|part| all.merge(part.borrow()));
-    let all = (all.count() > 0).then(|| ("all".to_owned(), all));
+    let all = (all.count() > 0).then(|| ("all".to_owned().into(), all));
     all.into_iter().collect()
 }
 
@@ -112,13 +114,18 @@ pub(crate) fn by_cpu<'p>(
     }
     let name = |cpu: CpuKey| head.of_host(cpu.trace, format!("CPU {}", cpu.cpu));
     let groups = cpus.into_iter();
-    groups.map(|(cpu, powers)| (name(cpu), powers)).collect()
+    groups
+        .map(|(cpu, powers)| (name(cpu).into(), powers))
+        .collect()
 }
 
-/// The name of a thread's group, which no other thread has.
-pub(crate) fn name(head: &Head, thread: &Thread) -> String {
+/// The group of a thread.
+pub(crate) fn of_thread(head: &Head, thread: &Thread) -> Group {
     let id = thread.tid.map(|tid| tid.to_string());
-    called(head, thread.trace, thread.name.as_deref(), id)
+    Group {
+        name: called(head, thread.trace, thread.name.as_deref(), id),
+        thread: Some(thread.clone()),
+    }
 }
 
 fn called(head: &Head, trace: u32, name: Option<&str>, id: Option<String>) -> String {

@@ -28,6 +28,7 @@ pub mod net;
 pub mod overview;
 mod packed;
 mod pages;
+mod returned;
 
 pub mod processes;
 

@@ -1,6 +1,7 @@
 //! Columns that several reports share.
 
 use crate::{Column, Forms, Section, Sentence, Unit, Value, View};
+use tracebraid_follow::Thread;
 use tracebraid_statistics::{Bin, Bins, Distribution, PowerBin, Powers};
 
 /// The columns of a distribution of durations, which follow those that identify the row.
@@ -52,16 +53,32 @@ pub fn distribution_values(distribution: &Distribution) -> [Value; 10] {
     ]
 }
 
-/// Histograms of durations, by group: its name, its bounds and its counts.
-pub fn frequencies(about: Column, groups: Vec<(String, (u64, u64), &Bins)>) -> Section {
+/// The group of a histogram.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Unique among the groups of a table.
+    pub name: String,
+    /// The thread, or the first thread of the process, if the group belongs to one.
+    pub thread: Option<Thread>,
+}
+
+impl From<String> for Group {
+    fn from(name: String) -> Group {
+        Group { name, thread: None }
+    }
+}
+
+/// Histograms of durations, by group, with its bounds and its counts.
+pub fn frequencies<G: Into<Group>>(about: Column, groups: Vec<(G, (u64, u64), &Bins)>) -> Section {
     let bin = |bin: Bin| (bin.from.into(), bin.to.into(), bin.count);
     let groups = groups.into_iter();
-    let groups = groups.map(|(name, range, bins)| (name, bins.bins(range).map(bin).collect()));
+    let groups =
+        groups.map(|(group, range, bins)| (group.into(), bins.bins(range).map(bin).collect()));
     distribution(about, groups)
 }
 
-/// Histograms of logarithmic buckets by group: its name and its values.
-pub fn histogram(about: Column, groups: Vec<(String, Powers)>) -> Section {
+/// Histograms of logarithmic buckets by group.
+pub fn histogram(about: Column, groups: Vec<(Group, Powers)>) -> Section {
     let bin = |bin: PowerBin| (bin.from.into(), bin.to.into(), bin.count);
     let groups = groups.into_iter();
     let groups = groups.map(|(name, powers)| (name, powers.bins().map(bin).collect()));
@@ -71,10 +88,13 @@ pub fn histogram(about: Column, groups: Vec<(String, Powers)>) -> Section {
 /// The histogram of each group: its name, and the bounds and counts of its buckets.
 fn distribution(
     about: Column,
-    groups: impl Iterator<Item = (String, Vec<(Value, Value, u64)>)>,
+    groups: impl Iterator<Item = (Group, Vec<(Value, Value, u64)>)>,
 ) -> Section {
     let mut rows = Vec::new();
-    for (name, bins) in groups {
+    let mut has_threads = false;
+    for (Group { name, thread }, bins) in groups {
+        has_threads |= thread.is_some();
+        let thread = Value::from(thread);
         let all: u64 = bins.iter().map(|bin| bin.2).sum();
         let mut passed = 0;
         for (from, to, count) in bins {
@@ -86,16 +106,21 @@ fn distribution(
                 to,
                 count.into(),
                 upto,
+                thread.clone(),
             ]);
         }
     }
-    let columns = vec![
+    let mut columns = vec![
         about,
         Column::new("from_ns", "From", Unit::Duration),
         Column::new("to_ns", "To", Unit::Duration),
         Column::new("count", "Count", Unit::Count),
         Column::new("cumulative_share", "Cumulative", Unit::Share).only(Forms::TEXT),
     ];
+    if has_threads {
+        let thread = Column::new("thread", "Thread", Unit::Thread).optional();
+        columns.push(thread.only(Forms::CSV.and(Forms::JSON)));
+    }
     Section::new(DISTRIBUTION, "Distribution", columns, rows)
         .of(View::Freq)
         .limited_by_group()

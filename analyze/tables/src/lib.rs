@@ -19,8 +19,8 @@ mod value;
 
 pub use column::{Column, Forms, Unit};
 pub use columns::{
-    DISTRIBUTION, distribution_columns, distribution_values, frequencies, histogram, lengths,
-    nothing_to_list,
+    DISTRIBUTION, Group, distribution_columns, distribution_values, frequencies, histogram,
+    lengths, nothing_to_list,
 };
 pub use command::{seconds, shell_word};
 pub use report::{Report, Total};

@@ -91,6 +91,11 @@ impl Serialize for Row<'_> {
                     map.serialize_entry("tid", &process.tid)?;
                     map.serialize_entry("name", &process.name)?;
                 }
+                Value::None if is_about(column) => {
+                    for key in ["trace", "tid", "pid", "name"] {
+                        map.serialize_entry(key, &())?;
+                    }
+                }
                 Value::Row(values) => map.serialize_entry(column.key, &Row::of(column, values))?,
                 Value::Rows(rows) => map.serialize_entry(column.key, &Rows(column, rows))?,
                 value => map.serialize_entry(column.key, value)?,

@@ -203,9 +203,9 @@ pub(crate) enum ReportFormat {
     /// Tables
     #[default]
     Table,
-    /// JSON
+    /// JSON; times in nanoseconds
     Json,
-    /// Comma-separated values
+    /// Comma-separated values; times in nanoseconds
     Csv,
 }
 

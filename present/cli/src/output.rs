@@ -36,16 +36,21 @@ fn said() -> MutexGuard<'static, Said> {
     SAID.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes a line to standard error, unless the line was written before the command restarted.
+/// Writes a line to standard error, unless the line was written before the command restarted. With
+/// `--quiet`, only errors are written.
 pub(crate) fn say_once(line: &str) {
+    if line.starts_with("error:") || !settings::is_quiet() {
+        say_reason(line);
+    }
+}
+
+/// Writes the reason for an exit code to standard error, also with `--quiet`.
+pub(crate) fn say_reason(line: &str) {
     let (label, style) = match line.split_once(':') {
         Some((label @ "warning", _)) => (label, AnsiColor::Yellow.on_default().bold()),
         Some((label @ "error", _)) => (label, AnsiColor::Red.on_default().bold()),
         _ => ("", Style::new()),
     };
-    if label != "error" && settings::is_quiet() {
-        return;
-    }
     let mut said = said();
     if !said.before.contains(line) {
         let style = match settings::has_coloured_messages() {

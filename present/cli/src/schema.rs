@@ -116,8 +116,13 @@ fn table(command: &str, section: &Section) -> Json {
     })
 }
 
-/// Adds the key that `--by` puts in the place of the first column of a histogram.
+/// Adds the keys of groups: that which `--by` puts in the place of the first column of a histogram,
+/// and those of groups that are threads or processes.
 fn by_group(row: &mut Json, histogram: &Section) {
+    let thread = Column::new("thread", "Thread", Unit::Thread).optional();
+    for (key, schema) in own_fields(&thread) {
+        row["properties"][key] = schema;
+    }
     let first = histogram.columns.first().map_or("", |column| column.key);
     if first == OF {
         return;
@@ -140,24 +145,11 @@ fn row(table: (&str, &str), columns: &[Column]) -> Json {
         .iter()
         .filter(|column| column.forms.contain(Forms::JSON))
     {
-        let is_about = is_about(column);
-        if is_about {
-            properties.extend(own_fields(column.unit));
-        }
-        if is_about && !column.is_optional {
+        if is_about(column) {
+            properties.extend(own_fields(column));
             required.extend(["trace", "tid", "pid", "name"]);
-            continue;
-        }
-        // A row without a thread has the key of the column instead of the thread's keys.
-        let schema = match is_about {
-            true => described(
-                "null",
-                "Present, instead of trace, tid, pid and name, if the row has no thread",
-            ),
-            false => cell(table, column),
-        };
-        properties.insert(column.key.to_owned(), schema);
-        if !is_about {
+        } else {
+            properties.insert(column.key.to_owned(), cell(table, column));
             required.push(column.key);
         }
     }
@@ -310,8 +302,8 @@ fn thread() -> Json {
 }
 
 /// The properties that a row has for the thread or process that it is about.
-fn own_fields(unit: Unit) -> [(String, Json); 4] {
-    let (tid, name) = match unit {
+fn own_fields(column: &Column) -> [(String, Json); 4] {
+    let (tid, name) = match column.unit {
         Unit::Process => (
             "Id of the first thread of the process, or of the thread whose process is unknown",
             "Last known name of the first thread; null if unknown",
@@ -321,8 +313,15 @@ fn own_fields(unit: Unit) -> [(String, Json); 4] {
             "Last known name of the thread; null if unknown",
         ),
     };
+    let trace = match column.is_optional {
+        true => described(
+            ["integer", "null"],
+            "Index of the trace; null if the row has no thread",
+        ),
+        false => described("integer", "Index of the trace"),
+    };
     [
-        ("trace", described("integer", "Index of the trace")),
+        ("trace", trace),
         ("tid", described(["integer", "null"], tid)),
         (
             "pid",

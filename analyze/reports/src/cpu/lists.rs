@@ -210,11 +210,13 @@ fn frequencies(head: &Head, rows: &[Row<'_>], bounds: &Bounds) -> Section {
     let mut of_all = Bins::default();
     let freqs = rows.iter().filter_map(|row| row.stretches.freq.as_ref());
     freqs.for_each(|freq| of_all.merge(&freq.of_all));
-    let all = bounds.all.map(|range| ("all".to_owned(), range, &of_all));
+    let all = bounds
+        .all
+        .map(|range| ("all".to_owned().into(), range, &of_all));
     let own = rows.iter().filter_map(|row| {
         let range = bounds.threads.get(&row.key)?;
-        let name = groups::name(head, &row.thread);
-        Some((name, *range, &row.stretches.freq.as_ref()?.own))
+        let group = groups::of_thread(head, &row.thread);
+        Some((group, *range, &row.stretches.freq.as_ref()?.own))
     });
     tracebraid_tables::frequencies(groups::OF, all.into_iter().chain(own).collect())
 }

@@ -13,8 +13,8 @@ use crate::groups::{self, Groups, OfThreads};
 use tracebraid_follow::{By, Head, Input, People, Thread, ThreadKey, share};
 use tracebraid_statistics::{Powers, Ranges};
 use tracebraid_tables::{
-    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
-    is_named, unmatched,
+    Column, Group, Report, Section, Total, Unit, Value, View, distribution_columns,
+    distribution_values, is_named, unmatched,
 };
 
 const DISK: Column = Column::new("disk", "Disk", Unit::Disk);
@@ -47,13 +47,14 @@ impl Names<'_> {
 
     fn shows(&self, key: DiskKey) -> bool {
         is_named(&self.rules.options.disks, &self.short(key))
+            || is_named(&self.rules.options.disks, &self.name(key))
     }
 
     fn unmatched(&self) -> Vec<String> {
         let disks: Vec<_> = self
             .named
             .iter()
-            .map(|(key, _)| vec![self.short(*key)])
+            .map(|(key, _)| vec![self.short(*key), self.name(*key)])
             .collect();
         unmatched("--disk", &self.rules.options.disks, &disks)
     }
@@ -469,13 +470,18 @@ fn ranges(disks: &[&Disk]) -> Ranges {
 
 /// Latencies of requests with data.
 fn groups(names: &Names<'_>, people: &People, disks: &[&Disk], by: By) -> Groups {
-    let of_disk = |disk: &&Disk| (names.name(disk.key), disk.with_data().latencies.powers());
+    let of_disk = |disk: &&Disk| {
+        (
+            Group::from(names.name(disk.key)),
+            disk.with_data().latencies.powers(),
+        )
+    };
     let of_disks = || disks.iter().map(of_disk).filter(|of| of.1.count() > 0);
     match by {
         By::All => return groups::all(of_disks().map(|(_, powers)| powers)),
         By::Disk => {
             let mut groups: Groups = of_disks().collect();
-            groups.sort_by(|a, b| a.0.cmp(&b.0));
+            groups.sort_by(|a, b| a.0.name.cmp(&b.0.name));
             return groups;
         }
         _ => {}

@@ -14,7 +14,7 @@ use crate::groups::{self, OfThreads};
 use tracebraid_files::{Class, File, FileChoice, FileId, Files, Seen, is_unfinished};
 use tracebraid_follow::{By, Head, Input, People, Process, Table, Thread, ThreadKey};
 use tracebraid_statistics::{Bins, Powers, Ranges};
-use tracebraid_tables::{Report, Section, Total, unmatched_known};
+use tracebraid_tables::{Group, Report, Section, Total, unmatched_known};
 
 /// A thread's calls by class.
 type Classes = Vec<(Class, ClassStats)>;
@@ -212,8 +212,8 @@ fn ranges(by_class: &BTreeMap<Class, ClassStats>) -> Ranges {
     by_class.iter().filter_map(range).collect()
 }
 
-fn of_class((class, stats): (&Class, &ClassStats)) -> (String, Powers) {
-    (class.name().to_owned(), stats.durations.powers())
+fn of_class((class, stats): (&Class, &ClassStats)) -> (Group, Powers) {
+    (class.name().to_owned().into(), stats.durations.powers())
 }
 
 fn of_threads<'a>(

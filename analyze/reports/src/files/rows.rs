@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_descriptors::{NO_FD, Texts};
-use tracebraid_kernel_model::{errno_name, errno_of};
+use tracebraid_kernel_model::errno_of;
 
 use crate::files::report::ByProcess;
 use crate::files::stats::{ClassStats, Told, Use};
+use crate::returned;
 use tracebraid_files::{Class, FileId, Files, bytes};
 use tracebraid_follow::{Head, Process, Thread};
 use tracebraid_tables::{
@@ -216,7 +217,9 @@ fn columns_of_calls(with_class: bool) -> Vec<Column> {
     columns.extend([
         Column::new("syscall", "System call", Unit::Syscall),
         Column::new("bytes", "Size", Unit::Bytes).optional(),
-        Column::new("result", "Result", Unit::Text).left_out(1),
+    ]);
+    columns.extend(returned::COLUMNS);
+    columns.extend([
         PATH.optional(),
         Column::new("fd", "FD", Unit::Descriptor)
             .optional()
@@ -227,15 +230,15 @@ fn columns_of_calls(with_class: bool) -> Vec<Column> {
 }
 
 fn one(names: &Names<'_>, told: &Told, thread: &Thread, with_class: bool) -> Vec<Value> {
-    let error = |errno| errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned);
-    let result = errno_of(told.result).map_or_else(|| told.result.to_string(), error);
     let class = with_class.then(|| told.class.name().into());
     let mut row: Vec<Value> = vec![Timestamp(told.begin).into(), told.duration.into()];
     row.extend(class);
     row.extend([
         told.call.user_name().into(),
         bytes(told.call, told.result).into(),
-        Value::Text(result),
+    ]);
+    row.extend(returned::values(told.result, errno_of(told.result)));
+    row.extend([
         told.file.map(|file| Value::Text(names.name(file))).into(),
         (told.fd != NO_FD).then_some(i64::from(told.fd)).into(),
         thread.clone().into(),

@@ -354,7 +354,7 @@ fn labels(head: &Head, source: &Source) -> [(&'static str, String); 2] {
 fn by_name(head: &Head, rows: &Rows<'_>) -> Groups {
     let of_source = |(source, stats): &(&Source, &Stats)| {
         let values = [stats.durations.powers(), stats.latencies.powers()];
-        let labels = labels(head, source).map(|(_, label)| label);
+        let labels = labels(head, source).map(|(_, label)| label.into());
         labels.into_iter().zip(values).collect::<Groups>()
     };
     let groups = rows.iter().flat_map(of_source);

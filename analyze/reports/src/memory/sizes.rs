@@ -6,7 +6,7 @@ use crate::memory::lists::Row;
 use crate::memory::moves::{Moves, size};
 use tracebraid_follow::{By, Head, People, Thread, Views};
 use tracebraid_statistics::Powers;
-use tracebraid_tables::{Column, DISTRIBUTION, Forms, Section, Unit, Value, View};
+use tracebraid_tables::{Column, DISTRIBUTION, Forms, Group, Section, Unit, Value, View};
 
 /// Moves of the threads that are shown.
 pub(super) struct Sizes<'a> {
@@ -70,13 +70,13 @@ impl Sizes<'_> {
                 people: self.people,
                 threads: threads.collect(),
             };
-            let group = |(who, sizes): (String, Powers)| {
+            let group = |(who, sizes): (Group, Powers)| {
                 let bins: Vec<_> = sizes.bins().collect();
                 let first = bins
                     .first()
                     .map_or(0, |bin| (bin.from / size(0)).ilog2() as u8);
                 let counts = bins.iter().map(|bin| bin.count).collect();
-                (format!("{event} by {who}"), first, counts)
+                (format!("{event} by {}", who.name), first, counts)
             };
             let groups: Groups = of.groups(by);
             groups.into_iter().map(group).collect::<Vec<Orders>>()

@@ -38,12 +38,13 @@ impl Names<'_> {
 
     fn shows(&self, key: InterfaceKey) -> bool {
         is_named(&self.rules.options.interfaces, &key.name.text())
+            || is_named(&self.rules.options.interfaces, &self.name(key))
     }
 
     fn unmatched(&self, partial: &NetPartial) -> Vec<String> {
         let interfaces = partial.sums.interfaces.iter();
         let names: Vec<_> = interfaces
-            .map(|interface| vec![interface.key.name.text()])
+            .map(|interface| vec![interface.key.name.text(), self.name(interface.key)])
             .collect();
         unmatched("--interface", &self.rules.options.interfaces, &names)
     }
@@ -71,10 +72,10 @@ pub(super) fn report(rules: &NetRules, input: &Input, partial: &NetPartial) -> R
         GROUPINGS,
         INTERFACE,
         |by| {
-            let of = |of: &&Interface| (names.name(of.key), of.durations.powers());
+            let of = |of: &&Interface| (names.name(of.key).into(), of.durations.powers());
             let mut groups: Groups = interfaces.iter().map(of).collect();
             groups.retain(|(_, powers)| powers.count() > 0);
-            groups.sort_by(|a, b| a.0.cmp(&b.0));
+            groups.sort_by(|a, b| a.0.name.cmp(&b.0.name));
             match by {
                 By::Interface => groups,
                 _ => groups::all(groups.iter().map(|(_, powers)| powers)),

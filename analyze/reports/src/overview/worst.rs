@@ -32,8 +32,8 @@ const KINDS: [WorstKind; 5] = [
         begin: "wakeup_ns",
         duration: "latency_ns",
         what: &[],
-        command: "cpu --view log",
-        select: Some(("--cpu", "cpu")),
+        command: "critical-path",
+        select: Some(("--tid", "thread")),
     },
     WorstKind {
         name: "disk I/O",
@@ -51,7 +51,7 @@ const KINDS: [WorstKind; 5] = [
         duration: "duration_ns",
         what: &["name"],
         command: "irq --view log",
-        select: None,
+        select: Some(("--cpu", "cpu")),
     },
     WorstKind {
         name: "packet",

@@ -255,7 +255,10 @@ fn groups(
 ) -> Groups {
     if by == By::Priority {
         let group = |(priority, latencies): (&Option<i32>, &Distribution)| {
-            Some((format!("priority {}", (*priority)?), latencies.powers()))
+            Some((
+                format!("priority {}", (*priority)?).into(),
+                latencies.powers(),
+            ))
         };
         return by_priority.iter().filter_map(group).collect();
     }
@@ -273,9 +276,9 @@ fn groups(
 pub(super) fn frequencies(input: &Input, partial: &SchedPartial, bounds: &Bounds) -> Report {
     let head = input.head();
     let name = |group| match group {
-        Group::All => "all".to_owned(),
-        Group::Thread(key) => groups::name(&head, &partial.people.thread(key)),
-        Group::Priority(priority) => format!("priority {priority}"),
+        Group::All => "all".to_owned().into(),
+        Group::Thread(key) => groups::of_thread(&head, &partial.people.thread(key)),
+        Group::Priority(priority) => format!("priority {priority}").into(),
     };
     let groups = partial.sums.freq.groups(bounds);
     let groups = groups

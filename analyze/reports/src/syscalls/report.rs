@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_kernel_model::{Syscall, errno_name};
+use tracebraid_kernel_model::Syscall;
 
 use crate::groups::{self, Groups, OfThreads};
+use crate::returned;
 use crate::syscalls::calls::{Call, CallStats};
 use crate::syscalls::{GROUPINGS, SyscallPartial, SyscallRules};
 use tracebraid_engine::parallel;
@@ -224,7 +225,7 @@ fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
     let row = |(call, errno, count): (Syscall, u16, u64)| {
         vec![
             call.user_name().into(),
-            Value::Text(error(i64::from(errno))),
+            Value::Text(returned::name_of(i64::from(errno))),
             count.into(),
         ]
     };
@@ -244,10 +245,6 @@ fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
 }
 
 /// The name of an error, or its number.
-fn error(errno: i64) -> String {
-    errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned)
-}
-
 /// Tables of single calls: the `top` longest calls, and the log in the order of end times.
 fn single_calls(
     rows: &[Row],
@@ -277,13 +274,15 @@ fn single_calls(
         key,
         title: title.to_owned(),
         view,
-        columns: vec![
+        columns: [
             Column::new("begin_ns", "Begin", Unit::Time),
             Column::new("duration_ns", "Duration", Unit::Duration),
             SYSCALL,
-            Column::new("result", "Result", Unit::Text).left_out(1),
-            THREAD,
-        ],
+        ]
+        .into_iter()
+        .chain(returned::COLUMNS)
+        .chain([THREAD])
+        .collect(),
         rows: parallel::map(calls.iter().collect(), |call| {
             Some(one(call, Arc::clone(who.get(&call.thread)?)))
         })
@@ -300,14 +299,14 @@ fn single_calls(
 }
 
 fn one(call: &Call, thread: Arc<Thread>) -> Vec<Value> {
-    let result = call.error().map_or_else(|| call.result.to_string(), error);
-    vec![
+    let mut row = vec![
         Timestamp(call.begin).into(),
         call.duration.into(),
         call.call.user_name().into(),
-        Value::Text(result),
-        thread.into(),
-    ]
+    ];
+    row.extend(returned::values(call.result, call.error()));
+    row.push(thread.into());
+    row
 }
 
 /// Durations of calls of the threads that are shown.
@@ -320,7 +319,7 @@ fn groups(
     let powers = |(_, stats): &(Syscall, CallStats)| stats.durations.powers();
     if by == By::Call {
         let group = |(call, stats): (&Syscall, &CallStats)| {
-            (call.user_name().to_owned(), stats.durations.powers())
+            (call.user_name().to_owned().into(), stats.durations.powers())
         };
         return groups::most_first(by_call.iter().map(group).collect());
     }

@@ -14,7 +14,7 @@ use crate::waits::{GROUPINGS, WaitPartial, WaitRules, chosen_reasons, tables};
 use tracebraid_engine::parallel;
 use tracebraid_follow::{By, Head, Input, People, Table, Thread, ThreadKey};
 use tracebraid_statistics::{Bins, Distribution, Powers, Ranges, keep_first_by_key};
-use tracebraid_tables::{Report, Section, Total, Unit, View};
+use tracebraid_tables::{Group, Report, Section, Total, Unit, View};
 
 /// The row of a thread.
 pub(super) struct Row {
@@ -188,15 +188,16 @@ fn ranges(all: &CallSums) -> Ranges {
 }
 
 fn by_reason(all: &CallSums) -> Groups {
-    let group =
-        |(why, part): (WaitReason, Cow<'_, Distribution>)| (why.name().to_owned(), part.powers());
+    let group = |(why, part): (WaitReason, Cow<'_, Distribution>)| {
+        (why.name().to_owned().into(), part.powers())
+    };
     let groups: Groups = all.parts().into_iter().map(group).collect();
-    let has_any = |(_, powers): &(String, Powers)| powers.count() > 0;
+    let has_any = |(_, powers): &(Group, Powers)| powers.count() > 0;
     groups.into_iter().filter(has_any).collect()
 }
 
-fn of_call((call, sums): (&Syscall, &CallSums)) -> (String, Powers) {
-    (call.user_name().to_owned(), sums.powers())
+fn of_call((call, sums): (&Syscall, &CallSums)) -> (Group, Powers) {
+    (call.user_name().to_owned().into(), sums.powers())
 }
 
 fn of_threads<'a>((head, people): (&'a Head, &'a People), rows: &[Row]) -> OfThreads<'a> {

@@ -1,5 +1,6 @@
 //! `tracebraid critical-path`: critical paths of threads, processes and system calls.
 
+mod data;
 mod show;
 
 use std::path::PathBuf;
@@ -14,7 +15,8 @@ use tracebraid_graph::{
 use tracebraid_language::glob::Glob;
 use tracebraid_language::near::did_you_mean;
 
-use crate::commands::report::{Subject, window};
+use crate::commands::data_tables::TablesArgs;
+use crate::commands::report::{self, Subject, window};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::hints;
@@ -67,6 +69,8 @@ pub(crate) struct CriticalPathArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    tables: TablesArgs,
     /// Write the paths to FILE as a Perfetto trace (ui.perfetto.dev)
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
@@ -82,10 +86,20 @@ enum Format {
     Table,
     /// JSON
     Json,
-    /// Comma-separated values: a row for each segment
+    /// Comma-separated values: a row for each segment, or the tables of --table
     Csv,
     /// Folded stacks of threads that wait for each other, with nanoseconds
     Folded,
+}
+
+impl From<Format> for report::Format {
+    fn from(format: Format) -> report::Format {
+        match format {
+            Format::Table | Format::Folded => report::Format::Table,
+            Format::Json => report::Format::Json,
+            Format::Csv => report::Format::Csv,
+        }
+    }
 }
 
 /// Maximum number of paths with `--top 0`; all paths are in memory at once.
@@ -106,7 +120,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.perfetto {
         spare::check(file, &subject.set, &args.input.read())?;
     }
-    let report = report(args, &mut subject)?;
+    let report = path_report(args, &mut subject)?;
     if let Some(file) = &args.perfetto {
         output::replace(file, &perfetto(&report))?;
     }
@@ -114,21 +128,25 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {
         subject.warnings.note(missing);
     }
+    if args.format == Format::Csv || args.tables.are_given() {
+        args.tables
+            .print(args.format, &report.head, data::tables(&report))?;
+        return Ok(subject.lost(args.input.strict));
+    }
     let text = match args.format {
         Format::Json => return subject.finish_json(&report, args.input.strict),
-        Format::Table => {
+        Format::Table | Format::Csv => {
             missing.map_or_else(String::new, |missing| {
                 terminal_text::paragraph(&missing) + "\n"
             }) + &show::text(&report, &subject.zone)
         }
-        Format::Csv => show::csv(&report),
         Format::Folded => show::folded(&report),
     };
     subject.finish(&text, args.input.strict)
 }
 
 /// Builds the report on the requested paths.
-fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, Failure> {
+fn path_report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, Failure> {
     let selection = Selection {
         window: window(subject.range),
         behind: Selection::BEHIND_NS,

@@ -37,7 +37,7 @@ pub(crate) struct DiskArgs {
     histograms: HistogramArgs,
     #[command(flatten)]
     sizes: SizeArgs,
-    /// Select disks by name (a pattern with * and ?)
+    /// Select disks by name (a pattern with * and ?); with several hosts also as 'vdc @ HOST'
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     disk: Vec<String>,
 }

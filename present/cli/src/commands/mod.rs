@@ -6,6 +6,7 @@ mod completions;
 mod count;
 mod cpu;
 mod critical_path;
+mod data_tables;
 mod definitions;
 mod disk;
 mod executions;

@@ -35,7 +35,8 @@ pub(crate) struct NetArgs {
     views: ViewArgs,
     #[command(flatten)]
     histograms: HistogramArgs,
-    /// Select interfaces by name (a pattern with * and ?); TCP tables always cover all interfaces
+    /// Select interfaces by name (a pattern with * and ?; with several hosts also as 'eth0 @
+    /// HOST'); TCP tables always cover all interfaces
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     interface: Vec<String>,
 }

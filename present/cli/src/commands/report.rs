@@ -289,6 +289,7 @@ pub(super) fn show(
     if let Some(directory) = &args.output {
         report.truncate(rows);
         tables::write(directory, args.format, report.sections())?;
+        tables::write_summary(directory, args.format, report.sections())?;
         return Ok(subject.lost(strict));
     }
     let text = match args.format {
@@ -406,7 +407,7 @@ impl Subject {
     }
 
     /// Warns of losses of the tracer.
-    fn lost(mut self, strict: bool) -> ExitCode {
+    pub(super) fn lost(mut self, strict: bool) -> ExitCode {
         for loss in crate::loss::summary(&self.set) {
             self.warnings.note(&loss.to_string());
         }

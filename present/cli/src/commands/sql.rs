@@ -14,11 +14,11 @@ use tracebraid_executions::database::Database;
 use tracebraid_sql::{Questions, SqlError, TextPosition, Traces};
 
 use self::answer::Answer;
-use super::executions::{Format, unreadable};
+use super::executions::unreadable;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::indexes;
-use crate::options;
+use crate::options::{self, ReportFormat};
 use crate::output::{Output, say};
 use crate::warnings::Warnings;
 
@@ -55,7 +55,7 @@ pub(crate) struct SqlArgs {
     sync: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
     /// Limit text tables to N rows; 0 for all, which are then kept in memory
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: usize,

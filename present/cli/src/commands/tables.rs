@@ -23,8 +23,7 @@ pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failur
         if report.section(name).is_none() {
             let keys: Vec<&str> = report.sections.iter().map(|section| section.key).collect();
             return Err(Failure::usage(format!(
-                "--table {name}: no table has this name{}; tables of the chosen views \
-                 (--view): {}",
+                "--table {name}: no table has this name{}; known tables: {}",
                 did_you_mean(&Glob::new(name), keys.iter().copied()),
                 keys.join(", ")
             )));
@@ -67,8 +66,8 @@ pub(super) fn note_several(report: &Report) {
     }
 }
 
-/// Writes each table to a file in a directory, which is created if it does not exist. In JSON, the
-/// range and the totals are written to `summary.json`.
+/// Writes each table to a file in a directory, which is created if it does not exist, and takes it
+/// out of the report.
 ///
 /// # Errors
 /// When the format is for terminals, or a file cannot be written.
@@ -105,6 +104,18 @@ pub(super) fn write(directory: &Path, format: Format, report: &mut Report) -> Re
             }
         }
     }
+    Ok(())
+}
+
+/// Writes the range and the totals of a report to `summary.json`, beside its tables in JSON.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn write_summary(
+    directory: &Path,
+    format: Format,
+    report: &Report,
+) -> Result<(), Failure> {
     match format {
         Format::Json => write_json(&directory.join("summary.json"), report),
         _ => Ok(()),

@@ -1,6 +1,5 @@
 //! Descriptions of traces: gathered once, shown as tables, JSON or CSV.
 
-pub(crate) mod csv;
 pub(crate) mod tables;
 
 use std::collections::BTreeMap;

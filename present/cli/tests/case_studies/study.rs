@@ -179,8 +179,8 @@ impl Study {
         let compared = text(&[&compare[..], &[&self.database()]].concat());
         let compared: Value = serde_json::from_str(&compared).expect("JSON");
         let contexts = compared["contexts"].as_array().expect("contexts").iter();
-        let more =
-            contexts.filter(|of| of["is_sure"] == true && of["interval"][0].as_f64() > Some(0.0));
+        let more = contexts
+            .filter(|of| of["is_significant"] == true && of["interval"][0].as_f64() > Some(0.0));
         let context = |of: &Value| Context {
             frames: serde_json::from_value(of["context"].clone()).expect("frames"),
             more: of["difference"].as_f64().expect("a number"),

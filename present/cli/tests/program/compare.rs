@@ -63,7 +63,7 @@ fn injected_causes_come_first() {
         let (a, b) = (format!("({normal}) && duration > 0"), of(cause));
         let compared = json(&["compare", file(), "--a", &a, "--b", &b, "--format", "json"]);
         let first = &compared["contexts"][0];
-        assert_eq!(first["is_sure"], true, "{cause}: {first}");
+        assert_eq!(first["is_significant"], true, "{cause}: {first}");
         let context: Vec<&str> = first["context"]
             .as_array()
             .expect("frames")
@@ -83,7 +83,7 @@ fn comparisons_fail_tests_when_asked_to() {
     let with = |gate: &'static str| failure(&[&slow[..], &["--fail-if", gate]].concat());
     let (code, said) = with("duration > 5%");
     assert_eq!(code, 4, "{said}");
-    assert!(said.contains("in duration_ns"), "{said}");
+    assert!(said.contains("%) in duration"), "{said}");
     assert_eq!(with("context > 1ms").0, 4);
     assert_eq!(with("duration > 3600s").0, 0);
     assert_eq!(with("nothing > 1").0, 2);
@@ -147,12 +147,12 @@ fn decisions_of_gates_are_told_to_programs() {
     let groups = ["--a", "duration < 10ms", "--b", "duration > 30ms"];
     let options = gates.iter().flat_map(|gate| ["--fail-if", gate]);
     let options: Vec<&str> = groups.into_iter().chain(options).collect();
-    let compared = |format| {
-        let output = run(&[&["compare", file(), "--format", format], &options[..]].concat());
+    let compared = |format: &[&'static str]| {
+        let output = run(&[&["compare", file(), "--format"], format, &options[..]].concat());
         assert_eq!(output.status.code(), Some(4));
         String::from_utf8(output.stdout).expect("UTF-8")
     };
-    let told: Value = serde_json::from_str(&compared("json")).expect("JSON");
+    let told: Value = serde_json::from_str(&compared(&["json"])).expect("JSON");
     let told = told["gates"].as_array().expect("gates");
     let outcomes: Vec<(&str, &str)> = told
         .iter()
@@ -183,13 +183,13 @@ fn decisions_of_gates_are_told_to_programs() {
         (number(&duration["allowed"]) - first * 0.05).abs() < 1e-6,
         "{duration}"
     );
-    assert!(number(&duration["chance"]) < 0.01, "{duration}");
-    assert_eq!(duration["figure"], "duration_ns");
+    assert!(number(&duration["p"]) < 0.01, "{duration}");
+    assert_eq!(duration["metric"], "duration_ns");
     assert!(
         duration["why"]
             .as_str()
             .expect("a text")
-            .contains("in duration_ns"),
+            .contains("%) in duration"),
         "{duration}"
     );
     assert!(
@@ -197,14 +197,11 @@ fn decisions_of_gates_are_told_to_programs() {
             .as_array()
             .is_some_and(|frames| !frames.is_empty())
     );
-    assert!(told[1]["why"].is_null() && number(&told[4]["chance"]) > 0.99);
-    let rows = compared("csv");
-    let rows: Vec<&str> = rows
-        .lines()
-        .filter(|line| line.starts_with("gate,"))
-        .collect();
+    assert!(told[1]["why"].is_null() && number(&told[4]["p"]) > 0.99);
+    let rows = compared(&["csv", "--table", "gates"]);
+    let rows: Vec<&str> = rows.lines().skip(1).collect();
     assert_eq!(rows.len(), 6, "{rows:?}");
-    assert!(rows[0].starts_with("gate,duration > 5%,") && rows[0].contains(",failed,"));
+    assert!(rows[0].starts_with("duration > 5%,failed,"), "{rows:?}");
     // A difference that may be due to chance.
     let few = [
         "compare",
@@ -282,10 +279,10 @@ fn random_groups_of_plain_requests_do_not_differ() {
         let output = run(&[&options[..], &gates].concat());
         failed += usize::from(output.status.code() == Some(4));
         let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let sure = ["contexts", "figures", "texts"].map(|list| {
+        let sure = ["contexts", "metrics", "texts"].map(|list| {
             let list = told[list].as_array().expect("a list");
             assert!(!list.is_empty(), "{told}");
-            list.iter().any(|of| of["is_sure"] == true)
+            list.iter().any(|of| of["is_significant"] == true)
         });
         wrong += usize::from(sure.contains(&true));
     }
@@ -377,15 +374,18 @@ fn gates_take_what_conditions_take() {
     let rows = crate::support::text(
         &[
             &groups[..],
-            &["--fail-if", "duration > 3600s", "--format", "csv"],
+            &["--fail-if", "duration > 3600s"],
+            &["--format", "csv", "--table", "gates"],
         ]
         .concat(),
     );
-    let gate = rows
-        .lines()
-        .find(|line| line.starts_with("gate,"))
-        .expect("the gate");
-    assert!(gate.ends_with(",passed,3600000000000"), "{gate}");
+    let gate = rows.lines().nth(1).expect("the gate");
+    let cells: Vec<&str> = gate.split(',').collect();
+    assert_eq!(
+        (cells[0], cells[1], cells[8]),
+        ("duration > 3600s", "passed", "3600000000000"),
+        "{gate}"
+    );
 }
 
 /// A trace of spans of 1 us, each with one of these numbers.

@@ -651,10 +651,10 @@ fn texts_tell_groups_apart() {
     let what = &compared["texts"][0];
     assert_eq!(what["text"], "what");
     assert!(
-        what["association"].as_f64().expect("a number") > 0.999,
+        what["cramers_v"].as_f64().expect("a number") > 0.999,
         "{what}"
     );
-    assert!(what["chance"].as_f64().expect("a number") < 1e-6);
+    assert!(what["p"].as_f64().expect("a number") < 1e-6);
     assert_eq!(
         what["groups"][0]["share"].as_f64().expect("a number")
             + what["groups"][1]["share"].as_f64().expect("a number"),
@@ -667,20 +667,20 @@ fn texts_tell_groups_apart() {
         .find(|of| of["text"] == "host")
         .expect("a host");
     assert_eq!(
-        (host["association"].as_f64(), host["chance"].as_f64()),
+        (host["cramers_v"].as_f64(), host["p"].as_f64()),
         (Some(0.0), Some(1.0))
     );
     let rows = text(
         &[
             &["compare", name][..],
             &groups,
-            &["--format", "csv", "--top", "0"],
+            &["--format", "csv", "--table", "texts", "--top", "0"],
         ]
         .concat(),
     );
     let lines: Vec<&str> = rows
         .lines()
-        .filter(|line| line.starts_with("text,what,"))
+        .filter(|line| line.starts_with("what,"))
         .collect();
     assert_eq!(lines.len(), 1, "{rows}");
     assert_eq!(

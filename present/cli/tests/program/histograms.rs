@@ -55,13 +55,17 @@ fn the_histogram_of_a_thread_counts_its_calls() {
     assert!(expected.len() > 3);
     let histogram = csv(&["--by", "thread"]);
     let mut lines = histogram.lines();
-    assert_eq!(lines.next(), Some("of,from_ns,to_ns,count"));
+    assert_eq!(
+        lines.next(),
+        Some("of,from_ns,to_ns,count,host,pid,tid,name")
+    );
     let mut found = BTreeMap::new();
     for line in lines {
-        let (rest, count) = line.rsplit_once(',').expect("columns");
-        let (rest, to) = rest.rsplit_once(',').expect("columns");
-        let (who, from) = rest.rsplit_once(',').expect("columns");
-        assert!(who.ends_with("(284)"), "{who}");
+        let cells: Vec<&str> = line.split(',').collect();
+        let &[who, from, to, count, _host, _pid, tid, name] = cells.as_slice() else {
+            panic!("{line}");
+        };
+        assert_eq!((who, tid), (format!("{name} (284)").as_str(), "284"));
         let [from, to, count] =
             [from, to, count].map(|text| text.parse::<u64>().expect("a number"));
         assert_eq!(to, 2 * from);

@@ -149,7 +149,7 @@ fn names(study: &Study, database: &Path, cause: &[&str]) {
     assert!(
         first
             .iter()
-            .any(|of| of["is_sure"] == true && goes(&of["context"], cause)),
+            .any(|of| of["is_significant"] == true && goes(&of["context"], cause)),
         "{}: {first:?}",
         study.name
     );

@@ -3,11 +3,12 @@
 use tracebraid_executions::gate::{About, Decision, Outcome, Reason};
 
 use super::Compared;
-use crate::commands::executions::amount;
+use crate::commands::executions::{amount, title};
 use crate::terminal_text::safe;
 use crate::units::number_of;
 
-/// The reason for an outcome; `None` if the gate simply passed.
+/// The reason for an outcome; `None` if the gate passed because B does not exceed A, or only by
+/// less than is allowed.
 pub(super) fn why(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
     let found = match &decision.reason {
         Reason::Excess => return excess(decision, compared),
@@ -34,7 +35,7 @@ fn excess(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
         Outcome::Undecided => {
             let chance = decision.chance.unwrap_or(1.0);
             Some(format!(
-                "passed: {what}, but not significantly (p = {chance:.2}); compare more executions"
+                "undecided: {what}, but not significantly (p = {chance:.2}); compare more executions"
             ))
         }
     }
@@ -42,9 +43,13 @@ fn excess(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
 
 /// By how much B exceeds A, and in which metric or context.
 fn difference(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
-    let more = amount(decision.more?, &decision.unit);
+    let more = decision.more?;
+    let share = decision.means.map(|[a, _]| 100.0 * more / a);
+    let share = share.filter(|share| share.is_finite());
+    let share = share.map_or_else(String::new, |share| format!(" ({share:.1} %)"));
+    let more = amount(more, &decision.unit) + &share;
     Some(match &decision.about {
-        About::Figure(name) => format!("B exceeds A by {more} in {name}"),
+        About::Figure(name) => format!("B exceeds A by {more} in {}", title(name)),
         About::Context(context) => {
             let context = compared.database.union.words((*context)?).join(" > ");
             format!("B exceeds A by {more} in {}", safe(&context))

@@ -1,5 +1,6 @@
 //! `tracebraid compare`: differences between two groups of executions.
 
+mod data;
 mod gate;
 mod show;
 
@@ -13,10 +14,14 @@ use tracebraid_executions::{
 };
 
 use tracebraid_executions::gate::{Decision, Gate, Outcome, Pair, decisions};
+use tracebraid_follow::Head;
 
-use crate::commands::executions::{Format, open, rows, table};
+use crate::commands::data_tables::TablesArgs;
+use crate::commands::executions::{open, rows, table};
 use crate::failure::{Failure, REGRESSION, USAGE};
-use crate::output::{Output, say};
+use crate::options::ReportFormat;
+use crate::output::{Output, say, say_once, say_reason};
+use crate::terminal_text;
 
 /// Compare two groups of executions by context and metric
 ///
@@ -60,7 +65,9 @@ pub(crate) struct CompareArgs {
     fail_if: Vec<Gate>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
+    #[command(flatten)]
+    tables: TablesArgs,
 }
 
 /// A comparison with its results.
@@ -119,16 +126,27 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         let (condition, message) = (error.condition, error.message);
         Failure::usage(format!("--fail-if {condition}: {message}"))
     })?;
-    let mut output = Output::open(None)?;
     match args.format {
-        Format::Table => output.write(show::text(args, &compared).as_bytes())?,
-        Format::Json => output.write_json(&show::json(args, &compared, &decisions))?,
-        Format::Csv => output.write(show::csv(args, &compared, &decisions).as_bytes())?,
-    };
+        format if format == ReportFormat::Csv || args.tables.are_given() => {
+            let tables = data::tables(args, &compared, &decisions);
+            args.tables.print(format, &Head::default(), tables)?;
+        }
+        ReportFormat::Json => {
+            Output::open(None)?.write_json(&show::json(args, &compared, &decisions))?;
+        }
+        _ => {
+            Output::open(None)?.write(show::text(args, &compared).as_bytes())?;
+        }
+    }
     let failed = |of: &&Decision| of.outcome == Outcome::Failed;
     let (failed, other): (Vec<_>, Vec<_>) = decisions.iter().partition(failed);
     for decision in other.iter().chain(&failed) {
-        say!("{}", gate::line(decision, &compared));
+        let line = gate::line(decision, &compared);
+        let line = terminal_text::message(&line);
+        match decision.outcome {
+            Outcome::Failed | Outcome::Undecidable => say_reason(&line),
+            Outcome::Passed | Outcome::Undecided => say_once(&line),
+        }
     }
     Ok(ExitCode::from(match Outcome::of_all(&decisions) {
         Outcome::Failed => REGRESSION,

@@ -1,20 +1,19 @@
-//! Comparisons as tables, JSON and CSV.
+//! Comparisons as text and JSON.
 
 use serde_json::{Value, json};
 use tracebraid_executions::{
-    Difference, SURE, Separation, Spread, Test, TextSeparation, ranked, worth_showing,
+    Difference, SURE, Separation, Test, TextSeparation, ranked, worth_showing,
 };
 
 use super::{CompareArgs, Compared, gate};
 use crate::commands::executions::{amount, title};
-use crate::csv;
 use crate::glyphs::glyphs;
 use crate::table::{self, Column};
 use crate::terminal_text;
 use crate::units::{grouped, number_of};
 use tracebraid_executions::gate::{About, Decision};
 
-fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
+pub(super) fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
     if args.top > 0 {
         list.truncate(args.top);
     }
@@ -264,18 +263,12 @@ fn texts(list: &[&TextSeparation]) -> String {
     table::render(&columns, list.iter().map(row))
 }
 
-/// A number in CSV; an empty cell if it is missing or infinite (null in JSON).
-fn cell(value: Option<f64>) -> String {
-    let value = value.filter(|value| value.is_finite());
-    value.map_or_else(String::new, |value| value.to_string())
-}
-
 fn test_json(test: &Test) -> Value {
     json!({
         "difference": test.more, "interval": test.interval.map(|(low, high)| [low, high]),
         // JSON has no infinity, which is the effect if there is no spread.
         "effect": test.effect.is_finite().then_some(test.effect),
-        "chance": test.chance,
+        "p": test.chance,
     })
 }
 
@@ -295,24 +288,24 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
     };
     let context = |of: &Difference| {
         let about = json!({
-            "context": compared.database.union.words(of.context), "with_all_within": of.is_whole,
-            "groups": spreads(&of.groups), "is_sure": of.is_sure(),
+            "context": compared.database.union.words(of.context), "is_total": of.is_whole,
+            "groups": spreads(&of.groups), "is_significant": of.is_sure(),
         });
         with(about, test_json(&of.test))
     };
     let figure = |of: &Separation<'_>| {
         let column = &of.figures.column;
         let about = json!({
-            "figure": column.name, "unit": column.unit, "b_has_more": of.higher, "groups": spreads(&of.groups),
-            "is_sure": of.is_sure(),
+            "metric": column.name, "unit": column.unit, "superiority": of.higher, "groups": spreads(&of.groups),
+            "is_significant": of.is_sure(),
         });
         with(about, test_json(&of.test))
     };
     let text = |of: &TextSeparation| {
         let groups = [0, 1].map(|at| json!({"executions": of.groups[at], "share": of.shares[at]}));
         json!({
-            "text": of.name, "association": of.association, "value": of.value, "groups": groups, "chance": of.chance,
-            "is_sure": of.is_sure(),
+            "text": of.name, "cramers_v": of.association, "value": of.value, "groups": groups, "p": of.chance,
+            "is_significant": of.is_sure(),
         })
     };
     let gate = |of: &Decision| {
@@ -321,8 +314,8 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
             About::Context(context) => (None, context.map(|of| compared.database.union.words(of))),
         };
         json!({
-            "condition": of.condition, "outcome": of.outcome.name(), "figure": figure, "context": context, "unit": of.unit,
-            "means": of.means, "difference": of.difference(), "allowed": of.allowed, "chance": of.chance, "why": gate::why(of, compared),
+            "condition": of.condition, "outcome": of.outcome.name(), "metric": figure, "context": context, "unit": of.unit,
+            "means": of.means, "difference": of.difference(), "allowed": of.allowed, "p": of.chance, "why": gate::why(of, compared),
         })
     };
     let contexts = shown(args, ranked(&compared.differences, args.whole));
@@ -333,106 +326,9 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
         "groups": groups.collect::<Vec<_>>(),
         "gates": decisions.iter().map(gate).collect::<Vec<_>>(),
         "contexts": contexts.iter().map(context).collect::<Vec<_>>(),
-        "figures": shown(args, compared.apart.figures.iter().collect()).into_iter().map(figure).collect::<Vec<_>>(),
+        "metrics": shown(args, compared.apart.figures.iter().collect()).into_iter().map(figure).collect::<Vec<_>>(),
         "texts": shown(args, compared.apart.texts.iter().collect()).into_iter().map(text).collect::<Vec<_>>(),
     })
-}
-
-/// A comparison as CSV: contexts, then metrics, texts and gates. A text has its most significant
-/// value, the shares of the groups with that value, and the effect size. A gate has its condition
-/// as name, its outcome as value, and the allowed amount.
-pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Decision]) -> String {
-    let mut rows = csv::Rows::new(&[
-        "what",
-        "name",
-        "mean_a",
-        "mean_b",
-        "difference",
-        "low",
-        "high",
-        "effect",
-        "chance",
-        "b_has_more",
-        "value",
-        "allowed",
-    ]);
-    for of in shown(args, ranked(&compared.differences, args.whole)) {
-        let name = compared.database.union.words(of.context).join(";");
-        let cells = ["context".to_owned(), name]
-            .into_iter()
-            .chain(tested(&of.groups, &of.test));
-        rows.add(cells.chain([String::new(), String::new(), String::new()]));
-    }
-    for of in shown(args, compared.apart.figures.iter().collect()) {
-        let cells = ["figure".to_owned(), of.figures.column.name.clone()].into_iter();
-        rows.add(cells.chain(tested(&of.groups, &of.test)).chain([
-            of.higher.to_string(),
-            String::new(),
-            String::new(),
-        ]));
-    }
-    for of in shown(args, compared.apart.texts.iter().collect()) {
-        rows.add(text_cells(of));
-    }
-    for of in decisions {
-        rows.add(gate_cells(of));
-    }
-    rows.finish()
-}
-
-/// Cells of the columns `mean_a` to `chance`.
-fn tested(groups: &[Spread; 2], test: &Test) -> [String; 7] {
-    let (low, high) = test.interval.unzip();
-    [
-        cell(Some(groups[0].mean)),
-        cell(Some(groups[1].mean)),
-        cell(Some(test.more)),
-        cell(low),
-        cell(high),
-        cell(Some(test.effect)),
-        cell(Some(test.chance)),
-    ]
-}
-
-fn text_cells(of: &TextSeparation) -> [String; 12] {
-    let [a, b] = of.shares;
-    let none = String::new;
-    [
-        "text".to_owned(),
-        of.name.clone(),
-        a.to_string(),
-        b.to_string(),
-        (b - a).to_string(),
-        none(),
-        none(),
-        of.association.to_string(),
-        of.chance.to_string(),
-        none(),
-        of.value.clone().unwrap_or_default(),
-        none(),
-    ]
-}
-
-fn gate_cells(of: &Decision) -> [String; 12] {
-    let [a, b] = of
-        .means
-        .map_or([None, None], |means| means.map(Some))
-        .map(cell);
-    let none = String::new;
-    [
-        "gate".to_owned(),
-        of.condition.clone(),
-        a,
-        b,
-        cell(of.difference()),
-        none(),
-        none(),
-        none(),
-        cell(of.chance),
-        none(),
-        of.outcome.name().to_owned(),
-        cell(of.allowed),
-    ]
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! Critical paths as trees, tables, CSV and folded stacks.
+//! Critical paths as trees, tables and folded stacks.
 
 use jiff::tz::TimeZone;
 use tracebraid_follow::{Head, Thread};
 use tracebraid_graph::{Node, PathReport, PathRow, WaitReason};
 
 use crate::commands::cells;
-use crate::csv::Rows;
 use crate::info::tables::View;
 use crate::table::{self, Column};
 use crate::terminal_text;
@@ -173,40 +172,6 @@ fn competitors(head: &Head, row: &PathRow) -> String {
         ]
     });
     table::render(&columns, cells)
-}
-
-/// A row for each segment of each path.
-pub(super) fn csv(report: &PathReport) -> String {
-    let mut rows = Rows::new(&[
-        "path",
-        "begin_ns",
-        "duration_ns",
-        "depth",
-        "host",
-        "pid",
-        "tid",
-        "name",
-        "reason",
-        "detail",
-    ]);
-    for (number, row) in report.paths.iter().enumerate() {
-        for segment in &row.segments {
-            let [host, pid, tid, name] = cells::plain_thread(&report.head, &segment.thread);
-            rows.add([
-                number.to_string(),
-                segment.begin_ns.to_string(),
-                segment.duration_ns.to_string(),
-                segment.depth.to_string(),
-                host,
-                pid,
-                tid,
-                name,
-                segment.reason.name().to_owned(),
-                segment.detail.clone(),
-            ]);
-        }
-    }
-    rows.finish()
 }
 
 /// Folded stacks of all paths.

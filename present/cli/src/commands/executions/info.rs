@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use tracebraid_executions::database::{Database, ExecutionKind, Source, Table};
-use tracebraid_follow::paths_apart;
+use tracebraid_follow::{Head, paths_apart};
 
-use super::{Format, open, unreadable};
-use crate::csv;
+use super::{info_data, open, unreadable};
+use crate::commands::data_tables::TablesArgs;
 use crate::failure::Failure;
+use crate::options::ReportFormat;
 use crate::output::Output;
 use crate::table::{self, Column};
 use crate::terminal_text;
@@ -27,13 +28,15 @@ pub(super) struct InfoArgs {
     file: PathBuf,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
+    #[command(flatten)]
+    tables: TablesArgs,
 }
 
 /// A kind with its durations at 0, 50, 90, 99 and 100 %.
-struct Durations<'d> {
-    kind: &'d ExecutionKind,
-    quantiles: Vec<u64>,
+pub(super) struct Durations<'d> {
+    pub(super) kind: &'d ExecutionKind,
+    pub(super) quantiles: Vec<u64>,
 }
 
 const SHARES: [f64; 5] = [0.0, 0.5, 0.9, 0.99, 1.0];
@@ -50,12 +53,18 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
             quantiles: quantiles(&table),
         });
     }
-    let mut output = Output::open(None)?;
     match args.format {
-        Format::Json => output.write_json(&as_json(&database, &kinds))?,
-        Format::Csv => output.write(as_csv(&kinds).as_bytes())?,
-        Format::Table => output.write(text(&database, &kinds).as_bytes())?,
-    };
+        format if format == ReportFormat::Csv || args.tables.are_given() => {
+            let tables = info_data::tables(&database, &kinds);
+            args.tables.print(format, &Head::default(), tables)?;
+        }
+        ReportFormat::Json => {
+            Output::open(None)?.write_json(&as_json(&database, &kinds))?;
+        }
+        _ => {
+            Output::open(None)?.write(text(&database, &kinds).as_bytes())?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -212,25 +221,4 @@ fn as_json(database: &Database, kinds: &[Durations<'_>]) -> serde_json::Value {
         "contexts": database.union.contexts.count() - 1,
         "renames": database.renames.iter().map(|(old, new)| json!({"old": old, "new": new})).collect::<Vec<_>>(),
     })
-}
-
-fn as_csv(kinds: &[Durations<'_>]) -> String {
-    let mut rows = csv::Rows::new(&[
-        "kind",
-        "executions",
-        "shortest_ns",
-        "median_ns",
-        "p90_ns",
-        "p99_ns",
-        "longest_ns",
-    ]);
-    for of in kinds {
-        let quantiles = of.quantiles.iter().map(u64::to_string);
-        rows.add(
-            [of.kind.name.clone(), of.kind.executions.to_string()]
-                .into_iter()
-                .chain(quantiles),
-        );
-    }
-    rows.finish()
 }

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use tracebraid_executions::database::{Column as Stored, Database, Source, Table, Thread};
 use tracebraid_executions::{Named, Values, named};
 
-use super::{Format, open, rows, table};
+use super::{open, rows, table};
 use crate::csv;
 use crate::failure::Failure;
-use crate::options::ZoneArgs;
+use crate::options::{ReportFormat, ZoneArgs};
 use crate::output::{Output, say};
 use crate::table::{self as tables, Column};
 use crate::time;
@@ -51,7 +51,7 @@ pub(super) struct ListArgs {
     columns: Vec<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
     #[command(flatten)]
     zone: ZoneArgs,
 }
@@ -80,7 +80,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     };
     let mut output = Output::open(None)?;
     match args.format {
-        Format::Table => {
+        ReportFormat::Table => {
             let mut text = shown.text(&chosen);
             if args.top > 0 && more > 0 {
                 text.push_str(&format!(
@@ -90,8 +90,8 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
             }
             output.write(text.as_bytes())?
         }
-        Format::Json => output.write_json(&shown.json(&chosen))?,
-        Format::Csv => output.write(shown.csv(&chosen).as_bytes())?,
+        ReportFormat::Json => output.write_json(&shown.json(&chosen))?,
+        ReportFormat::Csv => output.write(shown.csv(&chosen).as_bytes())?,
     };
     Ok(ExitCode::SUCCESS)
 }
@@ -134,11 +134,11 @@ fn columns<'t>(
     }
     let waits = longest_waits(table, chosen);
     let is_shown = |of: &Stored| match args.format {
-        Format::Table => {
+        ReportFormat::Table => {
             let is_usual = matches!(of.name.as_str(), "duration_ns" | "running_ns");
             of.is_value || is_usual || waits.contains(&of.name.as_str())
         }
-        Format::Json | Format::Csv => true,
+        ReportFormat::Json | ReportFormat::Csv => true,
     };
     let texts = || table.texts.iter().map(|of| &of.column);
     let figures = table.figures.iter().map(|of| &of.column);

@@ -3,6 +3,7 @@
 mod build;
 mod export;
 mod info;
+mod info_data;
 mod list;
 mod renames;
 mod show;
@@ -10,7 +11,7 @@ mod show;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use tracebraid_executions::database::{Database, DatabaseError, ExecutionKind, Table};
 use tracebraid_executions::{chosen, group};
 
@@ -63,18 +64,6 @@ pub(super) fn run(args: &ExecutionsArgs) -> Result<ExitCode, Failure> {
         ExecutionsCommand::Export(args) => export::run(args),
         ExecutionsCommand::Sql(args) => super::sql::run(args),
     }
-}
-
-/// Output formats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// Tables
-    #[default]
-    Table,
-    /// JSON; times in nanoseconds
-    Json,
-    /// Comma-separated values; times in nanoseconds
-    Csv,
 }
 
 /// Opens a database.

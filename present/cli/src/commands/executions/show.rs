@@ -7,10 +7,10 @@ use clap::Args;
 use serde_json::json;
 use tracebraid_executions::database::{Database, PathStep, Recorded};
 
-use super::{Format, open, unreadable};
+use super::{open, unreadable};
 use crate::csv;
 use crate::failure::Failure;
-use crate::options::ZoneArgs;
+use crate::options::{ReportFormat, ZoneArgs};
 use crate::output::Output;
 use crate::table::{self, Column};
 use crate::terminal_text;
@@ -34,7 +34,7 @@ pub(super) struct ShowArgs {
     top: usize,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
     #[command(flatten)]
     zone: ZoneArgs,
 }
@@ -53,9 +53,9 @@ pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     };
     let mut output = Output::open(None)?;
     match args.format {
-        Format::Table => output.write(text(args, &database, &found).as_bytes())?,
-        Format::Json => output.write_json(&as_json(&database, &found))?,
-        Format::Csv => output.write(as_csv(&database, &found).as_bytes())?,
+        ReportFormat::Table => output.write(text(args, &database, &found).as_bytes())?,
+        ReportFormat::Json => output.write_json(&as_json(&database, &found))?,
+        ReportFormat::Csv => output.write(as_csv(&database, &found).as_bytes())?,
     };
     Ok(ExitCode::SUCCESS)
 }

@@ -3,9 +3,9 @@
 
 use tracebraid_sql::{Sink, SqlError, ValueRef};
 
-use crate::commands::executions::Format;
 use crate::csv;
 use crate::failure::Failure;
+use crate::options::ReportFormat;
 use crate::output::{Output, PIECE, Written};
 use crate::table::{self, Column};
 use crate::terminal_text;
@@ -13,7 +13,7 @@ use crate::units::grouped;
 
 /// Writes the results of queries.
 pub(super) struct Answer {
-    format: Format,
+    format: ReportFormat,
     /// Maximum number of rows of a table; 0 for all.
     limit: usize,
     output: Output,
@@ -33,7 +33,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(format: Format, limit: usize, output: Output) -> Answer {
+    pub(super) fn new(format: ReportFormat, limit: usize, output: Output) -> Answer {
         Answer {
             format,
             limit,
@@ -107,34 +107,34 @@ impl Sink for Answer {
         self.is_cut = false;
         self.are_numbers = vec![true; columns.len()];
         self.columns = match self.format {
-            Format::Json => unique(columns),
-            Format::Csv => columns.to_vec(),
-            Format::Table => columns.iter().map(|name| printable(name)).collect(),
+            ReportFormat::Json => unique(columns),
+            ReportFormat::Csv => columns.to_vec(),
+            ReportFormat::Table => columns.iter().map(|name| printable(name)).collect(),
         };
-        if self.answers > 1 && self.format != Format::Json {
+        if self.answers > 1 && self.format != ReportFormat::Json {
             self.text.push('\n');
         }
         match self.format {
-            Format::Table => {}
-            Format::Json => self.text.push('['),
-            Format::Csv => csv::put(&mut self.text, &self.columns),
+            ReportFormat::Table => {}
+            ReportFormat::Json => self.text.push('['),
+            ReportFormat::Csv => csv::put(&mut self.text, &self.columns),
         }
         true
     }
 
     fn row(&mut self, row: &[ValueRef<'_>]) -> Result<bool, SqlError> {
         match self.format {
-            Format::Table if self.limit > 0 && self.rows >= self.limit => {
+            ReportFormat::Table if self.limit > 0 && self.rows >= self.limit => {
                 self.is_cut = true;
                 return Ok(false);
             }
-            Format::Table => {
+            ReportFormat::Table => {
                 for (are_numbers, value) in self.are_numbers.iter_mut().zip(row) {
                     *are_numbers &= !matches!(value, ValueRef::Text(_) | ValueRef::Blob(_));
                 }
                 self.cells.push(row.iter().map(cell).collect());
             }
-            Format::Json => {
+            ReportFormat::Json => {
                 let separator = if self.rows > 0 { ",\n " } else { "\n " };
                 self.text.push_str(separator);
                 let members = self.columns.iter().zip(row);
@@ -143,7 +143,7 @@ impl Sink for Answer {
                 let members: Vec<String> = members.collect();
                 self.text.push_str(&format!("{{{}}}", members.join(", ")));
             }
-            Format::Csv => csv::put(&mut self.text, row.iter().map(plain)),
+            ReportFormat::Csv => csv::put(&mut self.text, row.iter().map(plain)),
         }
         self.rows += 1;
         if self.text.len() >= PIECE {
@@ -154,11 +154,11 @@ impl Sink for Answer {
 
     fn end(&mut self) -> Result<(), SqlError> {
         match self.format {
-            Format::Table => self.put_table(),
-            Format::Json => self
+            ReportFormat::Table => self.put_table(),
+            ReportFormat::Json => self
                 .text
                 .push_str(if self.rows > 0 { "\n]\n" } else { "]\n" }),
-            Format::Csv => {}
+            ReportFormat::Csv => {}
         }
         self.write()
     }

@@ -3,7 +3,7 @@
 use tracebraid_sql::{About, Questions, Sink, SqlError, ValueRef};
 
 use super::answer::Answer;
-use crate::commands::executions::Format;
+use crate::options::ReportFormat;
 use crate::table::{self, Column};
 use crate::terminal_text;
 
@@ -13,13 +13,13 @@ use crate::terminal_text;
 /// When the database cannot be read, or the output cannot be written.
 pub(super) fn show(
     questions: &Questions,
-    format: Format,
+    format: ReportFormat,
     answer: &mut Answer,
 ) -> Result<(), SqlError> {
     let columns = questions.about()?;
     match format {
-        Format::Table => answer.put(&text(questions, &columns)),
-        Format::Json | Format::Csv => {
+        ReportFormat::Table => answer.put(&text(questions, &columns)),
+        ReportFormat::Json | ReportFormat::Csv => {
             answer.begin(&["table", "column", "type", "description"].map(str::to_owned));
             for of in &columns {
                 let row = [&of.table, &of.column, &of.kind, &of.about];

@@ -1,15 +1,18 @@
 //! `tracebraid info`: the contents of traces.
 
+mod data;
+
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_follow::{CpuSet, Window};
+use tracebraid_follow::{CpuSet, Head, Window};
 use tracebraid_reports::count::Count;
 
+use crate::commands::data_tables::TablesArgs;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::info::tables::View;
-use crate::info::{Info, Wanted, csv};
+use crate::info::{Info, Wanted};
 use crate::options::{self, InputArgs, ReportFormat, ZoneArgs};
 use crate::output::Output;
 use crate::warnings::Warnings;
@@ -23,7 +26,8 @@ use crate::warnings::Warnings;
   tracebraid info --events --counts TRACE
   tracebraid info --format json TRACE | jq '.traces[].environment'
 
-CSV has a row for each stream, or with --events a row for each event class.
+CSV has a row for each stream, or with --events a row for each event class; --table NAME has other
+tables.
 
 Damage inside packets is found only with --counts, which reads all event records. To check a whole
 trace, use --counts --strict.")]
@@ -41,6 +45,8 @@ pub(crate) struct InfoArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
+    #[command(flatten)]
+    tables: TablesArgs,
     #[command(flatten)]
     zone: ZoneArgs,
 }
@@ -71,9 +77,14 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
             counts: counts.as_ref(),
         },
     );
+    if args.format == ReportFormat::Csv || args.tables.are_given() {
+        let tables = data::tables(&info);
+        args.tables.print(args.format, &Head::default(), tables)?;
+        return Ok(warnings.finish(args.input.strict));
+    }
     let mut out = Output::open(None)?;
     let text = match args.format {
-        ReportFormat::Table => {
+        ReportFormat::Table | ReportFormat::Csv => {
             let colours = out.has_colours();
             View {
                 zone: args.zone.zone(),
@@ -86,8 +97,6 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
                 .map_err(|error| Failure::output(error.to_string()))?
                 + "\n"
         }
-        ReportFormat::Csv if args.events => csv::events(&info),
-        ReportFormat::Csv => csv::streams(&info),
     };
     out.write(text.as_bytes())?;
     Ok(warnings.finish(args.input.strict))

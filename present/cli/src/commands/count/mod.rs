@@ -1,5 +1,7 @@
 //! `tracebraid count`: event records by class, stream, CPU and time.
 
+mod data;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -9,10 +11,11 @@ use clap::Args;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_follow::{CpuSet, Window};
+use tracebraid_follow::{CpuSet, Head, Window};
 use tracebraid_reports::count::{Count, CountReport};
 
 use crate::commands::cells;
+use crate::commands::data_tables::TablesArgs;
 use crate::commands::report::{self, Subject};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -34,6 +37,7 @@ use crate::warnings::Warnings;
   tracebraid count ~/lttng-traces/my-session
   tracebraid count --top 10 --from +1s --to +1s TRACE
   tracebraid count --format json TRACE | jq '.by_name.sched_switch'
+  tracebraid count --format csv --table streams TRACE
   tracebraid count --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE")]
 pub(crate) struct CountArgs {
     #[command(flatten)]
@@ -56,6 +60,8 @@ pub(crate) struct CountArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
+    #[command(flatten)]
+    tables: TablesArgs,
     #[command(flatten)]
     zone: ZoneArgs,
 }
@@ -102,12 +108,15 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
         _ => hints::unknown_cpus(&subject.set, &args.select, &mut subject.warnings),
     }
     let top = args.top.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
-    let text = match args.format {
-        ReportFormat::Table => tables(&report, top),
-        ReportFormat::Json => return subject.finish_json(&report, args.input.strict),
-        ReportFormat::Csv => csv(&report, top),
-    };
-    subject.finish(&text, args.input.strict)
+    match args.format {
+        format if format == ReportFormat::Csv || args.tables.are_given() => {
+            let tables = data::tables(&report, top);
+            args.tables.print(format, &Head::default(), tables)?;
+            Ok(subject.lost(args.input.strict))
+        }
+        ReportFormat::Json => subject.finish_json(&report, args.input.strict),
+        _ => subject.finish(&tables(&report, top), args.input.strict),
+    }
 }
 
 impl CountArgs {
@@ -196,14 +205,6 @@ fn by_count(by_name: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
         .collect();
     rows.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
     rows
-}
-
-fn csv(report: &CountReport, top: usize) -> String {
-    let mut rows = crate::csv::Rows::new(&["event", "count"]);
-    for (name, count) in by_count(&report.by_name).into_iter().take(top) {
-        rows.add([name, &count.to_string()]);
-    }
-    rows.finish()
 }
 
 fn tables(report: &CountReport, top: usize) -> String {

@@ -1,14 +1,19 @@
 //! `tracebraid stacks`: functions that used the CPU or waited.
 
+mod data;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_follow::Head;
 use tracebraid_language::glob::Glob;
 use tracebraid_profile::{Met, Profile, Stack, Sums};
 
+use crate::commands::data_tables::TablesArgs;
+use crate::commands::report;
 use crate::debug_info;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -48,6 +53,8 @@ pub(crate) struct StacksArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    #[command(flatten)]
+    tables: TablesArgs,
     /// With --format folded: write the stacks of waits, in microseconds, instead of CPU time
     #[arg(long)]
     waits: bool,
@@ -69,6 +76,8 @@ enum Format {
     Table,
     /// JSON
     Json,
+    /// Comma-separated values
+    Csv,
     /// Folded stacks: functions from the outermost to the innermost, and a number
     Folded,
 }
@@ -79,12 +88,7 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
     warnings.opening(&set);
     warnings.recorder(&set, &args.select);
     let profile = profile(&set, args)?;
-    let mut output = Output::open(None)?;
-    match args.format {
-        Format::Table => output.write(tables(&profile, args.top).as_bytes())?,
-        Format::Folded => output.write(folded(&profile, args.waits).as_bytes())?,
-        Format::Json => output.write_json(&profile)?,
-    };
+    show(args, &profile)?;
     // Text tables begin with these lines; other formats are read by programs and must not contain
     // them.
     if args.format != Format::Table {
@@ -92,6 +96,30 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
         lines.iter().for_each(|line| warnings.note(line));
     }
     Ok(warnings.finish(args.input.strict))
+}
+
+impl From<Format> for report::Format {
+    fn from(format: Format) -> report::Format {
+        match format {
+            Format::Table | Format::Folded => report::Format::Table,
+            Format::Json => report::Format::Json,
+            Format::Csv => report::Format::Csv,
+        }
+    }
+}
+
+fn show(args: &StacksArgs, profile: &Profile) -> Result<(), Failure> {
+    if args.format == Format::Csv || args.tables.are_given() {
+        let tables = data::tables(profile);
+        return args.tables.print(args.format, &Head::default(), tables);
+    }
+    let mut output = Output::open(None)?;
+    match args.format {
+        Format::Folded => output.write(folded(profile, args.waits).as_bytes())?,
+        Format::Json => output.write_json(profile)?,
+        _ => output.write(tables(profile, args.top).as_bytes())?,
+    };
+    Ok(())
 }
 
 fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
