@@ -286,7 +286,7 @@ pub(crate) fn notes(set: &TraceSet) -> impl Iterator<Item = &Damage> {
     set.traces.iter().flat_map(|trace| &trace.notes)
 }
 
-/// Warning for traces whose clocks cannot be related.
+/// Warning for traces whose clocks cannot be aligned.
 pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
     let clocks: Vec<_> = set
         .traces
@@ -316,7 +316,7 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
             .unwrap_or_default()
     };
     Some(format!(
-        "the clocks of {} and {} cannot be related: their event records are ordered as if both clocks had \
+        "the clocks of {} and {} cannot be aligned: their event records are ordered as if both clocks had \
          the same origin, which may be wrong",
         place(first),
         place(other),
@@ -352,7 +352,7 @@ fn unsynchronized(set: &TraceSet) -> Option<String> {
         .collect();
     (!left.is_empty()).then(|| {
         format!(
-            "the clock of {} cannot be related to the reference clock: its times are not corrected",
+            "the clock of {} cannot be aligned with the reference clock: its times are not corrected",
             left.join(", ")
         )
     })

@@ -74,10 +74,30 @@ pub(crate) struct Cell {
 pub(crate) enum Emphasis {
     #[default]
     None,
-    /// The largest value of the column.
+    /// The largest value of the column, or a significant difference.
     Largest,
     /// Errors, losses, drops.
     Trouble,
+}
+
+impl Cell {
+    /// The largest value of a column.
+    pub(crate) fn largest(text: String) -> Cell {
+        Cell {
+            text,
+            emphasis: Emphasis::Largest,
+        }
+    }
+
+    /// Cells of a row; the cell at `place` is the largest value of its column if `is_largest`.
+    pub(crate) fn row(texts: Vec<String>, place: usize, is_largest: bool) -> Vec<Cell> {
+        let texts = texts.into_iter().enumerate();
+        let cell = |(at, text)| match at == place && is_largest {
+            true => Cell::largest(text),
+            false => Cell::from(text),
+        };
+        texts.map(cell).collect()
+    }
 }
 
 impl From<String> for Cell {
@@ -95,6 +115,17 @@ impl Emphasis {
             Emphasis::None => Style::new(),
             Emphasis::Largest => Style::new().bold(),
             Emphasis::Trouble => AnsiColor::Red.on_default(),
+        }
+    }
+}
+
+/// A line outside of a table that reports losses or failures: it stands out where there are colors.
+pub(crate) fn trouble(line: &str) -> String {
+    match settings::has_coloured_tables() {
+        false => line.to_owned(),
+        true => {
+            let style = Emphasis::Trouble.style();
+            format!("{style}{}{style:#}\n", line.trim_end_matches('\n'))
         }
     }
 }

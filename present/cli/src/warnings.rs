@@ -48,7 +48,7 @@ impl Warnings {
         }
     }
 
-    /// Reports damage found while the traces were opened, and clocks that cannot be related.
+    /// Reports damage found while the traces were opened, and clocks that cannot be aligned.
     pub(crate) fn opening(&mut self, set: &TraceSet) {
         self.opening_without_clocks(set);
         if let Some(message) = crate::options::several_clocks(set) {

@@ -3,6 +3,7 @@
 mod cells;
 mod compare;
 mod completions;
+mod contexts;
 mod count;
 mod cpu;
 mod critical_path;

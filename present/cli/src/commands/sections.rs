@@ -359,7 +359,9 @@ fn longest_bar() -> usize {
 /// The bars of each group below its name. The largest count of a group has the longest bar; every
 /// count above 0 has a visible bar.
 fn histogram(head: &Head, section: &Section, rows: usize) -> String {
+    let is_shown = |column: &Column| column.forms.contain(Forms::TEXT);
     let numbers = section.columns.iter().skip(1);
+    let numbers = numbers.filter(|column| is_shown(column));
     let numbers = numbers.map(|column| table::Column::number(column.title));
     let columns: Vec<table::Column<'static>> = numbers.chain([table::Column::whole("")]).collect();
     let bar = longest_bar();
@@ -374,6 +376,7 @@ fn histogram(head: &Head, section: &Section, rows: usize) -> String {
         let row = |row: &&Vec<Value>| {
             let length = (u128::from(count(row)) * bar as u128).div_ceil(u128::from(most.max(1)));
             let mut cells: Vec<String> = (section.columns.iter().zip(row.iter()).skip(1))
+                .filter(|(column, _)| is_shown(column))
                 .map(|(column, value)| cell(head, column.unit, value, None))
                 .collect();
             cells.push(glyphs().bar.to_string().repeat(length as usize));

@@ -38,7 +38,7 @@ pub(crate) struct SyncArgs {
     /// Trace directories, or directories that contain traces at any depth
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Exit with code 1 if an input is damaged, or if the clock of a host cannot be related to the
+    /// Exit with code 1 if an input is damaged, or if the clock of a host cannot be aligned with the
     /// reference
     #[arg(long)]
     strict: bool,
@@ -89,7 +89,7 @@ fn tell(found: &Synchronization, warnings: &mut Warnings) {
     }
     for host in found.hosts.iter().filter(|host| !host.is_related) {
         warnings.damage(&format!(
-            "{}: its clock cannot be related to that of {}; its times are not corrected",
+            "{}: its clock cannot be aligned with that of {}; its times are not corrected",
             host.host, found.reference
         ));
     }
@@ -113,8 +113,11 @@ fn tell(found: &Synchronization, warnings: &mut Warnings) {
 }
 
 fn tables(found: &Synchronization) -> String {
-    let mut text = terminal_text::paragraph(&format!(
-        "Corrections: the offset is added to the times of a host to get times of {}",
+    let sentences = found.hosts.iter().filter_map(|of| sentence(found, of));
+    let mut text: String = sentences.map(|of| terminal_text::paragraph(&of)).collect();
+    text.push('\n');
+    text += &terminal_text::paragraph(&format!(
+        "Corrections, to be added to the times of a host to get times of {}",
         found.reference
     ));
     text += &table::render(
@@ -130,7 +133,8 @@ fn tables(found: &Synchronization) -> String {
     if !found.pairs.is_empty() {
         text.push('\n');
         text += &terminal_text::paragraph(
-            "Pairs of hosts: the offset is added to times of the second host to get times of the first",
+            "Pairs of hosts: packets between them, and the offset to be added to times of the second \
+             host to get times of the first",
         );
         text += &pairs(&found.pairs);
     }
@@ -148,9 +152,34 @@ fn tables(found: &Synchronization) -> String {
     text
 }
 
+/// How far the clock of a host is ahead or behind; `None` for the reference.
+fn sentence(found: &Synchronization, of: &MachineReport) -> Option<String> {
+    let (host, reference) = (&of.host, &found.reference);
+    if host == reference {
+        return None;
+    }
+    let Some(offset) = of.offset_ns.filter(|_| of.is_related) else {
+        return Some(format!(
+            "The clock of {host} cannot be aligned with that of {reference}"
+        ));
+    };
+    let direction = match offset {
+        ..0 => "ahead of",
+        _ => "behind",
+    };
+    let amount = signed_plain(i64::try_from(offset.unsigned_abs()).unwrap_or(i64::MAX));
+    let error = of.error_ns.map_or_else(
+        || "the error is unbounded".to_owned(),
+        |error| format!("{} {}", glyphs().plus_minus, units::duration(error)),
+    );
+    Some(format!(
+        "The clock of {host} is {amount} {direction} that of {reference} ({error})"
+    ))
+}
+
 fn host_row(host: &MachineReport) -> Vec<String> {
     if !host.is_related {
-        return vec![host.host.clone(), "not related".to_owned()];
+        return vec![host.host.clone(), "not aligned".to_owned()];
     }
     vec![
         host.host.clone(),
@@ -185,15 +214,15 @@ fn pairs(pairs: &[PairReport]) -> String {
         &[
             Column::text("Hosts"),
             Column::text("Accuracy"),
-            Column::number("Packets there"),
-            Column::number("Back"),
+            Column::number("Packets to second").left_out(7),
+            Column::number("Packets to first").left_out(6),
             Column::number("Offset"),
-            Column::number("Bounds").left_out(5),
+            Column::number("Offset bounds").left_out(5),
             Column::number("Drift (ppm)"),
-            Column::number("Bounds").left_out(4),
+            Column::number("Drift bounds").left_out(4),
             Column::number("Lines").left_out(3),
-            Column::number("Median there").left_out(2),
-            Column::number("Median back").left_out(1),
+            Column::number("Delay to second").left_out(2),
+            Column::number("Delay to first").left_out(1),
         ],
         pairs.iter().map(row),
     )

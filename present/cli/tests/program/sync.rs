@@ -216,7 +216,7 @@ fn hosts_that_are_not_related_are_told_of() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success());
     assert!(
-        errors.contains("vm1: its clock cannot be related to that of srv"),
+        errors.contains("vm1: its clock cannot be aligned with that of srv"),
         "{errors}"
     );
     let (code, _) = failure(&[&["sync", "--strict"], &traces[..]].concat());
@@ -224,7 +224,7 @@ fn hosts_that_are_not_related_are_told_of() {
     let (code, errors) = failure(&[&["count", "--strict", "--sync", "auto"], &traces[..]].concat());
     assert_eq!(code, 1);
     assert!(
-        errors.contains("cannot be related to the reference clock")
+        errors.contains("cannot be aligned with the reference clock")
             && errors.contains("kernel-mix-small"),
         "{errors}"
     );

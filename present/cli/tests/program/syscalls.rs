@@ -175,10 +175,10 @@ fn csv_has_a_table_for_each_section() {
     assert_eq!(heads.len(), 5, "{csv}");
     assert_eq!(
         heads[4],
-        "begin_ns,duration_ns,syscall,result,host,pid,tid,name"
+        "begin_ns,duration_ns,syscall,result,error,host,pid,tid,name"
     );
     assert!(
-        csv.contains(",epoll_wait,1,,222,231,Client manageme"),
+        csv.contains(",epoll_wait,1,,,222,231,Client manageme"),
         "{csv}"
     );
 }

@@ -6,9 +6,9 @@ use tracebraid_executions::{
 };
 
 use super::{CompareArgs, Compared, gate};
+use crate::commands::contexts;
 use crate::commands::executions::{amount, title};
-use crate::glyphs::glyphs;
-use crate::table::{self, Column};
+use crate::table::{self, Cell, Column};
 use crate::terminal_text;
 use crate::units::{grouped, number_of};
 use tracebraid_executions::gate::{About, Decision};
@@ -39,11 +39,12 @@ fn effect(test: &Test) -> String {
     }
 }
 
-/// A mean, or `-` if it is not finite.
+/// A mean: `-` if it is not finite, empty if it is 0.
 fn mean(value: f64, unit: &str) -> String {
-    match value.is_finite() {
-        true => amount(value, unit),
-        false => "-".to_owned(),
+    match value {
+        0.0 => String::new(),
+        value if value.is_finite() => amount(value, unit),
+        _ => "-".to_owned(),
     }
 }
 
@@ -84,7 +85,7 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     }
     let list = shown(args, listed.to_vec());
     if !list.is_empty() {
-        text.push_str(&contexts(compared, &list));
+        text.push_str(&context_table(compared, &list));
         let doubtful = list.iter().filter(|of| !of.is_sure()).count();
         text.push_str(&notes(doubtful, listed.len() - list.len()));
     }
@@ -134,7 +135,7 @@ fn notes(doubtful: usize, left: usize) -> String {
     text
 }
 
-fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
+fn context_table(compared: &Compared<'_>, list: &[Difference]) -> String {
     let columns = [
         Column::number("difference"),
         Column::number("95 % CI").left_out(2),
@@ -144,74 +145,21 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         Column::number("B").left_out(3),
     ];
     let row = |of: &Difference| {
-        vec![
+        let texts = vec![
             signed(of.test.more, "ns"),
             interval(&of.test, "ns"),
             effect(&of.test),
             chance(of.test.chance),
-            amount(of.groups[0].mean, "ns"),
-            amount(of.groups[1].mean, "ns"),
-        ]
+            mean(of.groups[0].mean, "ns"),
+            mean(of.groups[1].mean, "ns"),
+        ];
+        Cell::row(texts, 0, of.is_sure())
     };
-    let numbers = table::render(&columns, list.iter().map(row));
-    let width = terminal_text::terminal_width();
     let words = list
         .iter()
         .map(|of| compared.database.union.words(of.context));
     let words: Vec<Vec<String>> = words.collect();
-    let shared = shared(&words);
-    let mut text = String::new();
-    if shared > 0 {
-        let around = words.first().and_then(|first| first.get(..shared));
-        text.push_str("  each within\n");
-        text.push_str(&terminal_text::way(around.unwrap_or_default(), width));
-    }
-    let mut lines = numbers.lines();
-    lines
-        .by_ref()
-        .take(HEAD)
-        .for_each(|line| put(&mut text, line));
-    // `words` must come first: when it is exhausted, `zip` has not yet taken a line.
-    for (words, line) in words.iter().zip(lines.by_ref()) {
-        put(&mut text, line);
-        let own = words.get(shared..).unwrap_or_default();
-        match shared {
-            0 => text.push_str(&terminal_text::way(own, width)),
-            _ => text.push_str(&terminal_text::way(
-                &[&[glyphs().ellipsis.to_string()][..], own].concat(),
-                width,
-            )),
-        }
-    }
-    lines.for_each(|line| put(&mut text, line));
-    text
-}
-
-/// Number of leading frames that all contexts of a table share, if they are worth a line of their
-/// own. At least one frame of each context is left.
-fn shared(contexts: &[Vec<String>]) -> usize {
-    const WORTH: usize = 3;
-    let Some((first, others)) = contexts.split_first() else {
-        return 0;
-    };
-    let most = first.len().saturating_sub(1);
-    let same = |other: &Vec<String>| {
-        let pairs = first.iter().zip(other).take(other.len().saturating_sub(1));
-        pairs.take_while(|(one, other)| one == other).count()
-    };
-    let shared = others.iter().map(same).fold(most, usize::min);
-    match !others.is_empty() && shared >= WORTH {
-        true => shared,
-        false => 0,
-    }
-}
-
-/// Number of lines of a table above its rows.
-const HEAD: usize = 2;
-
-fn put(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
+    contexts::below(&table::render(&columns, list.iter().map(row)), &words)
 }
 
 fn figures(list: &[&Separation<'_>]) -> String {
@@ -227,7 +175,7 @@ fn figures(list: &[&Separation<'_>]) -> String {
     ];
     let row = |of: &&Separation<'_>| {
         let unit = &of.figures.column.unit;
-        vec![
+        let texts = vec![
             title(&of.figures.column.name),
             format!("{:.0} %", of.higher * 100.0),
             signed(of.test.more, unit),
@@ -236,7 +184,8 @@ fn figures(list: &[&Separation<'_>]) -> String {
             chance(of.test.chance),
             mean(of.groups[0].mean, unit),
             mean(of.groups[1].mean, unit),
-        ]
+        ];
+        Cell::row(texts, 2, of.is_sure())
     };
     table::render(&columns, list.iter().map(row))
 }
@@ -329,22 +278,4 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
         "metrics": shown(args, compared.apart.figures.iter().collect()).into_iter().map(figure).collect::<Vec<_>>(),
         "texts": shown(args, compared.apart.texts.iter().collect()).into_iter().map(text).collect::<Vec<_>>(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn what_all_contexts_begin_with_is_said_once() {
-        let contexts = |texts: &[&str]| -> Vec<Vec<String>> {
-            let frames = |text: &&str| text.split(' ').map(str::to_owned).collect();
-            texts.iter().map(frames).collect()
-        };
-        assert_eq!(
-            super::shared(&contexts(&["a b c d e", "a b c d f", "a b c x"])),
-            3
-        );
-        assert_eq!(super::shared(&contexts(&["a b c d", "a b c"])), 0);
-        assert_eq!(super::shared(&contexts(&["a b c d e f"])), 0);
-        assert_eq!(super::shared(&contexts(&["", "a b c d"])), 0);
-    }
 }

@@ -24,7 +24,7 @@ use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRa
 use crate::output;
 use crate::print::select::{Chosen, Selection};
 use crate::progress::Progress;
-use crate::table::{self, Column};
+use crate::table::{self, Cell, Column};
 use crate::terminal_text;
 use crate::units::{self, grouped, percent};
 use crate::warnings::Warnings;
@@ -224,12 +224,14 @@ fn tables(report: &CountReport, top: usize) -> String {
     let mut text = terminal_text::paragraph(&head) + "\n";
     let rows = by_count(&report.by_name);
     let shown = rows.iter().take(top);
+    let largest = rows.first().map(|of| of.1);
     let row = |&(name, count): &(&str, u64)| {
-        vec![
+        let texts = vec![
             name.to_owned(),
             grouped(count),
             percent(count, report.events),
-        ]
+        ];
+        Cell::row(texts, 1, Some(count) == largest)
     };
     text += &table::render(
         &[
@@ -259,11 +261,11 @@ fn tables(report: &CountReport, top: usize) -> String {
     }
     if report.discarded_events > 0 || report.discarded_packets > 0 || !report.losses.is_empty() {
         text.push('\n');
-        text += &terminal_text::paragraph(&format!(
+        text += &table::trouble(&terminal_text::paragraph(&format!(
             "Lost by the tracer: {} event records, {} packets",
             grouped(report.discarded_events),
             grouped(report.discarded_packets)
-        ));
+        )));
     }
     text
 }
@@ -293,20 +295,22 @@ fn streams(report: &CountReport, top: usize) -> String {
         Column::number("Packets").left_out(2),
         Column::number("Bytes").left_out(1),
     ];
+    let largest = report.streams.iter().map(|stream| stream.events).max();
     let row = |stream: &tracebraid_reports::count::StreamRow| {
         let name = std::path::Path::new(&stream.file);
         let name = name
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        vec![
+        let texts = vec![
             name,
             stream.cpu.map(|cpu| cpu.to_string()).unwrap_or_default(),
             grouped(stream.events),
             percent(stream.events, report.events),
             grouped(stream.packets),
             units::bytes(stream.bytes),
-        ]
+        ];
+        Cell::row(texts, 2, Some(stream.events) == largest)
     };
     let mut rows: Vec<_> = report.streams.iter().collect();
     if rows.len() > top {

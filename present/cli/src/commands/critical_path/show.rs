@@ -6,7 +6,7 @@ use tracebraid_graph::{Node, PathReport, PathRow, WaitReason};
 
 use crate::commands::cells;
 use crate::info::tables::View;
-use crate::table::{self, Column};
+use crate::table::{self, Cell, Column};
 use crate::terminal_text;
 use crate::units;
 
@@ -89,19 +89,20 @@ fn described(reason: WaitReason, detail: &str) -> String {
 fn reasons(row: &PathRow) -> String {
     let columns = [
         Column::number("Time"),
-        Column::number("%"),
-        Column::number("Segments"),
+        Column::number("%").left_out(2),
+        Column::number("Segments").left_out(1),
         Column::whole("Reason"),
         Column::text("Detail"),
     ];
-    let cells = row.summary.reasons.iter().map(|sum| {
-        vec![
+    let cells = row.summary.reasons.iter().enumerate().map(|(at, sum)| {
+        let texts = vec![
             units::duration(sum.duration_ns),
             units::percent(sum.duration_ns, row.duration_ns),
             units::grouped(sum.parts),
             sum.reason.name().to_owned(),
             sum.detail.clone(),
-        ]
+        ];
+        Cell::row(texts, 0, at == 0)
     });
     table::render(&columns, cells)
 }
@@ -109,8 +110,8 @@ fn reasons(row: &PathRow) -> String {
 fn threads(head: &Head, row: &PathRow) -> String {
     let columns = [
         Column::number("Time"),
-        Column::number("%"),
-        Column::number("Running"),
+        Column::number("%").left_out(2),
+        Column::number("Running").left_out(1),
         Column::number("TID"),
         Column::text("Thread"),
     ];
@@ -118,7 +119,10 @@ fn threads(head: &Head, row: &PathRow) -> String {
         vec![
             units::duration(sum.duration_ns),
             units::percent(sum.duration_ns, row.duration_ns),
-            units::duration(sum.running_ns),
+            match sum.running_ns {
+                0 => String::new(),
+                running => units::duration(running),
+            },
             cells::id(sum.thread.tid),
             cells::name(head, &sum.thread),
         ]

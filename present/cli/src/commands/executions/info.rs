@@ -88,10 +88,10 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
     let columns = [
         Column::text("kind"),
         Column::number("executions"),
-        Column::number("shortest"),
+        Column::number("shortest").left_out(1),
         Column::number("median"),
-        Column::number("90 %"),
-        Column::number("99 %"),
+        Column::number("90 %").left_out(2),
+        Column::number("99 %").left_out(3),
         Column::number("longest"),
     ];
     let row = |of: &Durations<'_>| {

@@ -15,7 +15,7 @@ use crate::csv;
 use crate::failure::Failure;
 use crate::options::{ReportFormat, ZoneArgs};
 use crate::output::{Output, say};
-use crate::table::{self as tables, Column};
+use crate::table::{self as tables, Cell, Column};
 use crate::time;
 use crate::units::{self, duration, grouped, number_of};
 
@@ -219,14 +219,20 @@ impl Shown<'_> {
         let titled = self.columns.iter().zip(&titles);
         columns.extend(titled.map(|(of, title)| match of.values.has_texts() {
             true => Column::text(&of.name),
-            false => Column::number(title),
+            false => Column::number(title).left_out(rank(of)),
         }));
         if has_thread {
-            columns.push(Column::text("thread"));
+            columns.push(Column::text("thread").left_out(3));
         }
         if has_label {
             columns.push(Column::text("label"));
         }
+        let durations = self.table.figure("duration_ns").map(|of| &of.values);
+        let duration = |row: usize| durations?.get(row).copied();
+        let longest = chosen.iter().filter_map(|&row| duration(row));
+        let longest = longest.fold(0.0, f64::max);
+        let place = self.columns.iter().position(|of| of.name == "duration_ns");
+        let place = place.map_or(usize::MAX, |place| place + 2);
         let row = |&row: &usize| {
             let table = self.table;
             let begin = table.begins.get(row).copied().unwrap_or(0);
@@ -247,7 +253,7 @@ impl Shown<'_> {
                         .map_or_else(String::new, |of| of.label.clone()),
                 );
             }
-            cells
+            Cell::row(cells, place, duration(row) == Some(longest))
         };
         tables::render(&columns, chosen.iter().map(row))
     }
@@ -309,6 +315,17 @@ impl Shown<'_> {
 /// The name of a metric without its unit, which is shown with its values.
 pub(in crate::commands) fn title(name: &str) -> String {
     name.strip_suffix("_ns").unwrap_or(name).replace('_', " ")
+}
+
+/// Order in which columns are left out of narrow tables: times in wait reasons first; durations and
+/// captured values never.
+fn rank(of: &Named<'_>) -> u8 {
+    match (of.name.as_str(), of.values.unit()) {
+        ("duration_ns", _) => 0,
+        ("running_ns", _) => 2,
+        (_, "ns") => 1,
+        _ => 0,
+    }
 }
 
 /// A value in CSV; empty if it is unknown.

@@ -5,14 +5,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tracebraid_executions::database::{Database, PathStep, Recorded};
+use tracebraid_executions::database::{Database, PathStep, Recorded, Thread};
 
 use super::{open, unreadable};
+use crate::commands::contexts;
 use crate::csv;
 use crate::failure::Failure;
 use crate::options::{ReportFormat, ZoneArgs};
 use crate::output::Output;
-use crate::table::{self, Column};
+use crate::table::{self, Cell, Column};
 use crate::terminal_text;
 use crate::time;
 use crate::units::{duration, grouped};
@@ -71,11 +72,13 @@ fn placed(found: &Recorded) -> Vec<(u64, PathStep)> {
     found.steps.iter().map(place).collect()
 }
 
+fn thread_of<'d>(database: &'d Database, step: &PathStep) -> Option<&'d Thread> {
+    step.thread
+        .and_then(|thread| database.threads.get(thread as usize))
+}
+
 fn thread(database: &Database, step: &PathStep) -> String {
-    let thread = step
-        .thread
-        .and_then(|thread| database.threads.get(thread as usize));
-    thread.map_or_else(
+    thread_of(database, step).map_or_else(
         || "?".to_owned(),
         |of| format!("{} ({})", of.name.as_deref().unwrap_or("?"), of.tid),
     )
@@ -117,18 +120,9 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         )));
         text.push('\n');
     }
-    let is_narrow = terminal_text::terminal_width().is_some_and(|width| width < NARROW);
-    text.push_str(&if is_narrow {
-        below(database, &steps)
-    } else {
-        beside(database, &steps)
-    });
+    text.push_str(&steps_text(database, &steps));
     text
 }
-
-/// In terminals with fewer columns, contexts are printed below the numbers: beside them is no room
-/// for frames.
-const NARROW: usize = 80;
 
 /// A step's context, the outermost frame first.
 fn frames(database: &Database, step: &PathStep) -> Vec<String> {
@@ -140,58 +134,55 @@ fn frames(database: &Database, step: &PathStep) -> Vec<String> {
     }
 }
 
-/// Steps, one per line.
-fn beside(database: &Database, steps: &[(u64, PathStep)]) -> String {
-    let columns = [
+/// Steps, with their contexts below them if the contexts of all do not fit beside.
+fn steps_text(database: &Database, steps: &[(u64, PathStep)]) -> String {
+    let numbers = [
         Column::number("from"),
         Column::number("duration"),
         Column::text("thread"),
-        Column::text("context"),
     ];
+    let longest = steps.iter().map(|(_, step)| step.duration).max();
     let row = |(begin, step): &(u64, PathStep)| {
-        vec![
+        let texts = vec![
             format!("+{}", duration(*begin)),
             duration(step.duration),
             thread(database, step),
-            frames(database, step).join(" > "),
-        ]
+        ];
+        Cell::row(texts, 1, Some(step.duration) == longest)
     };
-    table::render(&columns, steps.iter().map(row))
+    let contexts: Vec<Vec<String>> = steps
+        .iter()
+        .map(|(_, step)| frames(database, step))
+        .collect();
+    let beside = || {
+        let columns = [&numbers[..], &[Column::whole("context")]].concat();
+        let rows = steps.iter().zip(&contexts).map(|(step, frames)| {
+            let context = Cell::from(frames.join(" > "));
+            row(step).into_iter().chain([context]).collect()
+        });
+        table::render(&columns, rows)
+    };
+    let widest = contexts
+        .iter()
+        .map(|frames| frames.join(" > ").chars().count());
+    let needed = NUMBERS + widest.max().unwrap_or(0);
+    match terminal_text::terminal_width() {
+        Some(width) if needed > width => {
+            contexts::below(&table::render(&numbers, steps.iter().map(row)), &contexts)
+        }
+        _ => beside(),
+    }
 }
 
-/// Steps, each with its context below it.
-fn below(database: &Database, steps: &[(u64, PathStep)]) -> String {
-    let columns = [
-        Column::number("from"),
-        Column::number("duration"),
-        Column::text("thread"),
-    ];
-    let row = |(begin, step): &(u64, PathStep)| {
-        vec![
-            format!("+{}", duration(*begin)),
-            duration(step.duration),
-            thread(database, step),
-        ]
-    };
-    let numbers = table::render(&columns, steps.iter().map(row));
-    let width = terminal_text::terminal_width();
-    let mut text = String::new();
-    let mut steps = steps.iter();
-    for (place, line) in numbers.lines().enumerate() {
-        text.push_str(line);
-        text.push('\n');
-        // After the headings and the line below them.
-        if let Some((_, step)) = (place > 1).then(|| steps.next()).flatten() {
-            text.push_str(&terminal_text::way(&frames(database, step), width));
-        }
-    }
-    text
-}
+/// Usual width of the columns of a step that precede its context.
+const NUMBERS: usize = 48;
 
 fn as_json(database: &Database, found: &Recorded) -> serde_json::Value {
     let step = |(begin, step): (u64, PathStep)| {
         json!({
-            "begin_ns": begin, "duration_ns": step.duration, "thread": thread(database, &step),
+            "begin_ns": begin, "duration_ns": step.duration,
+            "thread": thread_of(database, &step).and_then(|of| of.name.as_ref()),
+            "tid": thread_of(database, &step).map(|of| of.tid),
             "context": database.union.words(step.context),
         })
     };
@@ -202,13 +193,15 @@ fn as_json(database: &Database, found: &Recorded) -> serde_json::Value {
 }
 
 fn as_csv(database: &Database, found: &Recorded) -> String {
-    let mut rows = csv::Rows::new(&["begin_ns", "duration_ns", "thread", "context"]);
+    let mut rows = csv::Rows::new(&["begin_ns", "duration_ns", "thread", "tid", "context"]);
     for (begin, step) in placed(found) {
         let context = database.union.words(step.context).join(";");
+        let thread = thread_of(database, &step);
         rows.add([
             begin.to_string(),
             step.duration.to_string(),
-            thread(database, &step),
+            thread.and_then(|of| of.name.clone()).unwrap_or_default(),
+            thread.map_or_else(String::new, |of| of.tid.to_string()),
             context,
         ]);
     }
