@@ -171,10 +171,14 @@ def main():
     rules = tomllib.loads((HERE / "words.toml").read_text())["rule"]
     for rule in rules:
         rule["regex"] = re.compile(rule["pattern"], 0 if rule.get("case") else re.IGNORECASE)
+    command = ["git", "ls-files", "-co", "--exclude-standard", "--error-unmatch", "--"]
+    asked = options.paths or ["."]
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "--", *options.paths],
-        capture_output=True, text=True, check=True, cwd=None if options.paths else root,
-    ).stdout.split("\n")
+        [*command, *asked], capture_output=True, text=True, cwd=None if options.paths else root
+    )
+    if listed.returncode != 0:
+        sys.exit(f"words.py: {listed.stderr.strip()}")
+    listed = listed.stdout.split("\n")
     base = pathlib.Path.cwd() if options.paths else root
     skipped = {"scripts/words.toml", "scripts/words.py"}
     counts, status = collections.Counter(), 0

@@ -34,6 +34,8 @@ pub struct Section {
     pub kept_by: Option<&'static str>,
     /// True if numbers of rows are numbers of groups: runs of rows with equal first cells.
     pub is_limited_by_group: bool,
+    /// True if the table covers all threads even where the report selects some.
+    pub is_of_all_threads: bool,
 }
 
 impl Default for Section {
@@ -62,6 +64,7 @@ impl Section {
             notes: Vec::new(),
             kept_by: None,
             is_limited_by_group: false,
+            is_of_all_threads: false,
         }
     }
 
@@ -88,6 +91,22 @@ impl Section {
         Section {
             is_titled: false,
             ..self
+        }
+    }
+
+    /// Says that the table covers all threads even where the report selects some.
+    pub fn of_all_threads(self) -> Section {
+        Section {
+            is_of_all_threads: true,
+            ..self
+        }
+    }
+
+    /// Marks the table, if it covers all threads, as not restricted to the selected threads.
+    pub fn tell_all_threads(&mut self) {
+        if self.is_of_all_threads {
+            self.title.push_str(" (all threads)");
+            self.is_titled = true;
         }
     }
 

@@ -175,6 +175,13 @@ pub(crate) struct SelectArgs {
     pub(crate) no_recorder: bool,
 }
 
+impl SelectArgs {
+    /// True if the options select threads or processes.
+    pub(crate) fn has_threads(&self) -> bool {
+        !(self.tid.is_empty() && self.pid.is_empty() && self.procname.is_empty())
+    }
+}
+
 /// Key in a trace's environment for the id of the process that recorded it.
 pub(crate) const RECORDER: &str = "tracebraid_pid";
 

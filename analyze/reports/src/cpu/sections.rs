@@ -111,6 +111,7 @@ pub(super) fn cpus(head: &Head, total: &CpuTotal, cpus: &[CpuRow], lists: &[Sect
         .short()
         .only(SHOWN.and(Forms::JSON))
         .untitled()
+        .of_all_threads()
         .noted(missing(total))
         .noted(stretches.and_then(|all| {
             lengths(

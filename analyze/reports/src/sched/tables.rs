@@ -301,7 +301,9 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
         Column::new("max_length", "Max length", Unit::Count).optional(),
     ];
     columns.extend(WAIT_COLUMNS);
-    Section::new("queues", "Run queues", columns, rows).short()
+    Section::new("queues", "Run queues", columns, rows)
+        .short()
+        .of_all_threads()
 }
 
 /// Adds the waits that are open at the end of the range.
@@ -372,7 +374,7 @@ pub(super) fn migrations(partial: &SchedPartial) -> Section {
         Column::new("to_cpu", "To CPU", Unit::Cpu),
         MIGRATIONS,
     ];
-    Section::new("migrations", "Migrations", columns, rows)
+    Section::new("migrations", "Migrations", columns, rows).of_all_threads()
 }
 
 /// A table with a row for each latency.

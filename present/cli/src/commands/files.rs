@@ -31,6 +31,7 @@ use crate::options;
   tracebraid files --type 'network,unix' --by process TRACE
   tracebraid files --minsize 64k --view freq TRACE
   tracebraid files --syscall 'f*sync' --view top TRACE
+  tracebraid files --type file --syscall '*read*' --view top --top 10 TRACE
   tracebraid files --format json TRACE | jq '.files[] | {path, written_bytes}'")]
 pub(crate) struct FilesArgs {
     #[command(flatten)]

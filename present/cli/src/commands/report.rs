@@ -13,7 +13,7 @@ use tracebraid_follow::{
     CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Views, Window,
 };
 use tracebraid_profile::{Met, Quality};
-use tracebraid_tables::Report;
+use tracebraid_tables::{Report, Section};
 
 use crate::commands::histograms::Histograms;
 use crate::commands::stacks::Wanted;
@@ -236,8 +236,7 @@ impl ReportArgs {
 
     /// Warns that a selection of threads has no effect, and why.
     pub(super) fn tell_threads_are_ignored(&self, why: &str) {
-        let select = &self.select;
-        if !(select.tid.is_empty() && select.pid.is_empty() && select.procname.is_empty()) {
+        if self.select.has_threads() {
             say!("warning: {why}: --tid, --pid and --procname have no effect here");
         }
     }
@@ -278,6 +277,10 @@ pub(super) fn show(
 ) -> Result<ExitCode, Failure> {
     if let Some(select) = select {
         subject.tell_selected(select, &report);
+        if select.has_threads() {
+            let sections = report.sections().sections.iter_mut();
+            sections.for_each(Section::tell_all_threads);
+        }
     }
     let rows = args.rows();
     tables::select(report.sections(), &args.table)?;

@@ -19,12 +19,13 @@ use crate::terminal_text;
 use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
-/// Align the clocks of several hosts by the packets between them
+/// Align the clocks of several hosts; show the delay of packets between them
 ///
-/// Reports offset, drift, and the bounds of both. Needs kernel traces of at least two hosts,
-/// recorded at the same time, with net_dev_queue and net_if_receive_skb (lttng-modules 2.9 or
-/// later), or inet_sock_local_out and inet_sock_local_in. Every command that reads traces accepts
-/// the file that -o writes: with --sync FILE it reads several hosts as one trace.
+/// Reports offset, drift and the bounds of both, and the median delay of packets in each direction.
+/// Needs kernel traces of at least two hosts, recorded at the same time, with net_dev_queue and
+/// net_if_receive_skb (lttng-modules 2.9 or later), or inet_sock_local_out and inet_sock_local_in.
+/// Every command that reads traces accepts the file that -o writes: with --sync FILE it reads
+/// several hosts as one trace.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid sync CLIENT-TRACE SERVER-TRACE
@@ -164,8 +165,8 @@ fn sentence(found: &Synchronization, of: &MachineReport) -> Option<String> {
         ));
     };
     let direction = match offset {
-        ..0 => "ahead of",
-        _ => "behind",
+        ..0 => "ahead of that of",
+        _ => "behind that of",
     };
     let amount = signed_plain(i64::try_from(offset.unsigned_abs()).unwrap_or(i64::MAX));
     let error = of.error_ns.map_or_else(
@@ -173,7 +174,7 @@ fn sentence(found: &Synchronization, of: &MachineReport) -> Option<String> {
         |error| format!("{} {}", glyphs().plus_minus, units::duration(error)),
     );
     Some(format!(
-        "The clock of {host} is {amount} {direction} that of {reference} ({error})"
+        "The clock of {host} is {amount} {direction} {reference} ({error})"
     ))
 }
 

@@ -43,6 +43,9 @@ pub(crate) struct CompareArgs {
     /// The database, written by `tracebraid executions build`
     #[arg(value_name = "DB")]
     file: PathBuf,
+    /// A second database, which is refused with the way to compare two traces
+    #[arg(value_name = "DB2", hide = true)]
+    second: Option<PathBuf>,
     /// Condition for the first group, the baseline; default: all executions outside B
     #[arg(long, value_name = "CONDITION")]
     a: Option<String>,
@@ -84,6 +87,13 @@ struct Compared<'t> {
 }
 
 pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    if args.second.is_some() {
+        return Err(Failure::usage(
+            "compare reads one database: put both traces into it with `tracebraid executions \
+             build --append --label NAME`, then compare --a 'label == NAME' with --b 'label == \
+             OTHER'",
+        ));
+    }
     let database = open(&args.file)?;
     let (kind, table) = table(&database, args.kind.as_deref())?;
     let (names, groups) = groups(args, &database, &table)?;

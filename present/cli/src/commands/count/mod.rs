@@ -123,10 +123,7 @@ impl CountArgs {
     /// Whether event records must be decoded to decide whether they are counted.
     fn selects_records(&self) -> bool {
         let select = &self.select;
-        let by_thread = !(select.tid.is_empty()
-            && select.pid.is_empty()
-            && select.procname.is_empty()
-            && !select.no_recorder);
+        let by_thread = select.has_threads() || select.no_recorder;
         by_thread || !self.name.is_empty() || self.filter.is_some()
     }
 }
