@@ -11,6 +11,9 @@ use crate::terminal_text::{
     LEAST_TEXT, paragraph_within, printable, shorten, terminal_width, width_of,
 };
 
+/// Width below which paths are shortened only after other columns are left out.
+const LEAST_PATH: usize = 30;
+
 /// How a column behaves if the table is too wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ColumnFit {
@@ -18,6 +21,8 @@ enum ColumnFit {
     Number,
     /// Text that is shortened, but not below [`LEAST_TEXT`].
     Text,
+    /// Paths: shortened below [`LEAST_PATH`] only when columns that may be left out are left out.
+    Path,
     /// Text that is meaningless when shortened: times, UUIDs.
     Whole,
 }
@@ -42,6 +47,11 @@ impl<'t> Column<'t> {
         Column::of(title, ColumnFit::Text)
     }
 
+    /// Paths, which lose their meaning sooner than other text.
+    pub(crate) const fn path(title: &'t str) -> Self {
+        Column::of(title, ColumnFit::Path)
+    }
+
     /// Text that may not be shortened.
     pub(crate) const fn whole(title: &'t str) -> Self {
         Column::of(title, ColumnFit::Whole)
@@ -53,6 +63,10 @@ impl<'t> Column<'t> {
             kind,
             left_out: 0,
         }
+    }
+
+    fn is_shortened(&self) -> bool {
+        matches!(self.kind, ColumnFit::Text | ColumnFit::Path)
     }
 
     /// Lets the column be left out, after those with smaller numbers (from 1).
@@ -195,6 +209,8 @@ struct Attempt {
     level: u8,
     /// Minimum width to which texts are shortened.
     least: usize,
+    /// The same for paths.
+    least_path: usize,
     /// Number of further columns that are left out, from the right; never the first.
     cut: usize,
 }
@@ -207,17 +223,20 @@ impl Plan {
             .map(|column| column.left_out)
             .max()
             .unwrap_or(0);
-        let attempt = |gap, level, least, cut| Attempt {
+        let attempt = |gap, level, (least, least_path), cut| Attempt {
             gap,
             level,
             least,
+            least_path,
             cut,
         };
+        let whole = (usize::MAX, usize::MAX);
         let attempts = GAPS
-            .map(|gap| attempt(gap, 0, usize::MAX, 0))
+            .map(|gap| attempt(gap, 0, whole, 0))
             .into_iter()
-            .chain((0..=most).map(|level| attempt(GAPS[1], level, LEAST_TEXT, 0)))
-            .chain((0..columns.len()).map(|cut| attempt(GAPS[1], most, 1, cut)));
+            .chain((0..=most).map(|level| attempt(GAPS[1], level, (LEAST_TEXT, LEAST_PATH), 0)))
+            .chain([attempt(GAPS[1], most, (LEAST_TEXT, LEAST_TEXT), 0)])
+            .chain((0..columns.len()).map(|cut| attempt(GAPS[1], most, (1, 1), cut)));
         let mut plan = Plan {
             gap: GAPS[0],
             widths: widths.to_vec(),
@@ -253,9 +272,13 @@ impl Plan {
         let mut excess = self.total().saturating_sub(room);
         let cells = columns.iter().zip(&mut self.widths).zip(&self.shown);
         for ((column, width), _) in
-            cells.filter(|((column, _), shown)| column.kind == ColumnFit::Text && **shown)
+            cells.filter(|((column, _), shown)| column.is_shortened() && **shown)
         {
-            let least = attempt.least.max(column.title.chars().count()).min(*width);
+            let least = match column.kind {
+                ColumnFit::Path => attempt.least_path,
+                _ => attempt.least,
+            };
+            let least = least.max(column.title.chars().count()).min(*width);
             let less = excess.min(*width - least);
             *width -= less;
             excess -= less;
@@ -296,7 +319,7 @@ impl Plan {
             let free = width.saturating_sub(width_of(&cell.text));
             let (before, after) = match column.kind {
                 ColumnFit::Number => (free, 0),
-                ColumnFit::Text | ColumnFit::Whole => (0, free),
+                ColumnFit::Text | ColumnFit::Path | ColumnFit::Whole => (0, free),
             };
             if !cell.text.is_empty() {
                 let style = match has_colours {

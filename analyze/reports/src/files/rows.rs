@@ -210,13 +210,15 @@ pub(super) fn processes(names: &Names<'_>, by_process: &ByProcess) -> Section {
 fn columns_of_calls(with_class: bool) -> Vec<Column> {
     let class = with_class.then_some(CLASS.left_out(2));
     let mut columns = vec![
-        Column::new("begin_ns", "Begin", Unit::Time),
+        Column::new("begin_ns", "Begin", Unit::Time).left_out(6),
         Column::new("duration_ns", "Duration", Unit::Duration),
     ];
     columns.extend(class);
     columns.extend([
-        Column::new("syscall", "System call", Unit::Syscall),
-        Column::new("bytes", "Size", Unit::Bytes).optional(),
+        Column::new("syscall", "System call", Unit::Syscall).left_out(5),
+        Column::new("bytes", "Size", Unit::Bytes)
+            .optional()
+            .left_out(4),
     ]);
     columns.extend(returned::COLUMNS);
     columns.extend([

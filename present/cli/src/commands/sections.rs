@@ -238,9 +238,8 @@ fn columns_of(column: &Column) -> Vec<table::Column<'static>> {
         Unit::Thread => vec![number("TID"), text],
         Unit::ProcessThread => vec![number("TID"), number("PID"), text],
         Unit::Process | Unit::Tree => vec![number("PID"), text],
-        Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => {
-            vec![text]
-        }
+        Unit::Path => vec![table::Column::path(column.heading)],
+        Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface => vec![text],
         Unit::List | Unit::Named => vec![text],
         Unit::Time | Unit::Command => vec![table::Column::whole(column.heading)],
         _ => vec![number(column.heading)],
