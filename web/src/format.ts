@@ -9,13 +9,6 @@ export function count(value: number): string {
   return grouped.format(value);
 }
 
-/** A count in little space: 1,234 is `1.2k`. */
-export function shortCount(value: number): string {
-  if (value < 1000) return String(value);
-  const [factor, letter] = value < 999_500 ? [1e3, 'k'] : [1e6, 'M'];
-  return `${digits(value / factor, value / factor < 9.95 ? 2 : 3)}${letter}`;
-}
-
 /** Three (or `places`) significant digits, without an exponent where possible. */
 export function digits(value: number, places = 3): string {
   if (value === 0) return '0';

@@ -427,6 +427,11 @@ export class Model {
 
   // Filters.
 
+  /** Number of executions by code of a column, whatever the filters. */
+  totalsOf(column: number): Int32Array {
+    return this.all.facets[column];
+  }
+
   /** Requests a range, which the next frame sets. */
   setRange(side: Side, column: number, range: Interval | null, isDiscrete: boolean): void {
     this.wanted.set(`${side} ${column}`, [side, column, range]);

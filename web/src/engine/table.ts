@@ -34,7 +34,6 @@ export interface CodeColumn {
   label: string;
   /** By code; the last value stands for executions without the text. */
   values: string[];
-  hasNone: boolean;
 }
 
 /** Maximum number of columns added later: times in contexts. */
@@ -135,9 +134,14 @@ export class Table {
   }
 
   private fillCodes(pack: Pack): Uint32Array {
-    const sources = pack.sources.map(
-      ({ path, host, label }) => label || (host ? `${host}: ${path}` : path),
-    );
+    const labels = pack.sources.map(({ label }) => label);
+    const sources = pack.sources.map(({ path, host, label }) => {
+      // Traces with the same label are distinguished by their paths.
+      const isAlone = labels.indexOf(label) === labels.lastIndexOf(label);
+      const place = host ? `${host}: ${path}` : path;
+      if (label === '') return place;
+      return isAlone ? label : `${label}: ${place}`;
+    });
     const given: [string, string, string[], Uint16Array | Uint32Array][] = [
       ...pack.texts.map((one): [string, string, string[], Uint32Array] => [
         `t.${one.name}`,
@@ -150,13 +154,9 @@ export class Table {
     ];
     const table = new Uint32Array(this.executions * given.length);
     given.forEach(([key, label, values, codes], place) => {
-      let hasNone = false;
-      for (let at = 0, cell = place; at < codes.length; at++, cell += given.length) {
-        const isNone = codes[at] === NONE;
-        if (isNone) hasNone = true;
-        table[cell] = isNone ? values.length : codes[at];
-      }
-      this.codes.push({ key, label, values: [...values, '(none)'], hasNone });
+      for (let at = 0, cell = place; at < codes.length; at++, cell += given.length)
+        table[cell] = codes[at] === NONE ? values.length : codes[at];
+      this.codes.push({ key, label, values: [...values, '(none)'] });
     });
     return table;
   }

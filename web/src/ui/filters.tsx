@@ -1,6 +1,10 @@
-/** The filters: a histogram for each metric and a list for each text, with both groups in each. */
+/**
+ * The filters: a histogram for each metric and a list for each text, with both groups in each.
+ * Heights and lengths of bars are shares of a group, on one scale for both.
+ */
 
 import { useMemo, useState } from 'preact/hooks';
+import { sumOf } from '../engine/shares';
 import type { CodeColumn } from '../engine/table';
 import { clean, count, middle, percent } from '../format';
 import type { Model } from '../model';
@@ -36,8 +40,9 @@ export function Filters() {
   numbers.forEach(({ key }, column) => {
     if (isAll || !isPlain(column)) columns.set(key, { column, isCode: false });
   });
-  codes.forEach(({ key, values, hasNone }, column) => {
-    if (values.length > 2 || hasNone) columns.set(key, { column, isCode: true });
+  codes.forEach(({ key }, column) => {
+    const isFiltered = SIDES.some((side) => model.groups[side].allowed.has(column));
+    if (isFiltered || hasChoice(model.totalsOf(column))) columns.set(key, { column, isCode: true });
   });
   const keys = inOrder(model, [...columns.keys()]);
   const left = [...numbers.keys()].filter(isPlain).length;
@@ -56,7 +61,7 @@ export function Filters() {
           <button
             type="button"
             onClick={() => model.orderFilters()}
-            title="Metrics that separate the groups best first"
+            title="Filters that separate the groups best first"
           >
             Sort
           </button>
@@ -64,14 +69,15 @@ export function Filters() {
         <button
           type="button"
           aria-pressed={model.shown.isTall}
-          title="Heights of histograms on a logarithmic scale"
+          title="Draw the heights of all bars on a logarithmic scale"
           onClick={() => model.look({ isTall: !model.shown.isTall })}
         >
-          log counts
+          log heights
         </button>
       </div>
       <p class="hint">
-        Drag in the upper half of a histogram to filter A, in the lower half to filter B.
+        Bars are percentages of each group, on one scale. Drag in the upper half of a histogram to
+        filter A, in the lower half to filter B.
       </p>
       <div class="rows">
         {keys.map((key) => {
@@ -88,11 +94,11 @@ export function Filters() {
           type="button"
           class="quiet more"
           aria-expanded={isAll}
+          title="Metrics with the same value in all executions"
           onClick={() => setAll(!isAll)}
         >
-          {isAll
-            ? 'Hide metrics without differences'
-            : `Show ${count(left)} more with the same value in all executions`}
+          {isAll ? 'Hide' : 'Show'}
+          {` ${count(left)} constant ${left === 1 ? 'metric' : 'metrics'}`}
         </button>
       ) : null}
     </section>
@@ -114,13 +120,11 @@ function Row({ column }: { column: number }) {
             type="button"
             class="scale"
             aria-pressed={isLog}
-            aria-label={`Logarithmic scale of ${clean(label, 60)}`}
-            title={
-              isLog ? 'Logarithmic scale; click for linear' : 'Linear scale; click for logarithmic'
-            }
+            aria-label={`log axis of ${clean(label, 60)}`}
+            title={isLog ? 'Use a linear axis' : 'Use a logarithmic axis'}
             onClick={() => model.setScale(column, isLog ? 'linear' : 'log')}
           >
-            {isLog ? 'log' : 'lin'}
+            log
           </button>
         ) : null}
       </div>
@@ -132,14 +136,20 @@ function Row({ column }: { column: number }) {
 /** Maximum number of values shown. */
 const MOST = 60;
 
-/** Codes whose texts contain the wanted text. */
-function matches({ values, hasNone }: CodeColumn, wanted: string): Uint32Array {
+/** Whether executions have different values. */
+function hasChoice(totals: Int32Array): boolean {
+  const first = totals.findIndex((one) => one > 0);
+  return first >= 0 && totals.some((one, code) => one > 0 && code > first);
+}
+
+/** Codes that executions have and whose texts contain the wanted text. */
+function matches({ values }: CodeColumn, totals: Int32Array, wanted: string): Uint32Array {
   const found = new Uint32Array(values.length);
   const text = wanted.toLowerCase();
-  const end = hasNone ? values.length : values.length - 1;
   let count = 0;
-  for (let code = 0; code < end; code++) {
-    if (text === '' || values[code].toLowerCase().includes(text)) found[count++] = code;
+  for (let code = 0; code < values.length; code++) {
+    if (totals[code] > 0 && (text === '' || values[code].toLowerCase().includes(text)))
+      found[count++] = code;
   }
   return found.subarray(0, count);
 }
@@ -151,10 +161,14 @@ function Checklist({ column }: { column: number }) {
   const [wanted, setWanted] = useState('');
   const of = model.table.codes[column];
   // The search must not run with each step of a brush: there may be a text for each execution.
-  const all = useMemo(() => matches(of, wanted), [of, wanted]);
+  const all = useMemo(() => matches(of, model.totalsOf(column), wanted), [of, wanted]);
   const shown = [...all.subarray(0, MOST)];
-  const most = SIDES.map((side) =>
-    Math.max(1, ...shown.map((code) => model.groups[side].facets[column][code])),
+  const counts = SIDES.map((side) => model.groups[side].facets[column]);
+  const totals = counts.map((of) => Math.max(1, sumOf(of)));
+  // One scale for both groups.
+  const longest = Math.max(
+    1e-9,
+    ...SIDES.flatMap((side) => shown.map((code) => counts[side][code] / totals[side])),
   );
   const toggle = (side: 0 | 1, code: number) => {
     const allowed = model.groups[side].allowed.get(column);
@@ -168,7 +182,8 @@ function Checklist({ column }: { column: number }) {
   const box = (side: 0 | 1, code: number) => {
     const allowed = model.groups[side].allowed.get(column);
     const isChecked = allowed !== undefined && allowed[code] === 1;
-    const found = model.groups[side].facets[column][code];
+    const found = counts[side][code];
+    const total = totals[side];
     return (
       <label class={`side-${'ab'[side]}${allowed !== undefined && !isChecked ? ' off' : ''}`}>
         <input
@@ -178,10 +193,10 @@ function Checklist({ column }: { column: number }) {
           onChange={() => toggle(side, code)}
         />
         <span class="share" aria-hidden="true">
-          <i style={{ width: `${(100 * found) / most[side]}%` }} />
+          <i style={{ width: `${(100 * found) / total / longest}%` }} />
         </span>
-        <span class="number" title={percent(found, model.groups[side].size)}>
-          {count(found)}
+        <span class="number" title={`${count(found)} of ${count(total)} executions`}>
+          {percent(found, total)}
         </span>
       </label>
     );
@@ -203,8 +218,8 @@ function Checklist({ column }: { column: number }) {
       <div class="values">
         <div class="value-head" aria-hidden="true">
           <span />
-          <span class="of-a">A</span>
-          <span class="of-b">B</span>
+          <span class="of-a">of A</span>
+          <span class="of-b">of B</span>
         </div>
         {shown.map((code) => (
           <div class="value-row" key={code}>
@@ -216,7 +231,7 @@ function Checklist({ column }: { column: number }) {
           </div>
         ))}
         {all.length > MOST ? (
-          <span class="hint">{`${count(all.length - MOST)} more; search to find them`}</span>
+          <span class="hint">{`${count(all.length - MOST)} more values; search to find them`}</span>
         ) : null}
         {all.length === 0 ? (
           <span class="hint">No value contains “{clean(wanted, 40)}”.</span>

@@ -1,19 +1,19 @@
 /**
  * A histogram of both groups as a picture: bars of A stand on the middle line, bars of B hang from
- * it, on one axis of values. Each half has a scale of counts of its own, since B often has a
- * hundredth of A's executions.
+ * it. Both have one axis of values and one scale of heights, in percent of the group.
  */
 
 import { type Axis, placeOf } from '../engine/axis';
 import { edgesOf, type Part } from '../engine/brush';
 import { ROOM } from '../engine/group';
-import { logTicks, quantity, shortCount, ticks } from '../format';
+import { type ShareScale, scaleOf, sharesOf } from '../engine/shares';
+import { logTicks, percent, quantity, ticks } from '../format';
 import type { Model, Side } from '../model';
 import { fitted, prepared, setFont } from './hooks';
 import { currentTheme } from './theme';
 
-/** Pixels on the left for counts, and on the right, so that a brush at the end can be taken. */
-export const LEFT = 36;
+/** Pixels on the left for shares, and on the right, so that a brush at the end can be taken. */
+export const LEFT = 42;
 export const RIGHT = 8;
 /** Pixels of each half, and of the axis below. */
 export const HALF = 40;
@@ -23,20 +23,23 @@ export const HEIGHT = 2 * HALF + AXIS;
 
 type Pen = CanvasRenderingContext2D;
 
+const SIDES = [0, 1] as const;
+
 interface Plot {
   pen: Pen;
   axis: Axis;
   unit: string;
   width: number;
   inner: number;
-  isTall: boolean;
+  scale: ShareScale;
 }
 
 /** The bars of one group. */
 interface Bars {
   side: Side;
-  counts: Int32Array;
-  most: number;
+  shares: Float64Array;
+  /** Edges of the range of the group in this column. */
+  edges: [number, number] | null;
 }
 
 export function drawHistogram(
@@ -48,43 +51,42 @@ export function drawHistogram(
   const ready = prepared(canvas);
   if (ready === null) return;
   const { pen, width } = ready;
-  const { axis, unit } = model.table.numbers[column];
+  const of = model.table.numbers[column];
+  const { axis, unit } = of;
+  const counts = SIDES.map((side) =>
+    model.groups[side].histograms.subarray(column * ROOM, column * ROOM + axis.bins),
+  );
   const plot: Plot = {
     pen,
     axis,
     unit,
     width,
     inner: Math.max(1, width - LEFT - RIGHT),
-    isTall: model.shown.isTall,
+    scale: scaleOf(counts, model.shown.isTall),
   };
   setFont(pen);
-  for (const side of [0, 1] as const) {
-    const counts = model.groups[side].histograms.subarray(column * ROOM, column * ROOM + axis.bins);
-    const bars: Bars = { side, counts, most: counts.reduce((most, one) => Math.max(most, one), 0) };
+  for (const side of SIDES) {
     const range = model.rangeOf(side, column);
-    if (range === null) {
+    const edges = range === null ? null : edgesOf(of, range);
+    const bars: Bars = { side, shares: sharesOf(counts[side]), edges };
+    if (edges === null) {
       pen.fillStyle = currentTheme().groups[side];
       drawBars(plot, bars);
-    } else {
-      const edges = edgesOf(model.table.numbers[column], range);
-      drawBrushed(plot, bars, edges, focus?.side === side ? focus.part : 'whole');
-    }
-    drawCounts(plot, bars);
+    } else drawBrushed(plot, bars, edges, focus?.side === side ? focus.part : 'whole');
+    drawScale(plot, bars);
   }
   drawAxis(plot);
 }
 
-function drawBars({ pen, axis, inner, isTall }: Plot, { side, counts, most }: Bars): void {
+function drawBars({ pen, axis, inner, scale }: Plot, { side, shares }: Bars): void {
   const room = HALF - 4;
-  const heightOf = (one: number) =>
-    (isTall ? Math.log1p(one) / Math.log1p(most) : one / most) * room;
   pen.beginPath();
   for (let bin = 0; bin < axis.bins; bin++) {
-    if (counts[bin] === 0) continue;
+    if (shares[bin] === 0) continue;
     const from = Math.round(LEFT + (bin * inner) / axis.bins);
     const to = Math.round(LEFT + ((bin + 1) * inner) / axis.bins);
     // A single execution among thousands is still seen.
-    const height = Math.max(1.5, heightOf(counts[bin]));
+    const height = Math.max(1.5, scale.heightOf(shares[bin]) * room);
     pen.rect(
       from,
       side === 0 ? HALF - height : HALF + 1,
@@ -127,18 +129,23 @@ function drawBrushed(plot: Plot, bars: Bars, edges: [number, number], part: Part
   }
 }
 
-/** On the left: the group, and the count that the full height stands for. */
-function drawCounts({ pen }: Plot, { side, most }: Bars): void {
+/**
+ * On the left: the share at the end of the axis, and the group of which it is one. The bars of a
+ * brushed group include executions outside its range, so they are not shares of the group alone.
+ */
+function drawScale({ pen, scale }: Plot, { side, edges }: Bars): void {
   const theme = currentTheme();
   const y = side === 0 ? 6 : 2 * HALF - 5;
   pen.textAlign = 'right';
   pen.fillStyle = theme.soft;
-  pen.fillText(shortCount(most), LEFT - 6, y);
+  pen.fillText(percent(scale.top, 1), LEFT - 6, y);
   pen.fillStyle = theme.line;
   pen.fillRect(LEFT - 4, side === 0 ? 4 : 2 * HALF - 3, 4, 1);
-  pen.textAlign = 'left';
   pen.fillStyle = theme.groupText[side];
-  pen.fillText('AB'[side], 2, side === 0 ? HALF / 2 + 2 : HALF + HALF / 2);
+  const name = 'AB'[side];
+  const middle = side === 0 ? HALF / 2 + 3 : HALF + HALF / 2 - 2;
+  pen.fillText(edges === null ? `of ${name}` : name, LEFT - 6, middle);
+  pen.textAlign = 'left';
 }
 
 function marksOf({ axis, unit, inner }: Plot): number[] {

@@ -5,6 +5,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import { type Brushed, between, edgesOf, moved, nudged, type Part, resized } from '../engine/brush';
 import { type Interval, ROOM } from '../engine/group';
 import { boundsOf, rowsOf } from '../engine/rows';
+import { sumOf } from '../engine/shares';
 import { clean, count, percent, quantity, span } from '../format';
 import type { Model, Side } from '../model';
 import { drawHistogram, LEFT, RIGHT } from './histogram-picture';
@@ -234,7 +235,14 @@ function countsOf(model: Model, side: Side, column: number): Int32Array {
   return model.groups[side].histograms.subarray(column * ROOM, column * ROOM + bins);
 }
 
-/** The range of the bin below the pointer, and its counts. */
+/** `3 executions, 12 % of 25`. */
+function binText(counts: Int32Array, bin: number): string {
+  const total = sumOf(counts);
+  const noun = counts[bin] === 1 ? 'execution' : 'executions';
+  return `${count(counts[bin])} ${noun}, ${percent(counts[bin], total)} of ${count(total)}`;
+}
+
+/** The range of the bin below the pointer, with the counts and shares of both groups. */
 function BinTip({
   model,
   column,
@@ -252,7 +260,7 @@ function BinTip({
       <strong>{span(low, high, unit)}</strong>
       {SIDES.map((side) => (
         <div key={side} class={`of-${'ab'[side]}`}>
-          {`${'AB'[side]}: ${count(countsOf(model, side, column)[at.bin])} executions`}
+          {`${'AB'[side]}: ${binText(countsOf(model, side, column), at.bin)}`}
         </div>
       ))}
     </Tip>
@@ -267,9 +275,8 @@ function Table({ column }: { column: number }) {
   const rows = useMemo(() => rowsOf(of.axis, of.range), [of.axis, of.range]);
   const cells = SIDES.map((side) => {
     const counts = countsOf(model, side, column);
-    const sum = (begin: number, end: number) =>
-      counts.subarray(begin, end).reduce((all, one) => all + one, 0);
-    const total = sum(0, counts.length);
+    const sum = (begin: number, end: number) => sumOf(counts.subarray(begin, end));
+    const total = sumOf(counts);
     return rows.map(
       ({ begin, end }) => `${count(sum(begin, end))} (${percent(sum(begin, end), total)})`,
     );
