@@ -8,6 +8,7 @@ import { SURE } from './engine/compare';
 import type { Interval } from './engine/group';
 import { pathOf } from './engine/layer';
 import { type Contexts, FrameKind, type Kind } from './engine/pack';
+import type { SharedDisk } from './engine/shared-disk';
 import type { Spread } from './engine/statistics';
 import { clean, count, middle, percent, pText, quantity } from './format';
 
@@ -53,6 +54,10 @@ export interface Findings {
 
 /** The command that records what the page needs to explain a difference. */
 export const RECORD = 'tracebraid record --stacks -- COMMAND';
+
+/** Why no context is known. */
+export const WITHOUT_TIMES =
+  'Where the time goes is unknown: the trace has no scheduling events (sched_switch) for these executions.';
 
 /** The plural of a regular noun. */
 function plural(noun: string): string {
@@ -254,37 +259,49 @@ function durationsOf(given: Findings, [a, b]: [Spread, Spread]): Piece[] {
   if (choice !== 'other') {
     return [
       strong(`${choice === 'slow' ? 'Slow' : 'Fast'} ${several}`),
-      say(` (${count(sizes[1])}) take a mean of `),
+      say(` (${count(sizes[1])}) take `),
       { text: ofB, as: 'b' },
-      say(' instead of '),
+      say(' on average instead of '),
       { text: ofA, as: 'a' },
     ];
   }
   return [
     { text: `${capital(several)} in B`, as: 'b' },
-    say(` (${count(sizes[1])}) take a mean of `),
+    say(` (${count(sizes[1])}) take `),
     { text: ofB, as: 'b' },
-    say(', those in '),
+    say(' on average, those in '),
     { text: 'A', as: 'a' },
     say(` (${count(sizes[0])}) `),
     { text: ofA, as: 'a' },
   ];
 }
 
+/** The disk at the end of the paths below a system call, and the thread that uses it. */
+function diskWords(disk: SharedDisk | null): Piece[] {
+  if (disk === null) return [];
+  const { user } = disk;
+  const waiting = [say(', waiting for disk '), name(disk.name)];
+  if (user === null) return waiting;
+  // From here on a part of the time would be called all of it.
+  const part = user.share < 0.95 ? ` for ${percent(user.share, 1)} of that time` : '';
+  return [...waiting, say(', which '), name(user.name), say(` uses${part}`)];
+}
+
 /** The cause with its part of the difference. */
 function causeWords(
   { tree, names }: Findings,
-  { context, difference, share, contexts }: Cause,
+  { context, difference, share, contexts, disk }: Cause,
 ): Piece[] {
+  const amount = quantity(Math.abs(difference), 'ns');
   // More than all of it: executions of B spend less time in other contexts.
   const part =
     share > 1.05
-      ? 'more than the whole difference'
-      : `${percent(Math.min(1, share), 1)} of the difference`;
+      ? [strong(amount), say(', more than the difference, is spent ')]
+      : [strong(amount), say(` of the difference (${percent(Math.min(1, share), 1)}) is spent `)];
   return [
-    strong(`${quantity(Math.abs(difference), 'ns')} ${difference > 0 ? 'more' : 'less'}`),
-    say(` (${part}) `),
+    ...part,
     ...contextWords(tree, names, context),
+    ...diskWords(disk),
     say(contexts > 1 ? `, on ${count(contexts)} call paths.` : '.'),
   ];
 }
@@ -294,9 +311,9 @@ function greatestWords({ tree, names, greatest }: Findings): Piece[] {
   const { context, difference } = greatest;
   const more = `${quantity(Math.abs(difference), 'ns')} ${difference > 0 ? 'more' : 'less'} in B`;
   return [
-    say(' The greatest significant difference of a calling context is '),
+    say(' The calling context that differs most: '),
     strong(more),
-    say(', '),
+    say(' '),
     ...contextWords(tree, names, context),
     say('.'),
   ];
@@ -304,13 +321,7 @@ function greatestWords({ tree, names, greatest }: Findings): Piece[] {
 
 /** Why no cause is named. */
 function unknownTimes(): Piece[] {
-  return [
-    say(
-      ' Where the time goes is unknown: the trace has no scheduling events (sched_switch) for these executions. To record them: ',
-    ),
-    name(RECORD),
-    say('.'),
-  ];
+  return [say(` ${WITHOUT_TIMES} Record them with `), name(RECORD), say('.')];
 }
 
 /** The sentence, in pieces. */
@@ -327,7 +338,7 @@ export function verdict(given: Findings): Piece[] {
       : `the same ${counted(sizes[0], nouns)}`;
     return [
       say(
-        `Both groups contain ${all}. Choose a range in a histogram for one of them, or compare the slowest 1 % with the middle.`,
+        `Both groups contain ${all}. Choose a range in a histogram for one of them, or compare the slowest 1 % with the middle half.`,
       ),
     ];
   }

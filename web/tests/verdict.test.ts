@@ -114,7 +114,7 @@ function given(change: Partial<Findings> = {}): Findings {
     hasTimes: true,
     tree,
     names,
-    cause: { context: ends[0], difference: 220 * MS, share: 220 / 259.6, contexts: 1 },
+    cause: { context: ends[0], difference: 220 * MS, share: 220 / 259.6, contexts: 1, disk: null },
     greatest: { context: ends[0], difference: 220 * MS },
     ...change,
   };
@@ -125,35 +125,35 @@ const text = (change: Partial<Findings> = {}) => verdictText(verdict(given(chang
 describe('the verdict', () => {
   it('names mean durations, the cause and its share', () => {
     expect(text()).toBe(
-      'Slow requests (25) take a mean of 263 ms instead of 3.4 ms; 220 ms more (85 % of the difference) in fdatasync(), waiting for disk vdc, which diskwriter uses.',
+      'Slow requests (25) take 263 ms on average instead of 3.4 ms; 220 ms of the difference (85 %) is spent in fdatasync(), waiting for disk vdc, which diskwriter uses.',
     );
     expect(namedContext(given())).toBe(given().cause!.context);
   });
 
-  it('of fast executions says what they save', () => {
+  it('of fast executions says where they save time', () => {
     const [a, b] = [spread(25, 263 * MS), spread(200, 3.4 * MS)];
     const cause = { ...given().cause!, difference: -220 * MS };
     expect(text({ choice: 'fast', durations: [a, b], sizes: [25, 200], cause })).toMatch(
-      /^Fast requests \(200\) take a mean of 3.4 ms instead of 263 ms; 220 ms less \(85 % of the difference\) in fdatasync/,
+      /^Fast requests \(200\) take 3.4 ms on average instead of 263 ms; 220 ms of the difference \(85 %\) is spent in fdatasync/,
     );
   });
 
   it('of groups that a brush on another metric chose names both groups', () => {
     expect(text({ choice: 'other' })).toMatch(
-      /^Requests in B \(25\) take a mean of 263 ms, those in A \(200\) 3.4 ms; 220 ms more/,
+      /^Requests in B \(25\) take 263 ms on average, those in A \(200\) 3.4 ms; 220 ms of/,
     );
   });
 
   it('without a significant difference says so, with p', () => {
     expect(text({ chance: 0.12, greatest: null, cause: null })).toBe(
-      'No significant difference: requests in B (25) take a mean of 263 ms, those in A (200) 3.4 ms (p = 12 %).',
+      'No significant difference: requests in B (25) take 263 ms on average, those in A (200) 3.4 ms (p = 12 %).',
     );
     expect(text({ chance: 0.12, greatest: null })).not.toContain('fdatasync');
   });
 
   it('without a difference of durations still names a context that differs', () => {
     expect(text({ chance: 0.5, cause: null })).toBe(
-      'No significant difference of durations: requests in B (25) take a mean of 263 ms, those in A (200) 3.4 ms (p = 50 %). The greatest significant difference of a calling context is 220 ms more in B, in fdatasync(), waiting for disk vdc, which diskwriter uses.',
+      'No significant difference of durations: requests in B (25) take 263 ms on average, those in A (200) 3.4 ms (p = 50 %). The calling context that differs most: 220 ms more in B in fdatasync(), waiting for disk vdc, which diskwriter uses.',
     );
   });
 
@@ -161,7 +161,7 @@ describe('the verdict', () => {
     expect(
       text({ sizes: [200, 1], chance: 1, durations: [spread(200, 3 * MS), spread(1, 9 * MS)] }),
     ).toBe(
-      'Too few executions to compare. Slow requests (1) take a mean of 9 ms instead of 3 ms. Both groups need at least 2.',
+      'Too few executions to compare. Slow requests (1) take 9 ms on average instead of 3 ms. Both groups need at least 2.',
     );
   });
 
@@ -184,7 +184,7 @@ describe('the verdict', () => {
   it('without kernel events says what is unknown, and how to record it', () => {
     const unknown = text({ hasTimes: false, cause: null, greatest: null });
     expect(unknown).toMatch(
-      /^Slow requests \(25\) take a mean of 263 ms instead of 3.4 ms\. Where the time goes is unknown/,
+      /^Slow requests \(25\) take 263 ms on average instead of 3.4 ms\. Where the time goes is unknown/,
     );
     expect(unknown).toContain('sched_switch');
     expect(unknown).toContain('tracebraid record --stacks -- COMMAND');
@@ -199,14 +199,16 @@ describe('the verdict', () => {
     expect(
       text({ cause: null, greatest: { context: given().greatest!.context, difference: 30 * MS } }),
     ).toMatch(
-      /3.4 ms\. No calling context explains half of the difference\. The greatest significant difference of a calling context is 30 ms more in B, in fdatasync\(\)/,
+      /3.4 ms\. No calling context explains half of the difference\. The calling context that differs most: 30 ms more in B in fdatasync\(\)/,
     );
   });
 
   it('says when a cause is on several call paths, or is more than the difference', () => {
     const { context } = given().cause!;
-    expect(text({ cause: { context, difference: 300 * MS, share: 1.15, contexts: 3 } })).toMatch(
-      /300 ms more \(more than the whole difference\) in fdatasync\(\).* uses, on 3 call paths\.$/,
+    expect(
+      text({ cause: { context, difference: 300 * MS, share: 1.15, contexts: 3, disk: null } }),
+    ).toMatch(
+      /300 ms, more than the difference, is spent in fdatasync\(\).* uses, on 3 call paths\.$/,
     );
   });
 
@@ -343,6 +345,38 @@ describe('the cause', () => {
 
   it('of contexts that are not significant by themselves is the frame in which they end', () => {
     expect(found([10, 45, 45], 0.5)).toMatchObject({ contexts: 2, share: 0.9 });
+  });
+
+  it('is a system call with the disk at the end of the paths below it, and its user', () => {
+    const sync: Frame[] = [...PREFIX, [CALL, 'fdatasync']];
+    const disk = (...path: Frame[]): Frame[] => [
+      ...sync,
+      ...path,
+      [REASON, 'block-device'],
+      [DETAIL, 'vdc'],
+    ];
+    const way = treeOf(
+      [...disk([THREAD, 'kworker']), [THREAD, 'diskwriter']],
+      [...disk([THREAD, 'jbd2']), [THREAD, 'diskwriter'], ...disk().slice(-2)],
+      disk([THREAD, 'jbd2']),
+      [...sync, [THREAD, 'kworker'], [REASON, 'preempted']],
+    );
+    const wordsFor = (...own: number[]) => {
+      const meanB = new Float64Array(way.tree.count);
+      for (const [at, end] of way.ends.entries()) meanB[end] += own[at];
+      for (let at = way.tree.count - 1; at > 0; at--) meanB[way.tree.parent[at]] += meanB[at];
+      const times = { meanA: new Float64Array(way.tree.count), meanB, chance: null };
+      const cause = causeOf(way.layer, way.names, times, meanB[0]);
+      return text({ tree: way.tree, names: way.names, cause }).replace(/.* is spent /, '');
+    };
+    expect(wordsFor(45, 40, 3, 1)).toBe(
+      'in fdatasync(), waiting for disk vdc, which diskwriter uses.',
+    );
+    expect(wordsFor(36, 20, 38, 6)).toBe(
+      'in fdatasync(), waiting for disk vdc, which diskwriter uses for 56 % of that time.',
+    );
+    expect(wordsFor(30, 10, 55, 5)).toBe('in fdatasync(), waiting for disk vdc.');
+    expect(wordsFor(25, 15, 30, 30)).toBe('in fdatasync().');
   });
 
   it('is none where no context has half of the difference', () => {

@@ -3,6 +3,7 @@
 import { SURE } from './compare';
 import type { Layer } from './layer';
 import { type Contexts, FrameKind } from './pack';
+import { type SharedDisk, sharedDisk } from './shared-disk';
 
 /** Mean total times of both groups by context. */
 export interface WholeTimes {
@@ -23,6 +24,8 @@ export interface Cause {
   share: number;
   /** Number of contexts that end in this frame and are added up. */
   contexts: number;
+  /** The disk for which most paths below a system call or function wait. */
+  disk: SharedDisk | null;
 }
 
 /** Part of the difference that the deepest context on the path should keep. */
@@ -120,7 +123,7 @@ function byFrame(tree: Contexts, names: readonly string[], shares: Shares): Caus
       best === null ||
       share > best.share + 0.02 ||
       (share > best.share - 0.02 && depthOf(context) > depthOf(best.context));
-    if (isBetter) best = { context, difference: 0, share, contexts };
+    if (isBetter) best = { context, difference: 0, share, contexts, disk: null };
   }
   return best;
 }
@@ -140,11 +143,16 @@ export function causeOf(
   if (!(Math.abs(total) > 0)) return null;
   const shares = new Shares(times, total);
   const chain = chainOf(layer, shares);
+  const { kind } = layer.tree;
   const of = (context: number): Cause => ({
     context,
     difference: times.meanB[context] - times.meanA[context],
     share: shares.of(context),
     contexts: 1,
+    disk:
+      kind[context] === FrameKind.Call || kind[context] === FrameKind.Function
+        ? sharedDisk(layer.tree, names, context, (at) => shares.of(at))
+        : null,
   });
   for (const least of [WANTED, LEAST]) {
     const context = chain.filter((at) => shares.of(at) >= least).at(-1) ?? 0;
