@@ -23,7 +23,7 @@ export function Apart() {
         <h2>Metrics that differ</h2>
         {sure > 0 && model.separations.length > 0 ? (
           <button type="button" class="quiet link" onClick={() => goTo(model, '.texts button')}>
-            {sure === 1 ? 'and a text, below' : `and ${count(sure)} texts, below`}
+            {sure === 1 ? '1 text differs, too' : `${count(sure)} texts differ, too`}
           </button>
         ) : null}
       </div>
@@ -72,7 +72,10 @@ function Metrics() {
         <Head
           columns={[
             ['metric'],
-            ['P(B > A)', 'Probability that an execution of B has a larger value than one of A'],
+            [
+              'P(B\u00a0>\u00a0A)',
+              'Probability that an execution of B has a larger value than one of A',
+            ],
             ['A'],
             ['B'],
             ['B − A'],
@@ -119,7 +122,7 @@ function Texts({ texts }: { texts: TextSeparation[] }) {
       <table class="plain texts" aria-label="Texts that differ">
         <Head
           columns={[
-            ['text, value that differs most'],
+            ['text and the value that differs most'],
             ['of A', 'Share of A with this value'],
             ['of B', 'Share of B with this value'],
             ['V', "Cramér's V: 0 = no association, 1 = the text separates the groups"],

@@ -40,9 +40,9 @@ export function Executions() {
           type="button"
           onClick={() => model.look({ sort: { key: sort.key, isDown: !sort.isDown } })}
         >
-          {sort.isDown ? 'greatest first' : 'least first'}
+          {sort.isDown ? 'largest first' : 'smallest first'}
         </button>
-        <span class="hint">Click a number for the critical path.</span>
+        <span class="hint">Click a number (#) for the critical path.</span>
       </div>
       <div class="lists">
         <List side={0} />
@@ -101,6 +101,11 @@ function List({ side }: { side: Side }) {
         <span class="badge">{name}</span>
         {`${count(members.length)} executions`}
         {members.length > MOST ? <small>{`, the first ${count(MOST)}`}</small> : null}
+        {first > 0 || first + rows.length < members.length ? (
+          <small class="paper-only">
+            {`, numbers ${count(first + 1)} to ${count(first + rows.length)} of the list`}
+          </small>
+        ) : null}
       </h3>
       <section
         class="scroll"

@@ -25,10 +25,18 @@ export function foundText(model: Model): string {
   return `${count(contexts)} found, ${percent(sum, means[0])} of the time in ${shown.mode === 'a' ? 'A' : 'B'}`;
 }
 
+const TITLE = 'Where the time goes';
+
 export function Bar() {
   const model = useModel();
   useTopics(model, 'view', 'calm');
   const { shown } = model;
+  if (!model.hasTimes)
+    return (
+      <div class="bar">
+        <h2>{TITLE}</h2>
+      </div>
+    );
   const mode = (of: 'diff' | 'a' | 'b', text: string) => (
     <button type="button" aria-pressed={shown.mode === of} onClick={() => model.setMode(of)}>
       {text}
@@ -36,7 +44,7 @@ export function Bar() {
   );
   return (
     <div class="bar">
-      <h2>Where the time goes</h2>
+      <h2>{TITLE}</h2>
       <fieldset class="choice">
         <legend class="unseen">Groups shown</legend>
         {mode('diff', 'Difference')}
@@ -61,7 +69,7 @@ export function Bar() {
       <div class="checks">
         {shown.mode === 'diff' && !shown.isInverted ? (
           <label class="check">
-            {'colour by '}
+            {'Colour by '}
             <select
               value={shown.part}
               onChange={(event) => model.setPart(event.currentTarget.value as Part)}
@@ -71,13 +79,13 @@ export function Bar() {
             </select>
           </label>
         ) : null}
-        <label class="check" title="Start from the innermost frames: callers are within them">
+        <label class="check" title="Bottom-up: innermost frames first, their callers below them">
           <input
             type="checkbox"
             checked={shown.isInverted}
             onChange={(event) => model.setInverted(event.currentTarget.checked)}
           />
-          invert
+          Invert call stacks
         </label>
         <label class="check">
           <input
@@ -85,7 +93,7 @@ export function Bar() {
             checked={shown.isFlipped}
             onChange={(event) => model.look({ isFlipped: event.currentTarget.checked })}
           />
-          root at the bottom
+          Root at the bottom
         </label>
       </div>
       <div class="second">
@@ -108,7 +116,7 @@ function Legend() {
       [FrameKind.Function, 'function'],
       [FrameKind.Call, 'system call'],
       [FrameKind.Thread, 'thread'],
-      [FrameKind.Reason, 'reason'],
+      [FrameKind.Reason, 'wait reason'],
       [FrameKind.Detail, 'detail'],
     ];
     return (
@@ -125,11 +133,11 @@ function Legend() {
   return (
     <div
       class="legend"
-      title="Difference of the means divided by the pooled standard deviation. Grey: no significant difference (p of 1 % or more), or no own time."
+      title="Colour: difference of the means divided by the pooled standard deviation (SD). Grey: p of 1 % or more, or no own time."
     >
-      <span>{`width: mean of B; colour: ${model.shown.isInverted || model.shown.part === 'whole' ? 'total' : 'own'} time`}</span>
+      <span>Width: mean time in B.</span>
       <span class="scale">
-        less in B
+        {`Colour: ${model.shown.isInverted || model.shown.part === 'whole' ? 'total' : 'own'} time, less in B (−3 SD)`}
         {[-3, -2, -1].map((at) => (
           <i key={at} style={{ background: colourOf(at, true) }} />
         ))}
@@ -137,9 +145,12 @@ function Legend() {
         {[1, 2, 3].map((at) => (
           <i key={at} style={{ background: colourOf(at, true) }} />
         ))}
-        more in B
+        more in B (+3 SD)
       </span>
-      <span>(±3 deviations; grey: not significant)</span>
+      <span>
+        <i style={{ background: theme.plain }} />
+        no significant difference
+      </span>
       <span>
         <i class="striped" />
         only in A

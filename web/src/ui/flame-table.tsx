@@ -86,7 +86,7 @@ function Tree({ boxes }: { boxes: Boxes }) {
               <th scope="col">A</th>
               <th scope="col">B</th>
               <th scope="col">B − A</th>
-              <th scope="col">differ</th>
+              <th scope="col">significant</th>
             </tr>
           </thead>
           <tbody ref={body}>
@@ -103,7 +103,7 @@ function Tree({ boxes }: { boxes: Boxes }) {
                   aria-setsize={line.of}
                   onFocus={() => setCurrent(context)}
                 >
-                  <td style={{ paddingLeft: `${Math.min(INDENTED, line.level - 1) * 0.6}em` }}>
+                  <td style={{ '--level': Math.min(INDENTED, line.level - 1) }}>
                     <button
                       type="button"
                       class="quiet"
@@ -127,7 +127,7 @@ function Tree({ boxes }: { boxes: Boxes }) {
       </div>
       {left > 0 ? (
         <button type="button" class="quiet" onClick={() => setMost(most + MORE)}>
-          {`Show more (${count(left)} narrower frames are left out)`}
+          {`Show more of ${count(left)} narrower frames`}
         </button>
       ) : null}
     </>
@@ -135,6 +135,6 @@ function Tree({ boxes }: { boxes: Boxes }) {
 }
 
 function differText(model: Model, context: number, isVanished: boolean): string {
-  const sure = model.whole.chance[context] < SURE ? 'yes' : 'not significantly';
+  const sure = model.whole.chance[context] < SURE ? 'yes' : 'no';
   return isVanished ? `${sure}, only in A` : sure;
 }

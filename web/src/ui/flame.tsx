@@ -110,8 +110,12 @@ export function Flame() {
       {tip !== null && hovered !== null ? (
         <FrameTip model={model} context={hovered} at={tip} />
       ) : null}
-      <Selected />
-      <Shares boxes={drawn.current?.boxes ?? null} />
+      {model.hasTimes ? (
+        <>
+          <Selected />
+          <Shares boxes={drawn.current?.boxes ?? null} />
+        </>
+      ) : null}
       {shown.search !== '' ? (
         <p class="unseen" aria-live="polite">
           {foundText(model)}
@@ -143,7 +147,7 @@ function EmptyGraph() {
 function WithoutFunctions() {
   return (
     <p class="hint">
-      Functions are unknown: the trace has no call stacks. To record them: <code>{RECORD}</code>
+      Functions are unknown: the trace has no call stacks. Record them with <code>{RECORD}</code>
     </p>
   );
 }
@@ -196,7 +200,7 @@ function Selected() {
           {isPinned ? 'Unpin' : 'Pin'}
         </button>
         <button type="button" disabled={cursor === 0} onClick={() => filterBy(model)}>
-          Filter by time in it
+          Filter by its time
         </button>
       </span>
     </div>

@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks';
 import type { Automatic } from '../engine/automatic';
 import { clean, count, middle } from '../format';
+import { nounsOf } from '../verdict';
 import { useModel, useTopics } from './hooks';
 import { type Choice, chooseTheme, currentTheme, themeChoice } from './theme';
 
@@ -10,7 +11,7 @@ import { type Choice, chooseTheme, currentTheme, themeChoice } from './theme';
 function automaticText({ sizes }: Automatic, all: number): string {
   const [middle, slow] = sizes.map(count);
   const part = all < 20 ? 'a quarter' : '1 %, at least 5';
-  return `B: the ${slow} slowest of ${count(all)} (${part}). A: the ${middle} around the median. The groups of tracebraid compare.`;
+  return `B: the ${slow} slowest of ${count(all)} (${part}). A: the ${middle} around the median. These are the default groups of tracebraid compare.`;
 }
 
 export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onHelp: () => void }) {
@@ -20,6 +21,7 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
   const [said, setSaid] = useState('');
   const { pack } = model;
   const kind = pack.kinds[pack.kind];
+  const hasKinds = pack.kinds.length > 1 && !model.source.isAlone;
   const exportPage = async () => {
     setSaid('Exporting…');
     try {
@@ -56,11 +58,11 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
   const { automatic, behind } = model;
   return (
     <header class="top">
-      <h1>
+      <h1 title={hasKinds ? undefined : clean(kind?.definition ?? '', 300)}>
         {clean(pack.title, 80) || 'tracebraid'}
-        <small>{` ${count(pack.executions)} executions`}</small>
+        <small>{` ${count(pack.executions)} ${hasKinds ? 'executions' : nounsOf(kind)[1]}`}</small>
       </h1>
-      {pack.kinds.length > 1 && !model.source.isAlone ? (
+      {hasKinds ? (
         <label title={clean(kind?.definition ?? '', 300)}>
           <span class="unseen">Kind of executions</span>
           <select value={pack.kind} onChange={(event) => onKind(Number(event.currentTarget.value))}>
@@ -71,11 +73,7 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
             ))}
           </select>
         </label>
-      ) : (
-        <span class="kind" title={clean(kind?.definition ?? '', 300)}>
-          {middle(kind?.name ?? '', 60)}
-        </span>
-      )}
+      ) : null}
       <span class={behind > 0 ? 'busy on' : 'busy'} role="status">
         {behind > 0 ? `approximate: ${count(behind)} executions left` : ''}
       </span>
@@ -92,12 +90,16 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
           automatic === null ? 'Durations are unknown' : automaticText(automatic, pack.executions)
         }
       >
-        Slowest 1 % vs. middle
+        Slowest 1 % vs. middle half
       </button>
       <button type="button" onClick={() => model.swap()}>
         Swap A and B
       </button>
-      <button type="button" onClick={() => model.reset()}>
+      <button
+        type="button"
+        title="Remove the filters of both groups, the search and the zoom"
+        onClick={() => model.reset()}
+      >
         Reset
       </button>
       <button
@@ -115,7 +117,7 @@ export function Header({ onKind, onHelp }: { onKind: (kind: number) => void; onH
         <button
           type="button"
           onClick={exportPage}
-          title="This page with its executions as one file, which needs no server"
+          title="Save this page with its executions as one file, which needs no server"
         >
           Export
         </button>

@@ -4,10 +4,10 @@ import { useEffect, useRef } from 'preact/hooks';
 
 const KEYS: [string, string][] = [
   ['/', 'Search frames'],
-  ['W  S', 'Flame graph: zoom in (to the cursor, or to the widest frame), zoom out'],
-  ['A  D', 'Flame graph: go to the frame on the left, on the right'],
+  ['W  S', 'In the flame graph: zoom in (to the cursor, or to the widest frame), zoom out'],
+  ['A  D', 'In the flame graph: go to the frame on the left, on the right'],
   ['← → ↑ ↓', 'In the flame graph: move the cursor. Enter zooms in'],
-  ['P', 'Pin the frame at the cursor (also Shift and click)'],
+  ['P', 'Pin the frame at the cursor (or Shift and click)'],
   ['F', 'Filter by the time in the frame at the cursor'],
   ['Escape', 'End the search, then zoom out; close a dialog'],
   ['↑ ↓', 'On a histogram: go to the brush of A, of B'],
@@ -45,21 +45,26 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
       </header>
       <p>
         The page compares group B with group A. Its first sentence names the calling context that
-        explains most of the difference. Each histogram shows both groups: A above the middle line,
-        B below it. Drag in the upper half to filter A, in the lower half to filter B. Drag an edge
-        to resize a range, its middle to move it; click outside the range to remove it.
+        explains most of the difference.
       </p>
       <p>
-        In the flame graph a box is as wide as the mean time that executions of B spend in the
-        frame, including everything within it. Its colour is the difference of own times, in pooled
-        standard deviations: orange boxes take more time in B, blue boxes less. Grey boxes have no
-        significant difference (p of 1 % or more). Hatched boxes are time that only A has, as wide
-        as its mean.
+        Each histogram shows both groups on one axis: A above the middle line, B below it. The
+        height of a bar is a percentage of the group, so both groups have the same scale although
+        their sizes differ. Point at a bar for the numbers of executions. Grey bars are outside the
+        range of the group. Drag in the upper half to filter A, in the lower half to filter B. Drag
+        an edge to resize a range, its middle to move it; click outside the range to remove it.
       </p>
       <p>
-        The address of the page describes the view: copy it as a link, or use the browser's Back
-        button. It does not contain the token. On another computer, first open the address that the
-        server printed.
+        A box of the flame graph is a frame. Its width is the mean time that executions of B spend
+        in the frame and in the frames below it. Its colour is the difference of own times (without
+        the frames below), in pooled standard deviations: orange frames take more time in B, blue
+        frames less. Grey frames have no significant difference (p of 1 % or more). Hatched frames
+        occur only in A; their width is the mean of A.
+      </p>
+      <p>
+        The address of the page contains the view: copy it as a link, or use the browser's Back
+        button. It does not contain the token. On another computer, open the address that the server
+        printed first.
       </p>
       <table class="plain keys">
         <caption>Keyboard</caption>

@@ -4,9 +4,9 @@ import { type Comparison, isSure } from '../engine/compare';
 import { ways } from '../engine/ways';
 import { marked, quantity, signed } from '../format';
 import type { Topic } from '../model';
+import { WITHOUT_TIMES } from '../verdict';
 import { useModel, useTopics } from './hooks';
 import { colourOf } from './theme';
-import { WithoutTimes } from './unknown';
 import { aroundText, wayText } from './way-text';
 
 export function Ranking() {
@@ -14,6 +14,7 @@ export function Ranking() {
   const { ranking, rankedBy } = model;
   const topics: Topic[] = ranking.length === 0 ? ['calm', 'view', 'step'] : ['calm', 'view'];
   useTopics(model, ...topics);
+  const empty = model.groups.findIndex(({ size }) => size === 0);
   const around = ways(model.layer.tree, model.pack.names, ranking);
   return (
     <section
@@ -24,17 +25,16 @@ export function Ranking() {
     >
       <h2>Where the groups differ most</h2>
       {!model.hasTimes ? (
-        <>
-          <WithoutTimes />
-          <p class="hint">Metrics and texts are compared below.</p>
-        </>
+        <p class="hint">{`${WITHOUT_TIMES} Metrics and texts are compared below.`}</p>
+      ) : empty >= 0 ? (
+        <p class="hint">{`Group ${'AB'[empty]} is empty.`}</p>
       ) : ranking.length === 0 || rankedBy === undefined ? (
         <p class="hint">
           {model.behind > 0
             ? 'Comparing…'
             : model.groups.some((group) => group.isFiltered())
               ? 'No calling context differs.'
-              : 'Both groups contain all executions. Filter one of them, or compare the slowest 1 % with the middle.'}
+              : 'Both groups contain all executions.'}
         </p>
       ) : (
         <>
@@ -52,9 +52,9 @@ function Doubtful({ contexts, by }: { contexts: number[]; by: Comparison }) {
   if (doubtful === 0) return null;
   const what =
     doubtful === contexts.length
-      ? 'No significant difference.'
-      : `~ ${doubtful} of ${contexts.length} not significant.`;
-  return <p class="hint">{`${what} Significant: p < 1 %.`}</p>;
+      ? 'No difference is significant'
+      : `~ not significant: ${doubtful} of ${contexts.length}`;
+  return <p class="hint">{`${what} (p of 1 % or more).`}</p>;
 }
 
 interface Listed {

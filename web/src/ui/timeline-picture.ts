@@ -86,7 +86,7 @@ export function draw(canvas: HTMLCanvasElement, shown: View): void {
   pen.beginPath();
   pen.rect(NAMES, 0, inner, height);
   pen.clip();
-  drawAxis(pen, shown.view, inner, height, xOf);
+  drawAxis(pen, shown.view, width, height, xOf);
   drawSpans(pen, shown, width, xOf);
   pen.restore();
 }
@@ -105,17 +105,20 @@ function drawNames(pen: Pen, path: Path, width: number): void {
 function drawAxis(
   pen: Pen,
   [low, high]: [number, number],
-  inner: number,
+  width: number,
   height: number,
   xOf: (time: number) => number,
 ): void {
   const theme = currentTheme();
-  for (const mark of ticks(low, high, 'ns', Math.max(2, Math.floor(inner / 110)))) {
+  for (const mark of ticks(low, high, 'ns', Math.max(2, Math.floor((width - NAMES) / 110)))) {
     const x = xOf(mark);
     pen.fillStyle = theme.line;
     pen.fillRect(x, 0, 1, height);
     pen.fillStyle = theme.soft;
-    pen.fillText(quantity(mark, 'ns'), x + 3, AXIS / 2);
+    const text = quantity(mark, 'ns');
+    // At the right end the text stands to the left of its line.
+    const wide = pen.measureText(text).width + 3;
+    pen.fillText(text, x + wide > width ? x - wide : x + 3, AXIS / 2);
   }
 }
 

@@ -93,7 +93,7 @@ function Content({ model, id, row }: { model: Model; id: number; row: number }) 
       ) : path.segments.length === 0 ? (
         <p class="hint" data-unknown>
           The critical path is unknown: the trace has no scheduling events (sched_switch) during
-          this execution, or the thread of the execution is unknown. To record them:{' '}
+          this execution, or the thread of the execution is unknown. Record them with{' '}
           <code>{RECORD}</code>
         </p>
       ) : (
@@ -112,7 +112,7 @@ function Where({ model, row }: { model: Model; row: number }) {
     ['trace', clean(path, 300)],
     ['host', clean(host ?? '')],
     ['label', clean(label)],
-    ['begins', momentOf(model, row)],
+    ['begin', momentOf(model, row)],
     [duration.label, quantity(duration.values[row], duration.unit)],
     ['thread', threadOf(model, row)],
     ...pack.texts.map(({ name, values, codes }): [string, string] => [
@@ -120,7 +120,7 @@ function Where({ model, row }: { model: Model; row: number }) {
       codes[row] < values.length ? clean(values[codes[row]]) : '(none)',
     ]),
     [
-      'in groups',
+      'in group',
       ['A', 'B'].filter((_, side) => model.groups[side].has(row)).join(' and ') || 'none',
     ],
   ];
@@ -166,17 +166,24 @@ function Command({ text }: { text: string }) {
 }
 
 function Metrics({ model, row }: { model: Model; row: number }) {
+  const { numbers } = model.table;
+  const zeros = numbers.filter(({ values }) => values[row] === 0);
   return (
     <details class="shares" open>
       <summary>All metrics</summary>
       <dl class="where">
-        {model.table.numbers.map(({ key, label, unit, values }) => (
-          <div key={key}>
-            <dt>{clean(label, 60)}</dt>
-            <dd>{quantity(values[row], unit)}</dd>
-          </div>
-        ))}
+        {numbers
+          .filter(({ values }) => values[row] !== 0)
+          .map(({ key, label, unit, values }) => (
+            <div key={key}>
+              <dt>{clean(label, 60)}</dt>
+              <dd>{quantity(values[row], unit)}</dd>
+            </div>
+          ))}
       </dl>
+      {zeros.length === 0 ? null : (
+        <p class="hint">{`0: ${zeros.map(({ label }) => clean(label, 60)).join(', ')}`}</p>
+      )}
     </details>
   );
 }

@@ -5,16 +5,13 @@ import { GAP } from '../engine/ways';
 import type { Model } from '../model';
 
 /**
- * Enclosing frames that distinguish a context: ` in block-device « commit`, where « leaves frames
- * out. It is not an ellipsis, which would mean that a name was cut.
+ * Enclosing frames that distinguish a context, the outermost first: `in kworker › … › vdc`, where …
+ * stands for frames left out.
  */
 export function aroundText(model: Model, frames: number[]): string {
-  let text = '';
-  frames.forEach((frame, at) => {
-    if (frame !== GAP)
-      text += `${at === 0 ? ' in ' : frames[at - 1] === GAP ? ' « ' : ' ‹ '}${model.nameOf(frame)}`;
-  });
-  return text;
+  if (frames.length === 0) return '';
+  const inwards = [...frames].reverse();
+  return ` in ${inwards.map((frame) => (frame === GAP ? '…' : model.nameOf(frame))).join(' › ')}`;
 }
 
 /** The whole call path of a context, the outermost frame first. */
