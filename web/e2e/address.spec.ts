@@ -67,7 +67,7 @@ test('permalinks give the same page, and the way back goes step by step', async 
   await page.fill('#search', 'query');
   await page.locator('[data-ranked]').first().click();
   await page.keyboard.press('p');
-  await page.click('button:text-is("log counts")');
+  await page.click('button:text-is("log heights")');
   await calm(page);
   const sizes = [await size(page, 'A'), await size(page, 'B')];
   expect(sizes[1]).toBeLessThan(30);
@@ -76,7 +76,7 @@ test('permalinks give the same page, and the way back goes step by step', async 
   expect([await size(other, 'A'), await size(other, 'B')]).toEqual(sizes);
   await expect(other.locator('#search')).toHaveValue('query');
   await expect(other.locator('.pin')).toHaveCount(1);
-  await expect(other.locator('button:text-is("log counts")')).toHaveAttribute(
+  await expect(other.locator('button:text-is("log heights")')).toHaveAttribute(
     'aria-pressed',
     'true',
   );

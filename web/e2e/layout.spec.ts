@@ -1,6 +1,7 @@
 /** Layout: the first screen, filters, histograms of both groups, narrow screens, paper. */
 
 import type { Page } from '@playwright/test';
+import { makePack } from '../tools/synthetic.mjs';
 import {
   brush,
   calm,
@@ -13,6 +14,7 @@ import {
   picture,
   size,
   test,
+  withHeader,
 } from './page';
 
 /** Keys of the filters in their order. */
@@ -36,7 +38,7 @@ test('verdict, flame graph and filters are on the first screen', async ({ page, 
   await open(page, alone);
   await expect(page.locator('[data-verdict]')).toBeInViewport({ ratio: 1 });
   await expect(page.locator('[data-verdict]')).toContainText(
-    /^Slow requests \(30\) take a mean of/,
+    /^Slow requests \(30\) take [\d.]+ m?s on average instead of/,
   );
   await expect(page.locator('.graph')).toBeInViewport({ ratio: 0.9 });
   await expect(page.locator('[data-ranked]').first()).toBeInViewport({ ratio: 1 });
@@ -83,7 +85,7 @@ test('filters are ordered by how well they separate, and keep their places while
   }
 });
 
-test('a histogram shows both groups, with the counts of the bin at the pointer', async ({
+test('a histogram shows both groups on one scale, with the counts of the bin at the pointer', async ({
   page,
   alone,
 }) => {
@@ -101,7 +103,10 @@ test('a histogram shows both groups, with the counts of the bin at the pointer',
       ['A', a],
       ['B', b],
     ]) {
-      await expect(tip).toContainText(`${name}: ${text.replace(/ .*/, '')} executions`);
+      const [, counted, share] = /^([\d,]+) \((.*)\)$/.exec(text)!;
+      await expect(tip).toContainText(
+        new RegExp(`${name}: ${counted} executions?, ${share} of [\\d,]+`),
+      );
     }
   }
   await page.mouse.move(5, 5);
@@ -113,6 +118,67 @@ test('a histogram shows both groups, with the counts of the bin at the pointer',
   expect(await size(page, 'A')).toBeLessThan(EXECUTIONS);
   expect(await size(page, 'B')).toBe(lower);
   expect(hash(page)).toMatch(/a=m\.waiting_ns.*&b=m\.switches/);
+});
+
+test('bars of both groups have one scale, whatever the sizes of the groups', async ({
+  page,
+  alone,
+}) => {
+  await open(page, alone);
+  expect([await size(page, 'A'), await size(page, 'B')]).toEqual([1500, 30]);
+  const row = page.locator('[data-row="m.switches"]');
+  const shares = await row.locator('tbody tr').evaluateAll((rows) =>
+    rows.map((of) =>
+      [...of.querySelectorAll('td')].map((cell) => {
+        const text = /\(([\d.]+) %\)/.exec(cell.textContent ?? '');
+        return Number(text?.[1] ?? 0);
+      }),
+    ),
+  );
+  // Pixels from the middle line up and down, in the middle of each bin.
+  const heights = await row.locator('canvas').evaluate((canvas: HTMLCanvasElement, bins) => {
+    const pen = canvas.getContext('2d')!;
+    const ratio = canvas.width / canvas.clientWidth;
+    const [left, right, middle] = [42, 8, 40];
+    const isInk = (x: number, y: number) =>
+      pen.getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data[3] > 200;
+    return Array.from({ length: bins }, (_, bin) => {
+      const x = left + ((bin + 0.5) / bins) * (canvas.clientWidth - left - right);
+      return [-1, 1].map((way) => {
+        let height = 0;
+        while (height < middle && isInk(x, middle + (way < 0 ? -1 - height : 1.5 + height)))
+          height++;
+        return height;
+      });
+    });
+  }, shares.length);
+  const scales = shares.flatMap((of, bin) =>
+    of.flatMap((share, side) => (share > 8 ? [heights[bin][side] / share] : [])),
+  );
+  expect(scales.length).toBeGreaterThan(4);
+  // Heights are whole pixels, of 3 at least.
+  expect(Math.max(...scales) / Math.min(...scales)).toBeLessThan(1.4);
+});
+
+test('lists leave out values without executions, and distinguish traces of one label', async ({
+  page,
+  openPack,
+}) => {
+  const pack = makePack({ executions: 300, contexts: 60, hostile: false });
+  const threads: string[] = pack.header.threads;
+  const sources: { path: string; host: string }[] = pack.header.sources;
+  await openPack(
+    withHeader(pack, {
+      threads: [...threads, 'never-ran'],
+      sources: sources.map((source) => ({ ...source, label: 'v1' })),
+    }),
+  );
+  const valuesOf = (key: string) =>
+    page.locator(`[data-checklist="${key}"] .value`).allInnerTexts();
+  expect((await valuesOf('thread')).sort()).toEqual(['(none)', ...threads].sort());
+  expect((await valuesOf('source')).sort()).toEqual(
+    sources.map(({ path, host }) => `v1: ${host}: ${path}`).sort(),
+  );
 });
 
 test('each histogram is one tab stop; keys go to the other group and move edges', async ({

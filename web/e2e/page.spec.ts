@@ -1,8 +1,4 @@
 import { writeFileSync } from 'node:fs';
-import { pathToFileURL } from 'node:url';
-import AxeBuilder from '@axe-core/playwright';
-import type { Page } from '@playwright/test';
-import { aloneFrom } from '../tools/alone.mjs';
 import { makePack } from '../tools/synthetic.mjs';
 import {
   brush,
@@ -15,10 +11,9 @@ import {
   openAll,
   picture,
   size,
-  stepped,
   test,
   valueBox,
-  withHeader,
+  withoutTimes,
 } from './page';
 
 test('brushes change the other histograms, the flame graph, lists and the address while they are dragged', async ({
@@ -78,10 +73,9 @@ test('the automatic groups find the planted cause, and a click goes there', asyn
 
 test('figures beyond the first ones are shown when they are asked for', async ({
   page,
-}, testInfo) => {
-  const file = testInfo.outputPath('many.html');
-  writeFileSync(file, aloneFrom(makePack({ executions: 1000, contexts: 60, metrics: 25 })));
-  await open(page, pathToFileURL(file).href);
+  openPack,
+}) => {
+  await openPack(makePack({ executions: 1000, contexts: 60, metrics: 25 }));
   const rows = page.locator(
     'table[aria-label="Metrics by how well they separate the groups"] tbody tr',
   );
@@ -123,7 +117,7 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
   // Texts that are not significant are pale and follow.
   for (const row of (await rows.all()).slice(1)) await expect(row).toHaveClass('doubtful');
   // Texts are below the metrics; a link leads there.
-  await page.locator('.figures button', { hasText: /^and a text, below$/ }).click();
+  await page.locator('.figures button', { hasText: /^1 text differs, too$/ }).click();
   await expect(name).toBeFocused();
   await expect(name).toBeInViewport();
   // The name goes to the list of texts.
@@ -167,7 +161,7 @@ test('tables of differences are whole on a telephone, and links lead to them', a
   await open(page, alone);
   await calm(page);
   const table = page.locator('table[aria-label="Texts that differ"]');
-  const link = page.locator('.figures button', { hasText: /^and a text, below$/ });
+  const link = page.locator('.figures button', { hasText: /^1 text differs, too$/ });
   await link.click();
   await expect(table.locator('tbody tr').first()).toBeInViewport({ ratio: 1 });
   await page.setViewportSize({ width: 360, height: 740 });
@@ -184,18 +178,14 @@ test('tables of differences are whole on a telephone, and links lead to them', a
 
 test('a text for each execution neither slows the page nor tells anything', async ({
   page,
-}, testInfo) => {
-  const file = testInfo.outputPath('texts.html');
-  writeFileSync(
-    file,
-    aloneFrom(makePack({ executions: 200_000, contexts: 60, identifiers: true })),
-  );
-  await open(page, pathToFileURL(file).href);
+  openPack,
+}) => {
+  await openPack(makePack({ executions: 200_000, contexts: 60, identifiers: true }));
   const table = page.locator('table[aria-label="Texts that differ"]');
   await expect(table).toContainText('cause');
   await expect(table).not.toContainText('identifier');
   const list = page.locator('[data-checklist="t.identifier"]');
-  await expect(list).toContainText('199,940 more; search to find them');
+  await expect(list).toContainText('199,940 more values; search to find them');
   await list.locator('input[type=search]').fill('request 123456');
   await valueBox(page, 'b', 'request 123456', 't.identifier').check();
   await calm(page);
@@ -204,7 +194,8 @@ test('a text for each execution neither slows the page nor tells anything', asyn
 
 test('infinite and very large numbers are told apart by ranks, and harm nothing', async ({
   page,
-}, testInfo) => {
+  openPack,
+}) => {
   const pack = makePack({ executions: 1000, contexts: 60, metrics: 28 });
   const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
   const durations = new Uint32Array(
@@ -229,9 +220,7 @@ test('infinite and very large numbers are told apart by ranks, and harm nothing'
       values[one] = of(durations[one], one);
     });
   }
-  const file = testInfo.outputPath('infinite.html');
-  writeFileSync(file, aloneFrom(pack));
-  await open(page, pathToFileURL(file).href);
+  await openPack(pack);
   await page.locator('.figures .more').click();
   // B always has more; the means are unknown.
   for (const name of ['metric 13', 'metric 20']) {
@@ -248,7 +237,7 @@ test('infinite and very large numbers are told apart by ranks, and harm nothing'
     await brush(page, (await histogram.getAttribute('data-histogram'))!, 0.1, 0.9);
     await histogram.press('Shift+ArrowRight');
     await histogram.press('End');
-    await page.locator('[aria-label^="Logarithmic scale of metric 2"]').first().click();
+    await page.locator('[aria-label^="log axis of metric 2"]').first().click();
     await calm(page);
     await expect(histogram).not.toHaveAttribute('aria-valuetext', /NaN|∞|unknown/);
     await expect(histogram).toHaveAttribute('aria-valuenow', /^\d+$/);
@@ -293,18 +282,18 @@ test('the graph scrolls to a frame that is deeper than it is high', async ({ pag
 
 test('what is not significant stands in its place, marked and pale', async ({ page, alone }) => {
   await open(page, alone);
-  const table = page.locator('table[aria-label="Contexts that differ most"]');
-  await expect(table.locator('[data-ranked]').first()).toBeVisible();
   // One execution with a planted cause is too few for significance, though it is the greatest
   // difference.
-  await valueBox(page, 'b', 'lock', 't.cause').check();
-  await calm(page);
-  await page.locator('[data-histogram="b m.duration_ns"]').focus();
-  for (let step = 0; step < 80 && (await size(page, 'B')) > 1; step++) {
-    await page.keyboard.press('Alt+Shift+ArrowLeft');
-    await stepped(page);
-  }
-  await calm(page);
+  const duration = await page.evaluate(() => {
+    const { pack, table } = window.tracebraid;
+    const { values, codes } = pack.texts.find(({ name }) => name === 'cause')!;
+    return table.numbers[0].values[codes.indexOf(values.indexOf('lock'))];
+  });
+  await page.goto('about:blank');
+  await open(page, `${alone}#b=m.duration_ns:${duration}:${duration}`);
+  expect(await size(page, 'B')).toBe(1);
+  const table = page.locator('table[aria-label="Contexts that differ most"]');
+  await expect(table.locator('[data-ranked]').first()).toBeVisible();
   const rows = await table.locator('tbody tr').evaluateAll((all) =>
     all.map((row) => ({
       isPale: row.classList.contains('doubtful'),
@@ -316,6 +305,7 @@ test('what is not significant stands in its place, marked and pale', async ({ pa
   const sizes = rows.map(({ cells }) => amount(cells[3]));
   expect(sizes).toEqual([...sizes].sort((one, other) => other - one));
   expect(rows[0].isPale).toBe(true);
+  expect(rows[0].cells[0]).toMatch(/^(compact|futex|compactor)/);
   for (const { isPale, cells } of rows) expect(cells[4].startsWith('~')).toBe(isPale);
   await expect(page.locator('.ranking')).toContainText('ignificant');
 });
@@ -391,7 +381,7 @@ test('histograms as tables have a line for each of a few whole numbers', async (
   const counts = (await cells.allInnerTexts()).map((text) => Number(text.replace(/ .*|,/g, '')));
   expect(counts.reduce((sum, one) => sum + one, 0)).toBe(EXECUTIONS);
   // The same numbers on a logarithmic scale.
-  await page.getByRole('button', { name: 'Logarithmic scale of switches' }).click();
+  await page.getByRole('button', { name: 'log axis of switches' }).click();
   await calm(page);
   expect(await table.locator('tbody th').allInnerTexts()).toEqual(labels);
   expect((await cells.allInnerTexts()).map((text) => Number(text.replace(/ .*|,/g, '')))).toEqual(
@@ -535,7 +525,7 @@ test('lists are as long as they are and stay fast; any metric sorts them', async
   expect(await list.locator('tbody tr').count()).toBeLessThan(60);
   await expect(list.locator('thead th')).toHaveText(['#', 'duration', 'begin', 'thread', 'trace']);
   await page.selectOption('.executions select', { label: 'switches' });
-  await page.click('button:text-is("greatest first")');
+  await page.click('button:text-is("largest first")');
   await calm(page);
   await list.locator('.scroll').evaluate((element) => element.scrollTo(0, 1e9));
   await expect(list.locator('tbody tr:not([aria-hidden]) td:nth-child(3)').last()).toHaveText('8');
@@ -552,8 +542,8 @@ test('modes, inverting, swapping, resetting, lists to check', async ({ page, alo
     'button:text-is("A")',
     'button:text-is("B")',
     'button:text-is("Difference")',
-    'label.check:has-text("root at the bottom")',
-    'label.check:has-text("invert")',
+    'label.check:has-text("Root at the bottom")',
+    'label.check:has-text("Invert")',
   ]) {
     await page.click(press);
     await calm(page);
@@ -563,7 +553,7 @@ test('modes, inverting, swapping, resetting, lists to check', async ({ page, alo
     }
   }
   await expect(page.locator('[data-ranked]').first()).toContainText(/sda|copy_tree/);
-  await page.click('label.check:has-text("invert")');
+  await page.click('label.check:has-text("Invert")');
   await calm(page);
   const sizes = [await size(page, 'A'), await size(page, 'B')];
   await page.click('button:text-is("Swap A and B")');
@@ -590,78 +580,6 @@ test('served: errors are told', async ({ page, served }) => {
   await page.reload();
   await expect(page.locator('[role=alert]')).toContainText('no such kind');
 });
-
-/** All findings of axe, of any impact, with the size of targets. */
-async function faults(page: Page, name: string): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page })
-    .options({ rules: { 'target-size': { enabled: true } } })
-    .analyze();
-  return violations.map(
-    ({ id, nodes }) => `${name}: ${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`,
-  );
-}
-
-/**
- * Pointer targets with less than 24 by 24 pixels; links within sentences are exempt, a box is as
- * large as its label.
- */
-async function smallTargets(page: Page, name: string): Promise<string[]> {
-  const small = await page.evaluate(() => {
-    const within = document.querySelector('dialog[open]') ?? document.body;
-    const targets = within.querySelectorAll<HTMLElement>(
-      'button, a, input, select, summary, [role=slider]',
-    );
-    return [...targets].flatMap((target) => {
-      if (!target.checkVisibility() || target.closest('p a') !== null) return [];
-      const { width, height } = (target.closest('label') ?? target).getBoundingClientRect();
-      if (width >= 23.99 && height >= 23.99) return [];
-      return [
-        `${target.outerHTML.slice(0, 120)} has ${width.toFixed(1)} by ${height.toFixed(1)} pixels`,
-      ];
-    });
-  });
-  return small.map((one) => `${name}: ${one}`);
-}
-
-for (const width of [1440, 1024, 390]) {
-  test(`axe has no findings at ${width} pixels, and targets have 24 pixels`, async ({
-    page,
-    alone,
-  }) => {
-    test.setTimeout(600_000);
-    await page.setViewportSize({ width, height: 900 });
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      const check = async (name: string) => {
-        const found = [...(await faults(page, name)), ...(await smallTargets(page, name))];
-        expect(found.map((one) => `${colorScheme}, ${one}`)).toEqual([]);
-        // Nothing is wider than the page.
-        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
-          width,
-        );
-      };
-      await page.goto('about:blank');
-      await openAll(page, alone);
-      await check('start');
-      await page.click('button:has-text("Slowest 1 %")');
-      await page.fill('#search', 'query');
-      await calm(page);
-      await page.locator('[data-ranked]').first().click();
-      await page.keyboard.press('p');
-      await page.locator('.flame summary').click();
-      await calm(page);
-      await check('groups');
-      await page.keyboard.press('?');
-      await check('help');
-      await page.keyboard.press('Escape');
-      await expect(page.locator('dialog.help')).toBeHidden();
-      await page.locator('.list.side-b [data-execution]').first().click();
-      await page.waitForSelector('[data-timeline]');
-      await check('timeline');
-      await page.keyboard.press('Escape');
-    }
-  });
-}
 
 test('hostile names are nothing but text', async ({ page, alone, served }) => {
   for (const address of [alone, served.address]) {
@@ -744,9 +662,7 @@ test('damaged data is told of', async ({ page, alone }) => {
   }
 });
 
-test('executions are read beside the page, which goes on answering', async ({ page }, testInfo) => {
-  const file = testInfo.outputPath('large.html');
-  writeFileSync(file, aloneFrom(makePack({ executions: 150_000, contexts: 100 })));
+test('executions are read beside the page, which goes on answering', async ({ page, openPack }) => {
   await page.addInitScript(() => {
     const seen = { ticks: [] as number[], said: new Set<string>() };
     Object.assign(window, { seen });
@@ -757,7 +673,7 @@ test('executions are read beside the page, which goes on answering', async ({ pa
   });
   const workers: string[] = [];
   page.on('worker', (worker) => workers.push(worker.url()));
-  await open(page, pathToFileURL(file).href);
+  await openPack(makePack({ executions: 150_000, contexts: 100 }));
   expect(workers.length).toBe(1);
   expect(workers[0]).toMatch(/^blob:/);
   const [ticks, said] = await page.evaluate(() => {
@@ -772,23 +688,8 @@ test('executions are read beside the page, which goes on answering', async ({ pa
   expect(said.join(' ')).toMatch(/Unpacking|Reading|Arranging/);
 });
 
-test('what a trace does not tell is said to be unknown, and why', async ({ page }, testInfo) => {
-  const pack = makePack({ executions: 200, contexts: 60 });
-  const sections = structuredClone(pack.header.sections) as Record<
-    string,
-    [string, number, number]
-  >;
-  const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
-  new Uint32Array(pack.bytes.buffer, base + sections.rows[1], 201).fill(0);
-  sections.context[2] = 0;
-  sections.time[2] = 0;
-  const path = (one: number) => ({ ...pack.pathOf(one), threads: [], segments: [], command: null });
-  const file = testInfo.outputPath('untold.html');
-  writeFileSync(
-    file,
-    aloneFrom({ ...withHeader(pack, { sections }), pathOf: path } as typeof pack),
-  );
-  await open(page, pathToFileURL(file).href);
+test('what a trace does not tell is said to be unknown, and why', async ({ page, openPack }) => {
+  await openPack(withoutTimes(makePack({ executions: 200, contexts: 60 })));
   await expect(page.locator('.ranking')).toContainText('no scheduling events (sched_switch)');
   await page.locator('.list.side-b [data-execution]').first().click();
   const dialog = page.locator('dialog.timeline');
@@ -797,9 +698,10 @@ test('what a trace does not tell is said to be unknown, and why', async ({ page 
   );
   await expect(dialog.locator('[data-view], [data-timeline], .command')).toHaveCount(0);
   await expect(dialog.locator('[data-unknown]')).toContainText('tracebraid record');
-  for (const of of ['[data-verdict]', '.flame', '.ranking']) {
+  for (const of of ['[data-verdict]', '.flame', '.ranking'])
     await expect(page.locator(of)).toContainText('no scheduling events (sched_switch)');
+  // The command is shown once for the groups and once for the graph.
+  for (const of of ['[data-verdict]', '.flame'])
     await expect(page.locator(of)).toContainText('tracebraid record');
-  }
   await expect(dialog).not.toContainText(/1 ns|tid 0|was never here/);
 });

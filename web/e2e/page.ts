@@ -7,9 +7,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { test as base, expect, type Locator, type Page } from '@playwright/test';
+import type { Model } from '../src/model';
 import { aloneFrom } from '../tools/alone.mjs';
 import { serve } from '../tools/serve.mjs';
 import { makePack } from '../tools/synthetic.mjs';
+
+declare global {
+  interface Window {
+    /** The page publishes its model for tests. */
+    tracebraid: Model;
+  }
+}
 
 export const EXECUTIONS = 3000;
 
@@ -18,7 +26,15 @@ interface Served {
   address: string;
 }
 
-export const test = base.extend<{ quiet: undefined }, { served: Served; alone: string }>({
+type Pack = ReturnType<typeof makePack>;
+
+interface Fixtures {
+  quiet: undefined;
+  /** Opens an exported page with a pack. */
+  openPack: (pack: Pack) => Promise<void>;
+}
+
+export const test = base.extend<Fixtures, { served: Served; alone: string }>({
   served: [
     // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the pattern
     async ({}, use) => {
@@ -46,6 +62,13 @@ export const test = base.extend<{ quiet: undefined }, { served: Served; alone: s
     },
     { scope: 'worker' },
   ],
+  openPack: async ({ page }, use, testInfo) => {
+    await use(async (pack) => {
+      const file = testInfo.outputPath('pack.html');
+      writeFileSync(file, aloneFrom(pack));
+      await open(page, pathToFileURL(file).href);
+    });
+  },
   quiet: [
     async ({ page }, use, testInfo) => {
       const complaints: string[] = [];
@@ -68,7 +91,19 @@ export const test = base.extend<{ quiet: undefined }, { served: Served; alone: s
   ],
 });
 
-type Pack = ReturnType<typeof makePack>;
+/** A pack without recorded times and critical paths, as from a trace without sched_switch. */
+export function withoutTimes(pack: Pack): Pack {
+  const sections = structuredClone(pack.header.sections) as Record<
+    string,
+    [string, number, number]
+  >;
+  const base = 12 + new DataView(pack.bytes.buffer).getUint32(8, true);
+  new Uint32Array(pack.bytes.buffer, base + sections.rows[1], pack.header.executions + 1).fill(0);
+  sections.context[2] = 0;
+  sections.time[2] = 0;
+  const path = (one: number) => ({ ...pack.pathOf(one), threads: [], segments: [], command: null });
+  return { ...withHeader(pack, { sections }), pathOf: path } as Pack;
+}
 
 /** A pack with a changed header. */
 export function withHeader(pack: Pack, change: Record<string, unknown>): Pack {
@@ -97,33 +132,18 @@ export async function openAll(page: Page, address: string): Promise<void> {
   await open(page, `${address}#a=all`);
 }
 
-interface Settling {
-  isSettled: boolean;
-}
-
 /**
  * Waits until nothing moves any more, the address has been written and all changes are on the
  * screen.
  */
 export async function calm(page: Page): Promise<void> {
-  await page.waitForFunction(
-    () => (window as unknown as { tracebraid?: Settling }).tracebraid?.isSettled === true,
-  );
+  await page.waitForFunction(() => window.tracebraid?.isSettled === true);
   // Renderings follow in the next frame, effects after it.
   await page.evaluate(
     () =>
       new Promise((done) =>
         requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0))),
       ),
-  );
-}
-
-/**
- * Waits until the groups and histograms are those of the last input; lists and colours may follow.
- */
-export async function stepped(page: Page): Promise<void> {
-  await page.waitForFunction(
-    () => !(window as unknown as { tracebraid: { isScheduled: boolean } }).tracebraid.isScheduled,
   );
 }
 
@@ -139,7 +159,7 @@ export async function laneOf(page: Page, histogram: string) {
   const lane = page.locator(`[data-histogram="${histogram}"]`);
   await lane.scrollIntoViewIfNeeded();
   const box = (await lane.boundingBox())!;
-  const [left, right] = [box.x + 36, box.x + box.width - 8];
+  const [left, right] = [box.x + 42, box.x + box.width - 8];
   return { left, right, y: box.y + 20, x: (part: number) => left + part * (right - left) };
 }
 

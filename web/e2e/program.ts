@@ -118,24 +118,24 @@ export interface Tested {
   interval: [number, number] | null;
   /** Null is infinite: there is no deviation. */
   effect: number | null;
-  chance: number;
+  p: number;
 }
 
 /** Output of `tracebraid compare --format json`. */
 export interface Compared {
   kind: string;
   groups: { condition: string; executions: number }[];
-  contexts: (Tested & { context: string[]; is_sure: boolean })[];
-  figures: (Tested & { figure: string; unit: string; b_has_more: number })[];
+  contexts: (Tested & { context: string[]; is_significant: boolean })[];
+  metrics: (Tested & { metric: string; unit: string; superiority: number })[];
   texts: ComparedText[];
 }
 
 export interface ComparedText {
   text: string;
-  association: number;
+  cramers_v: number;
   value: string | null;
   groups: { executions: number; share: number }[];
-  chance: number;
+  p: number;
 }
 
 /**
