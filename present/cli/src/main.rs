@@ -28,6 +28,7 @@ mod named_globs;
 mod nameless_frames;
 mod numbers;
 mod options;
+mod origins;
 mod output;
 mod print;
 mod progress;
@@ -45,6 +46,7 @@ mod timings;
 mod unfinished;
 mod units;
 mod warnings;
+mod without_trace;
 
 use std::process::ExitCode;
 

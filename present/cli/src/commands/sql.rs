@@ -17,6 +17,7 @@ use self::answer::Answer;
 use super::executions::{Format, unreadable};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::imported;
 use crate::indexes;
 use crate::options;
 use crate::output::{Output, say};
@@ -175,7 +176,7 @@ fn sources(file: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), String> {
         }
     }
     let (there, gone): (Vec<PathBuf>, Vec<PathBuf>) =
-        paths.into_iter().partition(|path| path.exists());
+        paths.into_iter().partition(|path| imported::exists(path));
     let gone: Vec<String> = gone.iter().map(|path| path.display().to_string()).collect();
     let gone = gone.join(", ");
     let mut syncs = database.sources.iter().map(|source| source.sync.as_deref());

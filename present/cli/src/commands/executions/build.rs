@@ -441,7 +441,12 @@ fn of_writer(job: SinkJob<Writer>) -> SinkJob<Counting> {
 
 /// Label of a trace: the one given, or the name of the given directory that contains the trace.
 fn label(args: &BuildArgs, trace: &Trace) -> String {
-    let is_of = |path: &&PathBuf| trace.paths.iter().any(|of| of.starts_with(path));
+    let is_of = |path: &&PathBuf| {
+        let known = trace
+            .known_path()
+            .is_some_and(|known| known.starts_with(path));
+        known || trace.paths.iter().any(|of| of.starts_with(path))
+    };
     let mut paths = args.input.paths.iter();
     let given = paths.find(is_of).or(args.input.paths.first());
     let name = || given.and_then(|path| name_of(path));
