@@ -105,7 +105,10 @@ fn hint(path: &Path) -> String {
 impl Trace {
     /// The path by which users know the trace: its origin, or else its first directory.
     pub fn known_path(&self) -> Option<&Path> {
-        self.origin.as_ref().or(self.paths.first()).map(PathBuf::as_path)
+        self.origin
+            .as_ref()
+            .or(self.paths.first())
+            .map(PathBuf::as_path)
     }
 
     /// Conversion for the clock of a stream, with the trace's correction.

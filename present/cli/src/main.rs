@@ -16,6 +16,7 @@ mod commands;
 mod csv;
 mod debug_info;
 mod failure;
+mod file_kind;
 mod fold;
 mod glyphs;
 mod hints;

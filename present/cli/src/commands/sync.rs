@@ -8,6 +8,7 @@ use tracebraid_clocks::{Accuracy, MachineReport, PairReport, Synchronization};
 
 use crate::csv::Rows;
 use crate::failure::Failure;
+use crate::file_kind::FileKind;
 use crate::fold::FoldArgs;
 use crate::glyphs::glyphs;
 use crate::options::{self, ReportFormat};
@@ -60,6 +61,7 @@ pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
     let set = options::open_paths(&args.paths)?;
     if let Some(path) = &args.output {
         spare::check(path, &set, &args.paths)?;
+        FileKind::Clocks.check_target(path)?;
     }
     let mut warnings = Warnings::default();
     warnings.opening_without_clocks(&set);

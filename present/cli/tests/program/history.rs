@@ -220,6 +220,18 @@ fn failures_name_what_to_do() {
         3,
         "is not a history",
     );
+    is(
+        &[
+            "history",
+            "build",
+            &recorded_trace("kernel-discarded"),
+            "-o",
+            &built.file,
+        ],
+        2,
+        "refusing to overwrite a text file with a history: choose another name",
+    );
+    fs::write(&built.file, bytes).unwrap();
     text(&[
         "history",
         "build",

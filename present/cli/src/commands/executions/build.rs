@@ -1,13 +1,11 @@
 //! `tracebraid executions build`: builds a database of executions from traces.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_executions::database::{APPLICATION, About, Database, Writer, delimits_alike};
+use tracebraid_executions::database::{About, Database, Writer, delimits_alike};
 use tracebraid_executions::{
     BuildError, BuildRules, Built, ContextId, ExtraMetric, Finished, FrameKind, FunctionNames,
     Made, Sink, SinkJob, Union, build,
@@ -21,6 +19,7 @@ use crate::commands::definitions::ExecutionArgs;
 use crate::commands::report::window;
 use crate::debug_info;
 use crate::failure::Failure;
+use crate::file_kind::FileKind;
 use crate::fold::{self, FoldArgs};
 use crate::hints;
 use crate::options::{self, InputArgs, TimeArgs, TimeRange, ZoneArgs};
@@ -196,18 +195,12 @@ fn other_definitions(
 /// The database to append to; `None` to write a new one. `--append` also writes a new one if none
 /// exists, so that scripts need no special case for their first run.
 fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
-    let file = args.output.display();
-    if !args.appends() && is_something_else(&args.output) {
-        return Err(Failure::usage(format!(
-            "{file}: refusing to overwrite a file that is not a database of executions: choose another name"
-        )));
+    if args.appends() {
+        let database = Database::open(&args.output).map_err(|error| super::unreadable(&error))?;
+        return Ok(Some(database));
     }
-    match args.appends() {
-        true => Ok(Some(
-            Database::open(&args.output).map_err(|error| super::unreadable(&error))?,
-        )),
-        false => Ok(None),
-    }
+    FileKind::Executions.check_target(&args.output)?;
+    Ok(None)
 }
 
 impl BuildArgs {
@@ -215,22 +208,6 @@ impl BuildArgs {
     fn appends(&self) -> bool {
         self.append && self.output.exists()
     }
-}
-
-/// Whether a file is not a database of executions. The header of an SQLite database contains the id
-/// of its application.
-fn is_something_else(path: &Path) -> bool {
-    const SQLITE: &[u8] = b"SQLite format 3\0";
-    const APPLICATION_AT: usize = 68;
-    let is_file = path
-        .metadata()
-        .is_ok_and(|about| about.is_file() && about.len() > 0);
-    let mut head = [0; APPLICATION_AT + 4];
-    let mut read = || File::open(path)?.read_exact(&mut head);
-    is_file
-        && (read().is_err()
-            || !head.starts_with(SQLITE)
-            || !head.ends_with(&APPLICATION.to_be_bytes()))
 }
 
 fn open(args: &BuildArgs, about: &About, appends: bool) -> Result<(Counting, Union), Failure> {
