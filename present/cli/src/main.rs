@@ -31,6 +31,7 @@ mod numbers;
 mod options;
 mod origins;
 mod output;
+mod part_file;
 mod print;
 mod progress;
 mod rings;
