@@ -263,12 +263,10 @@ fn start_of(set: &TraceSet) -> Option<i64> {
 pub(crate) fn trace_names(set: &TraceSet, paths: &[PathBuf]) -> HashMap<PathBuf, String> {
     let mut names = HashMap::new();
     for trace in &set.traces {
-        let Some(directory) = trace.paths.first() else {
+        let (Some(directory), Some(known)) = (trace.paths.first(), trace.known_path()) else {
             continue;
         };
-        let below = paths
-            .iter()
-            .find_map(|path| directory.strip_prefix(path).ok());
+        let below = paths.iter().find_map(|path| known.strip_prefix(path).ok());
         let below = below
             .map(|below| below.display().to_string())
             .unwrap_or_default();
