@@ -12,6 +12,8 @@ use tracebraid_executions::{
 };
 use tracebraid_graph::Graph;
 use tracebraid_language::executions::{Definitions, Delimiter};
+use tracebraid_language::glob::Glob;
+use tracebraid_language::near::did_you_mean;
 use tracebraid_profile::Samples;
 
 use super::renames::{self, Renamed};
@@ -26,6 +28,7 @@ use crate::options::{self, InputArgs, TimeArgs, TimeRange, ZoneArgs};
 use crate::output::Output;
 use crate::spare;
 use crate::stack_quality;
+use crate::threads::Known;
 use crate::timings;
 use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
@@ -341,11 +344,12 @@ fn without_effect(warnings: &mut Warnings, renames: &[(String, String)], union: 
 }
 
 /// Why there are no executions of a kind, with a remedy.
-fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
+fn nothing(set: &TraceSet, delimiter: &Delimiter) -> String {
     let streams = set.traces.iter().flat_map(|trace| &trace.layout.streams);
     let mut events = streams.flat_map(|stream| &stream.events);
     let has_spans = events.any(|event| event.name == "tracebraid:span_begin");
-    match delimiter {
+    let why = match delimiter {
+        Delimiter::Process(name) => return no_process(set, name),
         Delimiter::Period(_) => {
             "the traces contain none: `tracebraid count` lists the events, and `tracebraid print` shows their fields"
         }
@@ -361,11 +365,20 @@ fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
         Delimiter::Span(_) => {
             "the traces contain none: programs record spans with tb_span_begin and tb_span_end (docs/reference/probe.md)"
         }
-        Delimiter::Process(_) => {
-            "no process that is known by this name ends in the traces: `tracebraid processes` lists processes; this requires \
-             sched_process_fork, sched_process_exec and sched_process_exit in the kernel trace"
-        }
-    }
+    };
+    why.to_owned()
+}
+
+fn no_process(set: &TraceSet, name: &Glob) -> String {
+    let known = Known::of(set).names;
+    let instead = match known.iter().any(|known| name.matches(known.as_bytes())) {
+        true => String::new(),
+        false => did_you_mean(name, known.iter().map(String::as_str)),
+    };
+    format!(
+        "no process that is known by this name ends in the traces{instead}; `tracebraid processes` lists processes; this \
+         requires sched_process_fork, sched_process_exec and sched_process_exit in the kernel trace"
+    )
 }
 
 /// Counts the executions that are written.
