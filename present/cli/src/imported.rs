@@ -14,7 +14,7 @@ use crate::archives;
 use crate::failure::Failure;
 use crate::origins;
 use crate::output::{self, say};
-use crate::units::{bytes, grouped, number_of};
+use crate::units::{bytes, number_of};
 use crate::without_trace::WithoutTrace;
 
 /// Temporary directories that must be removed.
@@ -175,10 +175,10 @@ pub(crate) fn import_file(path: &Path, to: &Path) -> Result<Summary, Failure> {
 /// Summary of an import in one line.
 pub(crate) fn said(path: &Path, summary: &Summary) -> String {
     let mut line = format!(
-        "{}: {}, {} event records imported",
+        "{}: {}, {} imported",
         origins::shown(path),
         summary.format,
-        grouped(summary.events)
+        number_of(summary.events, "event record", "event records")
     );
     if !summary.lacks.is_empty() {
         line.push_str("; ");
