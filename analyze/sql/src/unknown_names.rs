@@ -1,4 +1,4 @@
-//! Hints for names in queries that do not exist: the nearest tables and columns, or all of them.
+//! Hints for names in queries that do not exist: the nearest tables and columns, or all known ones.
 
 use std::collections::BTreeSet;
 

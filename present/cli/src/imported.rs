@@ -79,9 +79,14 @@ fn in_archive(path: &Path) -> Option<(&Path, &Path)> {
     (archives::is_packed(archive) && below.components().all(is_plain)).then_some((archive, below))
 }
 
-/// Whether a path exists, in the file system or possibly in an archive.
+/// Whether a path exists in the file system, or may exist in an archive.
 pub(crate) fn exists(path: &Path) -> bool {
-    path.exists() || in_archive(path).is_some()
+    path.exists() || is_in_archive(path)
+}
+
+/// Whether a path leads into an archive, such as `traces.tar.zst/kernel`.
+pub(crate) fn is_in_archive(path: &Path) -> bool {
+    in_archive(path).is_some()
 }
 
 fn no_trace(path: &Path, why: &str) -> Failure {

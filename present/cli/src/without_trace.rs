@@ -24,7 +24,7 @@ pub(crate) struct WithoutTrace {
 }
 
 impl WithoutTrace {
-    /// The files below a directory; `None` if it contains a trace or is none.
+    /// The files below a directory; `None` for a file, and if it contains a trace.
     pub(crate) fn of(directory: &Path) -> Option<WithoutTrace> {
         let mut found = WithoutTrace::default();
         let is_searched = directory.is_dir() && found.look(directory, DEPTH).is_some();

@@ -119,9 +119,13 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Whether a path can only be a trace: a directory, an archive, a file of perf or trace-cmd.
+/// Whether a path can only be a trace: a directory, an archive or a directory in one, a file of perf
+/// or trace-cmd.
 fn is_trace(path: &Path) -> bool {
-    path.is_dir() || tracebraid_import::is_importable(path) || crate::archives::is_packed(path)
+    path.is_dir()
+        || tracebraid_import::is_importable(path)
+        || crate::archives::is_packed(path)
+        || imported::is_in_archive(path)
 }
 
 /// The text of the query; `-` reads standard input.

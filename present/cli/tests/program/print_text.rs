@@ -265,7 +265,7 @@ fn a_file_takes_the_lines() {
     );
 }
 
-/// A link stays a link, a file keeps its permissions, and what is no file is not replaced by one.
+/// A link stays a link, a file keeps its permissions, and a pipe is not replaced by a file.
 #[test]
 fn links_descriptors_and_pipes_are_written_through() {
     let directory = tempfile::tempdir().unwrap();
