@@ -71,10 +71,12 @@ impl Stream {
         let more = faults.len().saturating_sub(MOST_FAULTS as usize);
         damage.extend(faults.into_iter().rev().take(MOST_FAULTS as usize));
         if more > 0 {
-            damage.push(Damage::of(
-                path,
-                format!("{more} more packets of this file do not fit between those around them"),
-            ));
+            let packets = match more {
+                1 => "1 more packet of this file does".to_owned(),
+                more => format!("{more} more packets of this file do"),
+            };
+            let message = format!("{packets} not fit between those around them");
+            damage.push(Damage::of(path, message));
         }
     }
 }

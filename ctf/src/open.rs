@@ -56,6 +56,7 @@ impl Trace {
     ) -> Result<Trace, OpenError> {
         let mut trace = Trace {
             paths: vec![directory.to_owned()],
+            origin: None,
             layout,
             metadata_bytes: metadata.len() as u64,
             metadata,

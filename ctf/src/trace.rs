@@ -18,6 +18,9 @@ use crate::stream::Stream;
 pub struct Trace {
     /// Directories of the trace; several if archives of a rotated session were joined.
     pub paths: Vec<PathBuf>,
+    /// Path that the user knows, if the trace was unpacked or imported into a temporary directory:
+    /// the file, or the archive followed by the path in it. Set by the program that did so.
+    pub origin: Option<PathBuf>,
     /// Compiled metadata.
     pub layout: Arc<TraceLayout>,
     /// Size of the metadata files in bytes.
@@ -100,6 +103,14 @@ fn hint(path: &Path) -> String {
 }
 
 impl Trace {
+    /// The path by which users know the trace: its origin, or else its first directory.
+    pub fn known_path(&self) -> Option<&Path> {
+        self.origin
+            .as_ref()
+            .or(self.paths.first())
+            .map(PathBuf::as_path)
+    }
+
     /// Conversion for the clock of a stream, with the trace's correction.
     pub fn clock(&self, stream: &Stream) -> Option<ClockConversion> {
         let clock = self.layout.streams.get(stream.class)?.clock?;

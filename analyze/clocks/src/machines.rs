@@ -22,7 +22,7 @@ impl Machine {
         let host = class.env_str("hostname").or(class.env_str("host"));
         let clock = trace.layout.streams.iter().find_map(|stream| stream.clock);
         let clock = clock.and_then(|clock| class.clocks.get(clock)?.uid.clone());
-        let path = || trace.paths.first().map(|path| path.display().to_string());
+        let path = || trace.known_path().map(|path| path.display().to_string());
         Machine {
             host: host.map(str::to_owned),
             trace: if host.is_none() && clock.is_none() {

@@ -31,6 +31,11 @@ use crate::snapshots::Weight;
 
 pub(crate) const HEAD: u64 = 64;
 const MAGIC: [u8; 8] = *b"TBHISTRY";
+
+/// True if a file that begins with these bytes is a history, of any version, whole or damaged.
+pub fn is_history(head: &[u8]) -> bool {
+    head.starts_with(&MAGIC)
+}
 /// Files of other versions are refused, since they can quickly be rebuilt.
 pub const VERSION: u32 = 4;
 

@@ -102,7 +102,7 @@ pub use append::{AppendError, Appended, append};
 pub use attribute::{Attribute, AttributeKind, Form, Path, Subject};
 pub use build::{Built, build};
 pub use condition::Condition;
-pub use file::{Analysis, HistoryError, Meta, VERSION};
+pub use file::{Analysis, HistoryError, Meta, VERSION, is_history};
 pub use ground::{Asked, BuildError};
 pub use history::History;
 pub use marks::StreamMark;

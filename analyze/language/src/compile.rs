@@ -317,6 +317,20 @@ impl<'a> Compiler<'a> {
         self.compare(field, operator, value).can_hold()
     }
 
+    /// The labels of a field that is an enumeration; empty for other fields.
+    pub(crate) fn labels(&self, field: &Field) -> Vec<String> {
+        let Field::Path(place, path) = field else {
+            return Vec::new();
+        };
+        match self.find(*place, path).as_ref().map(FieldRef::kind) {
+            Some(NodeKind::Int(_, class) | NodeKind::VarInt(class)) if class.is_enum => {
+                let labels = class.mappings.iter();
+                labels.map(|mapping| mapping.label.to_string()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     pub(crate) fn name(&self) -> &'a str {
         self.stream
             .events

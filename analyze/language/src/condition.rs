@@ -6,6 +6,7 @@ use crate::field::{OldForms, field, old_field, spelling};
 use crate::glob::Glob;
 use crate::lexer::Token;
 use crate::logic::{Logic, Tokens};
+use crate::near::did_you_mean;
 use crate::parse::{FilterError, TimeCheck, number, operator};
 use crate::periods::{Condition, Operand, Reference, Source};
 
@@ -184,10 +185,7 @@ impl<'a> Conditions<'a> {
         match self.scope {
             Scope::Period { .. } => word.starts_with('$'),
             // Other words are text in filters.
-            Scope::Filter { .. } => {
-                let sources = ["$evt", "$begin", "$parent"];
-                sources.contains(&word.split('.').next().unwrap_or_default())
-            }
+            Scope::Filter { .. } => VARIABLES.contains(&word.split('.').next().unwrap_or_default()),
         }
     }
 
@@ -284,6 +282,9 @@ impl<'a> Conditions<'a> {
     fn resolve(&mut self, word: &str, side: Side) -> Result<Reference, String> {
         let (source, prefix, rest) = self.source(word)?;
         let Some(old) = rest.strip_prefix("$evt.") else {
+            if rest.starts_with('$') {
+                return Err(no_variable(rest));
+            }
             let field = field(rest)?;
             return Ok(Reference { source, field });
         };
@@ -329,6 +330,22 @@ impl<'a> Conditions<'a> {
             Some(rest) => Ok((Source::Event, "$begin.", rest)),
             None => Ok((Source::Event, "", word)),
         }
+    }
+}
+
+/// Names that stand for event records.
+const VARIABLES: [&str; 3] = ["$evt", "$begin", "$parent"];
+
+/// The message for a word that begins with `$` and is no field of a variable.
+fn no_variable(word: &str) -> String {
+    let name = word.split('.').next().unwrap_or_default();
+    if VARIABLES.contains(&name) {
+        return format!("expected a field after `{name}`, as in `{name}.next_tid`");
+    }
+    let instead = did_you_mean(&Glob::literal(name), VARIABLES);
+    match instead.is_empty() {
+        true => format!("`{name}` is undefined: there are {}", VARIABLES.join(", ")),
+        false => format!("`{name}` is undefined{instead}"),
     }
 }
 

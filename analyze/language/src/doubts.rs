@@ -19,6 +19,9 @@ const MOST_FIELDS: usize = 10_000;
 /// Maximum nesting of structures from which suggestions come.
 const DEEPEST: usize = 4;
 
+/// Maximum number of labels of an enumeration that a message lists.
+const MOST_LABELS: usize = 30;
+
 /// Maximum number of event classes named in a message.
 const MOST_SHOWN: usize = 3;
 
@@ -43,7 +46,12 @@ pub enum Doubt {
         instead: String,
     },
     /// A comparison holds for no value of its field.
-    Comparison(String),
+    Comparison {
+        /// The comparison, as it was written.
+        comparison: String,
+        /// The reason, with a suggestion.
+        why: String,
+    },
 }
 
 impl fmt::Display for Doubt {
@@ -77,10 +85,9 @@ impl fmt::Display for Doubt {
                     )
                 }
             },
-            Doubt::Comparison(text) => write!(
-                f,
-                "'{text}' never holds: no value of the field can be compared with this one"
-            ),
+            Doubt::Comparison { comparison, why } => {
+                write!(f, "'{comparison}' never holds: {why}")
+            }
         }
     }
 }
@@ -262,12 +269,32 @@ impl<'t> Search<'t> {
         if outcomes.any(|class| class.may_compare(field, operator, value)) {
             return;
         }
-        self.add(Doubt::Comparison(format!(
-            "{} {} {}",
-            path.join("."),
-            operator.sign(),
-            value.text()
-        )));
+        let (path, sign, text) = (path.join("."), operator.sign(), value.text());
+        self.add(Doubt::Comparison {
+            comparison: format!("{path} {sign} {text}"),
+            why: self.why_never(field, operator, &text),
+        });
+    }
+
+    /// Why a comparison holds for no value. Enumerations have known values.
+    fn why_never(&self, field: &Field, operator: Operator, text: &str) -> String {
+        let labels: BTreeSet<String> = self
+            .all
+            .iter()
+            .flat_map(|class| class.labels(field))
+            .collect();
+        if labels.is_empty() || !matches!(operator, Operator::Equal | Operator::Matches) {
+            return "no value of the field can be compared with this one".to_owned();
+        }
+        let instead = did_you_mean(&Glob::new(text), labels.iter().map(String::as_str));
+        let all = match instead.is_empty() && labels.len() <= MOST_LABELS {
+            true => format!(
+                ": it has {}",
+                labels.into_iter().collect::<Vec<_>>().join(", ")
+            ),
+            false => instead,
+        };
+        format!("the field has no such value{all}")
     }
 
     fn add(&mut self, doubt: Doubt) {

@@ -25,6 +25,7 @@ mod threads;
 mod times;
 mod trace_threads;
 mod traces;
+mod unknown_names;
 mod virtual_table;
 
 pub use error::{SqlError, TextPosition};

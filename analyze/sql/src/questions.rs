@@ -19,6 +19,7 @@ use crate::threads::ThreadTable;
 use crate::times::TimeTable;
 use crate::trace_threads::TraceThreadTable;
 use crate::traces::Traces;
+use crate::unknown_names::hinted;
 use crate::virtual_table::register;
 
 /// A database that several tables share.
@@ -274,13 +275,13 @@ impl Questions {
                 let begin = text.len().saturating_sub(sql.len());
                 let byte = begin.saturating_add(usize::try_from(offset).unwrap_or(0));
                 SqlError::Question {
-                    what: self.hinted(msg),
+                    what: self.hinted(msg, &sql),
                     place: Some(TextPosition::of(text, byte)),
                 }
             }
             error => match self.failed(error) {
                 SqlError::Answer(what) => SqlError::Question {
-                    what: self.hinted(what),
+                    what: self.hinted(what, text),
                     place: None,
                 },
                 other => other,
@@ -288,31 +289,12 @@ impl Questions {
         }
     }
 
-    /// Adds a remedy if a table is missing because its database or trace was not given.
-    fn hinted(&self, what: String) -> String {
-        const OF_DATABASE: [&str; 6] = [
-            "executions",
-            "execution",
-            "segments",
-            "times",
-            "contexts",
-            "threads",
-        ];
-        const OF_TRACES: [&str; 3] = ["events", "intervals", "trace_threads"];
-        let Some(table) = what.strip_prefix("no such table: ") else {
-            return what;
-        };
-        let has = |name: &str| self.tables.iter().any(|table| table.name() == name);
-        let hint = match table {
-            _ if OF_DATABASE.contains(&table) && !self.has_database => {
-                "a table of databases of executions; name a database (DB)"
-            }
-            _ if OF_TRACES.contains(&table) && !has(table) => {
-                "a table of traces; name a trace (--trace)"
-            }
-            _ => "omit the query to list all tables",
-        };
-        format!("{what}: {hint}")
+    /// Adds a hint to a message on unknown names.
+    fn hinted(&self, what: String, query: &str) -> String {
+        match self.about() {
+            Ok(known) => hinted(what, query, &known),
+            Err(_) => what,
+        }
     }
 
     /// The error of a query that failed while it ran.

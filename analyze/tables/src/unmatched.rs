@@ -5,8 +5,11 @@ use std::cmp::Reverse;
 use tracebraid_language::glob::Glob;
 use tracebraid_language::near::nearest;
 
-/// Maximum number of names listed; further names are counted.
+/// Maximum number of a trace's names that are listed; further names are counted.
 const MOST: usize = 8;
+
+/// The same for names that are known without a trace, such as wait reasons: the list shows all.
+const MOST_KNOWN: usize = 30;
 
 /// True if a pattern matches the name, or if there are no patterns.
 pub fn is_named(patterns: &[Glob], name: &str) -> bool {
@@ -27,7 +30,7 @@ pub fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>]) -> Vec
             format!(
                 "{option} {} matches nothing{}",
                 glob.text(),
-                instead(glob, names.map(String::as_str), "the trace has")
+                instead(glob, names.map(String::as_str), ("the trace has", MOST))
             )
         })
         .collect()
@@ -53,15 +56,19 @@ pub fn unmatched_known(
             false => format!(
                 "{option} {} matches nothing{}",
                 glob.text(),
-                instead(glob, known.iter().copied(), "known are")
+                instead(glob, known.iter().copied(), ("known are", MOST_KNOWN))
             ),
         })
         .collect()
 }
 
-/// Existing names: the nearest ones first, then those with the longest common prefix.
+/// At most `most` existing names: the nearest ones first, then those with the longest common prefix.
 /// `whose` introduces the list.
-fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n str>, whose: &str) -> String {
+fn instead<'n>(
+    pattern: &Glob,
+    names: impl Iterator<Item = &'n str>,
+    (whose, most): (&str, usize),
+) -> String {
     let alike = |name: &str| {
         let letters = name.chars().zip(pattern.text().chars());
         letters.take_while(|(own, other)| own == other).count()
@@ -78,8 +85,8 @@ fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n str>, whose: &str
     if names.is_empty() {
         return String::new();
     }
-    let more = names.len().saturating_sub(MOST);
-    names.truncate(MOST);
+    let more = names.len().saturating_sub(most);
+    names.truncate(most);
     let more = match more {
         0 => String::new(),
         more => format!(" and {more} more"),

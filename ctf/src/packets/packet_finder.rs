@@ -79,10 +79,12 @@ impl<'a> PacketFinder<'a> {
             .checked_sub(MOST_FAULTS)
             .filter(|&more| more > 0)
         {
-            self.damage.push(Damage::of(
-                self.path,
-                format!("{more} more packets of this file are damaged"),
-            ));
+            let packets = match more {
+                1 => "1 more packet of this file is".to_owned(),
+                more => format!("{more} more packets of this file are"),
+            };
+            self.damage
+                .push(Damage::of(self.path, format!("{packets} damaged")));
         }
     }
 

@@ -2,8 +2,10 @@
 //! files into a directory.
 //!
 //! The format is recognized by the first bytes of the file, not by its name. Links and special
-//! files in an archive are skipped, as are members whose path leads outside the directory.
+//! files in an archive are skipped, as are members whose path leads outside the directory. Absolute
+//! paths are unpacked below the directory, as GNU tar does.
 
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::progress::Progress;
+use crate::units::grouped;
 
 /// Number of bytes that identify the format; the magic of a tar archive is at offset 257.
 const HEAD: usize = 512;
@@ -22,6 +25,8 @@ enum Packing {
     Xz,
     Zstd,
     Zip,
+    /// A format that is not unpacked, with its name and the command that unpacks it.
+    Foreign(&'static str, &'static str),
 }
 
 impl Packing {
@@ -30,7 +35,11 @@ impl Packing {
             [0x1f, 0x8b, ..] => Some(Packing::Gzip),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Packing::Xz),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
-            [b'P', b'K', 3, 4, ..] => Some(Packing::Zip),
+            // An empty archive has only its directory.
+            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Packing::Zip),
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Packing::Foreign("bzip2", "bunzip2")),
+            [0x04, 0x22, 0x4d, 0x18, ..] => Some(Packing::Foreign("lz4", "unlz4")),
+            [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Some(Packing::Foreign("7-Zip", "7z x")),
             _ if is_tar(head) => Some(Packing::Tar),
             _ => None,
         }
@@ -38,7 +47,9 @@ impl Packing {
 }
 
 fn is_tar(head: &[u8]) -> bool {
-    head.get(257..262) == Some(b"ustar")
+    // An empty archive consists of blocks of zeros.
+    let is_empty = head.len() == HEAD && head.iter().all(|&byte| byte == 0);
+    head.get(257..262) == Some(b"ustar") || is_empty
 }
 
 #[derive(Debug, Default)]
@@ -49,8 +60,6 @@ pub(crate) struct Unpacked {
     pub(crate) bytes: u64,
     /// Members that were skipped: links, special files, paths that leave the directory.
     pub(crate) skipped: u64,
-    /// The only file, if the input was a compressed file and no archive.
-    pub(crate) single: Option<PathBuf>,
 }
 
 /// Whether a path is an archive or a compressed file.
@@ -71,6 +80,11 @@ pub(crate) fn is_packed(path: &Path) -> bool {
 pub(crate) fn unpack(path: &Path, to: &Path, stop: &Arc<AtomicBool>) -> io::Result<Unpacked> {
     let mut file = File::open(path)?;
     let packing = Packing::of(&head_of(&mut file)?);
+    if let Some(Packing::Foreign(format, command)) = packing {
+        return Err(io::Error::other(format!(
+            "{format} is not supported: unpack the file with `{command}`"
+        )));
+    }
     let total = file.metadata()?.len();
     let watched = Watched {
         file: File::open(path)?,
@@ -84,14 +98,25 @@ pub(crate) fn unpack(path: &Path, to: &Path, stop: &Arc<AtomicBool>) -> io::Resu
         Some(Packing::Gzip) => unpack_stream(flate2::read::MultiGzDecoder::new(read), path, to),
         Some(Packing::Xz) => unpack_stream(lzma_rust2::XzReader::new(read, true), path, to),
         Some(Packing::Zstd) => unpack_stream(zstd::Decoder::with_buffer(read)?, path, to),
-        Some(Packing::Tar) | None => unpack_stream(read, path, to),
+        Some(Packing::Tar | Packing::Foreign(..)) | None => unpack_stream(read, path, to),
     };
     unpacked.map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => {
-            io::Error::new(error.kind(), format!("it is truncated at {total} bytes"))
-        }
-        _ => error,
+        // The disk is full, or the like.
+        _ if is_of_system(&error) => error,
+        io::ErrorKind::Unsupported => error,
+        io::ErrorKind::UnexpectedEof => io::Error::new(
+            error.kind(),
+            format!("it is truncated at {} bytes: copy it again", grouped(total)),
+        ),
+        kind => io::Error::new(kind, format!("it is damaged: {error}; copy it again")),
     })
+}
+
+/// Whether the operating system reported the error, also if a decoder has wrapped it.
+fn is_of_system(error: &io::Error) -> bool {
+    let causes = std::iter::successors(Some(error as &dyn Error), |&error| error.source());
+    let mut causes = causes.filter_map(|error| error.downcast_ref::<io::Error>());
+    causes.any(|error| error.raw_os_error().is_some())
 }
 
 /// The first `HEAD` bytes of a file, or fewer if the file is shorter.
@@ -110,13 +135,9 @@ fn unpack_stream(mut contents: impl Read, path: &Path, to: &Path) -> io::Result<
         return unpack_tar(whole, to);
     }
     let single = to.join(path.file_stem().unwrap_or(path.as_os_str()));
-    let bytes = io::copy(&mut whole, &mut File::create_new(&single)?)?;
-    Ok(Unpacked {
-        files: 1,
-        bytes,
-        single: Some(single),
-        ..Unpacked::default()
-    })
+    let mut unpacked = Unpacked::default();
+    unpacked.add(&mut whole, &single)?;
+    Ok(unpacked)
 }
 
 fn unpack_tar(archive: impl Read, to: &Path) -> io::Result<Unpacked> {
@@ -150,7 +171,7 @@ fn unpack_zip(path: &Path, to: &Path, stop: &Arc<AtomicBool>) -> io::Result<Unpa
         if entry.is_dir() {
             continue;
         }
-        let member = entry.enclosed_name().and_then(|path| inside(&path));
+        let member = inside(Path::new(entry.name()));
         match member.filter(|_| entry.is_file()) {
             Some(member) => {
                 let mut entry = Stoppable { read: entry, stop };
@@ -176,15 +197,16 @@ impl Unpacked {
     }
 }
 
-/// A member's path without `.`; `None` if it is absolute, leads outside the directory, or is empty.
+/// A member's path without `.` and without the root at its beginning; `None` if it leads outside the
+/// directory or is empty.
 fn inside(path: &Path) -> Option<PathBuf> {
     use std::path::Component;
     let mut inside = PathBuf::new();
     for component in path.components() {
         match component {
             Component::Normal(name) => inside.push(name),
-            Component::CurDir => {}
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+            Component::CurDir | Component::RootDir => {}
+            Component::ParentDir | Component::Prefix(_) => return None,
         }
     }
     (!inside.as_os_str().is_empty()).then_some(inside)
@@ -241,7 +263,8 @@ mod tests {
     fn members_stay_inside_of_the_directory() {
         let of = |path: &str| inside(Path::new(path));
         assert_eq!(of("./a//b"), Some(PathBuf::from("a/b")));
-        for outside in ["../a", "a/../../b", "/etc/passwd", ".", ""] {
+        assert_eq!(of("//etc/passwd"), Some(PathBuf::from("etc/passwd")));
+        for outside in ["../a", "a/../../b", "/../a", ".", "/", ""] {
             assert_eq!(of(outside), None, "{outside}");
         }
     }
@@ -268,6 +291,7 @@ mod tests {
             ("trace/metadata", EntryType::Regular, b"contents"),
             ("trace/link", EntryType::Symlink, b""),
             ("../outside", EntryType::Regular, b"x"),
+            ("/trace/absolute", EntryType::Regular, b"y"),
             ("trace/fifo", EntryType::Fifo, b""),
         ]);
         let directory = tempfile::tempdir().unwrap();
@@ -284,9 +308,10 @@ mod tests {
         let unpacked = unpack(&file, &to, &Arc::default()).unwrap();
         assert_eq!(
             (unpacked.files, unpacked.bytes, unpacked.skipped),
-            (1, 8, 3)
+            (2, 9, 3)
         );
         assert_eq!(fs::read(to.join("trace/metadata")).unwrap(), b"contents");
+        assert_eq!(fs::read(to.join("trace/absolute")).unwrap(), b"y");
         assert!(!directory.path().join("outside").exists());
         let interrupted = unpack(&file, &to, &Arc::new(AtomicBool::new(true)));
         assert!(interrupted.is_err());

@@ -101,7 +101,7 @@ impl Failure {
 
     /// Prints the message and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
-        say!("error: {}", crate::imported::named(&self.message));
+        say!("error: {}", crate::origins::named(&self.message));
         ExitCode::from(self.code)
     }
 }

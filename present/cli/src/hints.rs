@@ -73,13 +73,9 @@ pub(crate) fn none_in_range(
 pub(crate) fn some_not_selected(
     set: &TraceSet,
     select: &SelectArgs,
-    (range, zone): (TimeRange, &TimeZone),
     lacks_threads: bool,
     warnings: &mut Warnings,
 ) {
-    if told_outside(set, (range, zone), warnings) {
-        return;
-    }
     // Reports number the streams as CPUs if the trace has no CPU numbers.
     if let Some((cpus, there)) = other_cpus(set, select).filter(|(_, there)| !there.is_empty()) {
         warnings.note(&format!(

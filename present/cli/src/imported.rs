@@ -2,9 +2,9 @@
 //! is removed when the program ends, even after an interrupt.
 
 use std::fs::{self, DirBuilder};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
@@ -12,14 +12,13 @@ use tracebraid_import::{ImportError, Summary, import, is_importable};
 
 use crate::archives;
 use crate::failure::Failure;
+use crate::origins;
 use crate::output::{self, say};
-use crate::units::{bytes, grouped, number_of};
+use crate::units::{bytes, number_of};
+use crate::without_trace::WithoutTrace;
 
 /// Temporary directories that must be removed.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// Directory of each imported trace, with the original file.
-static ORIGINS: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
 
 /// Damage found by imports.
 static DAMAGE: Mutex<Damages> = Mutex::new(Damages {
@@ -45,30 +44,67 @@ pub(crate) fn resolve(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
-    if let Some(trace) = imported_before(path) {
+    if let Some(trace) = origins::made_of(path) {
         return Ok(trace);
+    }
+    if let Some((archive, below)) = in_archive(path) {
+        return Ok(resolve_one(archive)?.join(below));
     }
     if archives::is_packed(path) {
         return unpack(path);
     }
-    if !is_importable(path) {
-        return Ok(path.to_owned());
+    if is_importable(path) {
+        return import_from(path, path);
     }
+    let Some(files) = WithoutTrace::of(path) else {
+        return Ok(path.to_owned());
+    };
+    match (files.single(), files.advice()) {
+        (Some(file), _) => resolve_one(file),
+        (None, Some(advice)) => Err(no_trace(path, &advice)),
+        // Opening the directory explains what a trace is.
+        (None, None) => Ok(path.to_owned()),
+    }
+}
+
+/// The archive and the path in it of a path such as `traces.tar.zst/kernel`, as databases contain
+/// it.
+fn in_archive(path: &Path) -> Option<(&Path, &Path)> {
+    if path.exists() {
+        return None;
+    }
+    let archive = path.ancestors().skip(1).find(|above| above.is_file())?;
+    let below = path.strip_prefix(archive).ok()?;
+    let is_plain = |part| matches!(part, Component::Normal(_));
+    (archives::is_packed(archive) && below.components().all(is_plain)).then_some((archive, below))
+}
+
+/// Whether a path exists in the file system, or may exist in an archive.
+pub(crate) fn exists(path: &Path) -> bool {
+    path.exists() || is_in_archive(path)
+}
+
+/// Whether a path leads into an archive, such as `traces.tar.zst/kernel`.
+pub(crate) fn is_in_archive(path: &Path) -> bool {
+    in_archive(path).is_some()
+}
+
+fn no_trace(path: &Path, why: &str) -> Failure {
+    Failure::nothing_readable(format!("{}: no trace found: {why}", path.display()))
+}
+
+/// Imports a file, which is, or comes from, the user's file `origin`.
+fn import_from(path: &Path, origin: &Path) -> Result<PathBuf, Failure> {
     output::end_cleanly();
     // Messages name the trace after the file.
     let name = path.file_name().unwrap_or(path.as_os_str());
-    let to = temporary().map_err(|error| {
-        Failure::output(format!("cannot create a temporary directory: {error}"))
-    })?;
-    let to = to.join(name);
+    let to = temporary()?.join(name);
     let summary = import_file(path, &to)?;
-    if let Ok(mut origins) = ORIGINS.lock() {
-        origins.push((to.clone(), path.to_owned()));
-    }
+    origins::add(&to, origin);
     say!("{}", said(path, &summary));
     if let Ok(mut damage) = DAMAGE.lock() {
         let damages = summary.damage.iter();
-        let damages = damages.map(|damage| format!("{}: {damage}", path.display()));
+        let damages = damages.map(|damage| format!("{}: {damage}", origins::shown(path)));
         damage.found.extend(damages);
     }
     Ok(to)
@@ -76,9 +112,7 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
 
 /// Unpacks an archive of traces, or a compressed file of another tool, which is then imported.
 fn unpack(path: &Path) -> Result<PathBuf, Failure> {
-    let to = temporary().map_err(|error| {
-        Failure::output(format!("cannot create a temporary directory: {error}"))
-    })?;
+    let to = temporary()?;
     say!("{}: unpacking into {}", path.display(), to.display());
     let stop = output::interruption();
     let unpacked = archives::unpack(path, &to, &stop);
@@ -86,14 +120,7 @@ fn unpack(path: &Path) -> Result<PathBuf, Failure> {
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::interrupted());
     }
-    let unpacked = unpacked.map_err(|error| match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Failure::output(format!(
-            "{}: no space left in {}: set TMPDIR to a directory with more space",
-            path.display(),
-            to.display()
-        )),
-        _ => Failure::nothing_readable(format!("{}: cannot be unpacked: {error}", path.display())),
-    })?;
+    let unpacked = unpacked.map_err(|error| cannot_be_unpacked(path, &to, &error))?;
     if unpacked.skipped > 0 {
         say!(
             "warning: {}: {} skipped: links, special files or paths outside the archive",
@@ -107,25 +134,28 @@ fn unpack(path: &Path) -> Result<PathBuf, Failure> {
         number_of(unpacked.files, "file", "files"),
         bytes(unpacked.bytes)
     );
-    if let Ok(mut origins) = ORIGINS.lock() {
-        origins.push((to.clone(), path.to_owned()));
-    }
-    match &unpacked.single {
-        Some(single) if is_importable(single) => resolve_one(single),
-        Some(_) => Err(Failure::nothing_readable(format!(
-            "{}: contains a single file, which is neither an archive nor a file of perf or trace-cmd",
-            path.display()
-        ))),
-        None => Ok(to),
+    origins::add(&to, path);
+    let Some(files) = WithoutTrace::of(&to) else {
+        return Ok(to);
+    };
+    match files.single() {
+        Some(file) => import_from(file, path),
+        None if unpacked.files == 0 && unpacked.skipped > 0 => {
+            Err(no_trace(path, "it contains nothing else"))
+        }
+        None => Err(no_trace(path, &files.lack(&to))),
     }
 }
 
-/// The trace into which a file has already been imported.
-fn imported_before(path: &Path) -> Option<PathBuf> {
-    let origins = ORIGINS.lock().ok()?;
-    let mut origins = origins.iter();
-    let (trace, _) = origins.find(|(_, file)| file == path)?;
-    Some(trace.clone())
+fn cannot_be_unpacked(path: &Path, to: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Failure::output(format!(
+            "{path}: no space left in {}: set TMPDIR to a directory with more space",
+            to.display()
+        )),
+        _ => Failure::nothing_readable(format!("{path}: cannot be unpacked: {error}")),
+    }
 }
 
 /// Imports a file into the directory `to`, which must not exist.
@@ -150,10 +180,10 @@ pub(crate) fn import_file(path: &Path, to: &Path) -> Result<Summary, Failure> {
 /// Summary of an import in one line.
 pub(crate) fn said(path: &Path, summary: &Summary) -> String {
     let mut line = format!(
-        "{}: {}, {} event records imported",
-        path.display(),
+        "{}: {}, {} imported",
+        origins::shown(path),
         summary.format,
-        grouped(summary.events)
+        number_of(summary.events, "event record", "event records")
     );
     if !summary.lacks.is_empty() {
         line.push_str("; ");
@@ -166,26 +196,6 @@ pub(crate) fn said(path: &Path, summary: &Summary) -> String {
         line.push_str(&shown.join("; "));
     }
     line
-}
-
-/// A path as messages show it: below the user's file, if that was imported.
-pub(crate) fn shown(path: &Path) -> String {
-    let origin = ORIGINS.lock().ok().and_then(|origins| {
-        let below = |(to, file): &(PathBuf, PathBuf)| Some(file.join(path.strip_prefix(to).ok()?));
-        origins.iter().find_map(below)
-    });
-    origin.as_deref().unwrap_or(path).display().to_string()
-}
-
-/// A message with the user's files in place of the temporary directories of imports.
-pub(crate) fn named(message: &str) -> String {
-    let mut message = message.to_owned();
-    if let Ok(origins) = ORIGINS.lock() {
-        for (to, file) in origins.iter() {
-            message = message.replace(&to.display().to_string(), &file.display().to_string());
-        }
-    }
-    message
 }
 
 /// Damage that has not been reported yet.
@@ -206,10 +216,15 @@ pub(crate) fn restart() {
 }
 
 /// Creates a temporary directory that only the user can access.
-fn temporary() -> std::io::Result<PathBuf> {
+fn temporary() -> Result<PathBuf, Failure> {
+    make_temporary()
+        .map_err(|error| Failure::output(format!("cannot create a temporary directory: {error}")))
+}
+
+fn make_temporary() -> io::Result<PathBuf> {
     let mut made = TEMPORARY
         .lock()
-        .map_err(|_| std::io::Error::other("it is in use"))?;
+        .map_err(|_| io::Error::other("it is in use"))?;
     let base = std::env::temp_dir();
     for number in 0..u32::MAX {
         let path = base.join(format!("tracebraid-{}-{number}", std::process::id()));
@@ -218,11 +233,11 @@ fn temporary() -> std::io::Result<PathBuf> {
                 made.push(path.clone());
                 return Ok(path);
             }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
-    Err(std::io::ErrorKind::AlreadyExists.into())
+    Err(ErrorKind::AlreadyExists.into())
 }
 
 /// Removes all temporary directories.

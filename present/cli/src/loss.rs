@@ -77,7 +77,7 @@ pub(crate) fn summary(set: &TraceSet) -> Vec<Sentence> {
             let file = stream
                 .files
                 .first()
-                .map(|file| crate::imported::shown(&file.path))
+                .map(|file| crate::origins::shown(&file.path))
                 .unwrap_or_default();
             let mut say = |what: String| {
                 let file = file.clone();

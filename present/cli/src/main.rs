@@ -16,6 +16,7 @@ mod commands;
 mod csv;
 mod debug_info;
 mod failure;
+mod file_kind;
 mod fold;
 mod glyphs;
 mod hints;
@@ -28,7 +29,9 @@ mod named_globs;
 mod nameless_frames;
 mod numbers;
 mod options;
+mod origins;
 mod output;
+mod part_file;
 mod print;
 mod progress;
 mod rings;
@@ -45,6 +48,7 @@ mod timings;
 mod unfinished;
 mod units;
 mod warnings;
+mod without_trace;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,7 @@ use tracebraid_language::glob::Glob;
 use crate::failure::Failure;
 use crate::indexes;
 use crate::numbers::{self, Numbers};
+use crate::origins;
 use crate::time::{self, TimeSpec};
 
 /// Paths of the traces, and options for reading them.
@@ -239,8 +240,10 @@ pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
 /// When there is no trace, or a file cannot be imported.
 pub(crate) fn open_paths(paths: &[PathBuf]) -> Result<TraceSet, Failure> {
     let paths = crate::imported::resolve(paths)?;
-    TraceSet::open_checking(&paths, indexes::check())
-        .map_err(|error| Failure::nothing_readable(error.to_string()))
+    let mut set = TraceSet::open_checking(&paths, indexes::check())
+        .map_err(|error| Failure::nothing_readable(error.to_string()))?;
+    origins::note(&mut set);
+    Ok(set)
 }
 
 /// Total size of all streams in bytes.
@@ -267,12 +270,10 @@ fn start_of(set: &TraceSet) -> Option<i64> {
 pub(crate) fn trace_names(set: &TraceSet, paths: &[PathBuf]) -> HashMap<PathBuf, String> {
     let mut names = HashMap::new();
     for trace in &set.traces {
-        let Some(directory) = trace.paths.first() else {
+        let (Some(directory), Some(known)) = (trace.paths.first(), trace.known_path()) else {
             continue;
         };
-        let below = paths
-            .iter()
-            .find_map(|path| directory.strip_prefix(path).ok());
+        let below = paths.iter().find_map(|path| known.strip_prefix(path).ok());
         let below = below
             .map(|below| below.display().to_string())
             .unwrap_or_default();
@@ -319,7 +320,7 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
         trace
             .paths
             .first()
-            .map(|path| crate::imported::shown(path))
+            .map(|path| origins::shown(path))
             .unwrap_or_default()
     };
     Some(format!(
@@ -355,7 +356,7 @@ fn unsynchronized(set: &TraceSet) -> Option<String> {
         .traces
         .iter()
         .filter(|trace| !trace.is_synchronized)
-        .filter_map(|trace| Some(crate::imported::shown(trace.paths.first()?)))
+        .filter_map(|trace| Some(origins::shown(trace.paths.first()?)))
         .collect();
     (!left.is_empty()).then(|| {
         format!(

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
@@ -11,6 +11,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::failure::{Failure, INTERRUPTED as INTERRUPTED_CODE};
+use crate::part_file::PartFile;
 use crate::settings;
 
 /// Writes a line to standard error. Unlike `eprintln`, it does not panic if standard error is
@@ -79,45 +80,6 @@ pub(crate) struct Output {
     part: Option<PartFile>,
 }
 
-/// A file that gets its name when it is complete, and is removed otherwise.
-struct PartFile {
-    part: PathBuf,
-    path: PathBuf,
-}
-
-impl PartFile {
-    /// Opens a temporary file beside `path`. A pipe or a device is opened itself.
-    fn create(path: &Path) -> Result<(File, Option<PartFile>), Failure> {
-        let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let part = PartFile {
-            part: path.with_file_name(name),
-            path: path.to_owned(),
-        };
-        let target = if is_special { path } else { &part.part };
-        let file = File::create(target).map_err(|error| cannot_be_written(path, &error))?;
-        Ok((file, (!is_special).then_some(part)))
-    }
-
-    /// Gives the file its final name.
-    fn finish(mut self) -> Result<(), Failure> {
-        let part = std::mem::take(&mut self.part);
-        std::fs::rename(&part, &self.path).map_err(|error| {
-            let _ = std::fs::remove_file(&part);
-            cannot_be_written(&self.path, &error)
-        })
-    }
-}
-
-impl Drop for PartFile {
-    fn drop(&mut self) {
-        if !self.part.as_os_str().is_empty() {
-            let _ = std::fs::remove_file(&self.part);
-        }
-    }
-}
-
 /// Outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
@@ -139,6 +101,8 @@ impl Output {
                 part: None,
             }),
             Some(path) => {
+                // An interrupt must be noticed from the moment the temporary file exists.
+                interruption();
                 let (file, part) = PartFile::create(path)?;
                 Ok(Output {
                     target: Box::new(file),
@@ -221,8 +185,8 @@ pub(crate) fn replace_with(
     path: &Path,
     write: impl FnOnce(&mut Pieces) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (file, part) = PartFile::create(path)?;
     let interrupted = interruption();
+    let (file, part) = PartFile::create(path)?;
     let mut out = BufWriter::with_capacity(PIECE, Interruptible { file, interrupted });
     let failed = |error: io::Error| cannot_be_written(path, &error);
     let written = write(&mut out).and_then(|()| out.flush().map_err(failed));

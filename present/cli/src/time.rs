@@ -8,8 +8,8 @@ const SECOND: i64 = 1_000_000_000;
 /// A time that has not been resolved for a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeSpec {
-    /// Nanoseconds since the clock's origin.
-    Absolute(i64),
+    /// Nanoseconds since the clock's origin, and the unit in which the user wrote them.
+    Absolute(i64, Unit),
     /// Nanoseconds since the beginning of the trace.
     Relative(i64),
     /// Date and time in the time zone of the output.
@@ -32,29 +32,63 @@ impl std::str::FromStr for TimeSpec {
         } else if trimmed.contains(':') || trimmed.matches('-').count() >= 2 {
             calendar(trimmed)
         } else {
-            duration(trimmed).map(TimeSpec::Absolute)
+            quantity(trimmed).map(|(time, unit)| TimeSpec::Absolute(time, unit))
         };
         parsed.ok_or_else(|| format!("`{text}` is not a time: {FORMS}"))
     }
 }
 
-/// Parses a number with a unit. Without a unit it is in seconds, or in nanoseconds if seconds would
-/// be absurd.
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    name: &'static str,
+    nanoseconds: i64,
+}
+
+const SECONDS: Unit = unit("s", SECOND);
+const NANOSECONDS: Unit = unit("ns", 1);
+const UNITS: [Unit; 7] = [
+    SECONDS,
+    unit("ms", 1_000_000),
+    unit("us", 1_000),
+    unit("\u{b5}s", 1_000),
+    NANOSECONDS,
+    unit("min", 60 * SECOND),
+    unit("h", 3600 * SECOND),
+];
+
+const fn unit(name: &'static str, nanoseconds: i64) -> Unit {
+    Unit { name, nanoseconds }
+}
+
+impl Unit {
+    /// A time in this unit, without its sign, as users write it: `1.5s`. A remainder below 10⁻⁹ of
+    /// the unit is left out.
+    fn text(self, time: i64) -> String {
+        let (time, unit) = (i128::from(time).abs(), i128::from(self.nanoseconds));
+        let fraction = format!(".{:09}", time % unit * 1_000_000_000 / unit);
+        let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+        format!("{}{fraction}{}", time / unit, self.name)
+    }
+}
+
+/// Parses a number with a unit, to nanoseconds. Without a unit it is in seconds, or in nanoseconds
+/// if seconds would be absurd.
 pub(crate) fn duration(text: &str) -> Option<i64> {
+    quantity(text).map(|(nanoseconds, _)| nanoseconds)
+}
+
+/// As [`duration`], with the unit.
+fn quantity(text: &str) -> Option<(i64, Unit)> {
     let split = text
         .find(|c: char| c.is_ascii_alphabetic())
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let unit = match unit {
         // 13 digits of seconds are more than 300 centuries.
-        "" if !number.contains('.') && number.trim_start_matches('-').len() >= 13 => 1,
-        "" | "s" => SECOND,
-        "ms" => 1_000_000,
-        "us" | "\u{b5}s" => 1_000,
-        "ns" => 1,
-        "min" => 60 * SECOND,
-        "h" => 3600 * SECOND,
-        _ => return None,
+        "" if !number.contains('.') && number.trim_start_matches('-').len() >= 13 => NANOSECONDS,
+        "" => SECONDS,
+        name => UNITS.into_iter().find(|unit| unit.name == name)?,
     };
     let (negative, number) = match number.strip_prefix('-') {
         Some(number) => (true, number),
@@ -70,20 +104,20 @@ pub(crate) fn duration(text: &str) -> Option<i64> {
     } else {
         whole.parse().ok()?
     };
-    let mut nanoseconds = whole.checked_mul(unit)?;
-    let mut place = unit;
+    let mut nanoseconds = whole.checked_mul(unit.nanoseconds)?;
+    let mut place = unit.nanoseconds;
     for digit in fraction.bytes() {
         place /= 10;
         nanoseconds = nanoseconds.checked_add(place * i64::from(digit - b'0'))?;
     }
-    Some(if negative { -nanoseconds } else { nanoseconds })
+    Some((if negative { -nanoseconds } else { nanoseconds }, unit))
 }
 
 fn calendar(text: &str) -> Option<TimeSpec> {
     if let Ok(instant) = text.parse::<jiff::Timestamp>() {
         return i64::try_from(instant.as_nanosecond())
             .ok()
-            .map(TimeSpec::Absolute);
+            .map(|time| TimeSpec::Absolute(time, NANOSECONDS));
     }
     let time_of = |text: &str| -> Option<Time> {
         let text = if text.matches(':').count() == 1 {
@@ -120,8 +154,8 @@ impl TimeSpec {
     ///
     /// # Errors
     /// When the time is relative and the beginning of the trace is unknown, when it is out of
-    /// range, and when seconds since the origin were most likely meant as seconds since the
-    /// beginning of the trace.
+    /// range, and when seconds since the origin, or before it, were most likely meant as seconds
+    /// since the beginning of the trace.
     pub(crate) fn resolve(
         self,
         extent: Option<(i64, i64)>,
@@ -138,7 +172,7 @@ impl TimeSpec {
         };
         self.check_origin(extent)?;
         match self {
-            TimeSpec::Absolute(time) => Ok(time),
+            TimeSpec::Absolute(time, _) => Ok(time),
             TimeSpec::Relative(time) => Ok(known()?.0.saturating_add(time)),
             TimeSpec::Civil(civil) => instant(civil),
             TimeSpec::TimeOfDay(time) => {
@@ -178,15 +212,23 @@ impl TimeSpec {
 
     /// Refuses seconds since the origin that were most likely meant as seconds since the beginning
     /// of the trace: `1s` is in 1970, but the trace is from this year. Such a time lies outside the
-    /// trace by more than its length, while the same offset from its beginning lies within. 0 is
-    /// accepted: it selects the whole trace.
+    /// trace by more than its length, while the same offset from its beginning lies within. Times
+    /// before the origin are refused unless the trace begins there, too. 0 is accepted: it selects
+    /// the whole trace.
     ///
     /// # Errors
     /// The message contains the suggested time.
     fn check_origin(self, extent: Option<(i64, i64)>) -> Result<(), String> {
-        let (TimeSpec::Absolute(time), Some((start, last))) = (self, extent) else {
+        let (TimeSpec::Absolute(time, unit), Some((start, last))) = (self, extent) else {
             return Ok(());
         };
+        let written = unit.text(time);
+        if time < 0 && start >= 0 {
+            return Err(format!(
+                "-{written} is before the clock's origin; did you mean +{written} (from the beginning of the trace)? Times \
+                 cannot be counted from its end"
+            ));
+        }
         if time <= 0 || time >= start {
             return Ok(());
         }
@@ -195,9 +237,8 @@ impl TimeSpec {
         if !(is_far && is_within) {
             return Ok(());
         }
-        let seconds = tracebraid_tables::seconds(time);
         Err(format!(
-            "{seconds} counts from the clock's origin, {} before the trace begins; did you mean +{seconds} (from the \
+            "{written} counts from the clock's origin, {} before the trace begins; did you mean +{written} (from the \
              beginning of the trace)? Dates and times of day also work",
             crate::units::duration(start.abs_diff(time))
         ))
@@ -239,7 +280,8 @@ mod tests {
     #[test]
     fn all_forms() {
         assert_eq!(resolve("12.5"), Ok(12_500_000_000));
-        assert_eq!(resolve("-1"), Ok(-1_000_000_000));
+        let before: TimeSpec = "-1".parse().unwrap();
+        assert_eq!(before.resolve(None, &TimeZone::UTC), Ok(-SECOND));
         assert_eq!(resolve("1795225394135134325"), Ok(START));
         assert_eq!(resolve("1795225394135134325ns"), Ok(START));
         assert_eq!(resolve("1795225394.135134325"), Ok(START));
@@ -284,8 +326,12 @@ mod tests {
         for (text, instead) in [
             ("1s", "+1s"),
             ("1.5", "+1.5s"),
-            ("200ms", "+0.2s"),
+            ("200ms", "+200ms"),
+            ("0.50s", "+0.5s"),
+            ("1500us", "+1500us"),
             ("1", "+1s"),
+            ("-1.5ms", "+1.5ms"),
+            ("-2026", "+2026s"),
         ] {
             let message = check(text, START, last).unwrap_err();
             assert!(
@@ -297,7 +343,6 @@ mod tests {
             "0",
             "3s",
             "+1s",
-            "-1",
             "1795225394.2",
             "1795225393",
             "01:43:15",
@@ -308,6 +353,7 @@ mod tests {
         // Clocks that begin at 0, or shortly before the trace.
         assert_eq!(check("1s", 0, last), Ok(()));
         assert_eq!(check("1s", -SECOND, 3 * SECOND), Ok(()));
+        assert_eq!(check("-1s", -SECOND, 3 * SECOND), Ok(()));
         assert_eq!(check("50", 100 * SECOND, 200 * SECOND), Ok(()));
         assert!(check("5", 100 * SECOND, 110 * SECOND).is_err());
         assert_eq!("1s".parse::<TimeSpec>().unwrap().check_origin(None), Ok(()));

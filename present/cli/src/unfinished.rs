@@ -25,7 +25,7 @@ impl std::fmt::Display for Unfinished {
         write!(
             to,
             "{}: {}",
-            crate::imported::shown(&self.path),
+            crate::origins::shown(&self.path),
             self.message
         )
     }

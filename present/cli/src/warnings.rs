@@ -9,6 +9,7 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::failure::DAMAGED;
 use crate::imported;
 use crate::options::SelectArgs;
+use crate::origins;
 use crate::output::say;
 use crate::rings;
 use crate::units::number_of;
@@ -36,14 +37,14 @@ impl Warnings {
 
     /// Reports a fact that is not damage.
     pub(crate) fn note(&mut self, message: &str) {
-        say!("warning: {}", imported::named(message));
+        say!("warning: {}", origins::named(message));
     }
 
     /// Reports damage.
     pub(crate) fn damage(&mut self, message: &str) {
         self.damaged += 1;
         if self.shown < MOST_SHOWN {
-            say!("warning: {}", imported::named(message));
+            say!("warning: {}", origins::named(message));
             self.shown += 1;
         }
     }

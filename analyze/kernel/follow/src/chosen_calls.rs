@@ -27,22 +27,38 @@ impl CallNames {
     pub fn unmatched(&self, counted: impl Iterator<Item = Syscall>) -> Vec<String> {
         let counted: BTreeSet<&str> = counted.flat_map(names_of).collect();
         let patterns = self.0.iter().filter_map(|glob| {
-            let matches = |name: &str| glob.matches(name.as_bytes());
-            if counted.iter().any(|name| matches(name)) {
+            if counted.iter().any(|name| glob.matches(name.as_bytes())) {
                 return None;
             }
             let option = format!("--syscall {}", glob.text());
-            let exists = Syscall::all().flat_map(names_of).any(matches);
-            Some(match exists {
-                true => format!("{option} matches no system call that ended in the selection"),
-                false => {
-                    let instead = did_you_mean(glob, Syscall::all().flat_map(names_of));
+            Some(match unknown_call(glob) {
+                None => format!("{option} matches no system call that ended in the selection"),
+                Some(instead) => {
                     format!("{option} matches nothing: Linux has no such system call{instead}")
                 }
             })
         });
         patterns.collect()
     }
+
+    /// A sentence for each pattern that matches no system call of Linux, nor any that the opened
+    /// traces name.
+    pub fn unknown(&self) -> Vec<String> {
+        let sentence = |glob: &Glob| {
+            let instead = unknown_call(glob)?;
+            Some(format!("Linux has no system call {}{instead}", glob.text()))
+        };
+        self.0.iter().filter_map(sentence).collect()
+    }
+}
+
+/// The nearest names, as [`did_you_mean`], of a pattern that matches no system call; `None` if it
+/// matches one.
+fn unknown_call(glob: &Glob) -> Option<String> {
+    let names = || Syscall::all().flat_map(names_of);
+    let mut all = names();
+    let is_known = all.any(|name| glob.matches(name.as_bytes()));
+    (!is_known).then(|| did_you_mean(glob, names()))
 }
 
 /// The kernel's and the user-space name of a system call.

@@ -48,7 +48,7 @@ fn apart(traces: &[(usize, &Trace)], index: usize) -> String {
         .collect();
     let paths: Vec<(usize, &Path)> = traces
         .iter()
-        .filter_map(|(index, trace)| Some((*index, trace.paths.first()?.as_path())))
+        .filter_map(|(index, trace)| Some((*index, trace.known_path()?)))
         .collect();
     let of = |all: Vec<(usize, String)>| {
         let different: BTreeSet<&str> = all.iter().map(|(_, name)| name.as_str()).collect();

@@ -349,7 +349,18 @@ mod tests {
         let cases = [
             ("p : $evt.x = 3", 11, "`==`"),
             ("p : $evt.x == ", 14, "expected"),
-            ("p : $x == 3", 4, "not the name of a field"),
+            (
+                "p : $x == 3",
+                4,
+                "`$x` is undefined: there are $evt, $begin, $parent",
+            ),
+            (
+                "p : $evnt.x == 3",
+                4,
+                "`$evnt` is undefined; did you mean '$evt'?",
+            ),
+            ("p : a == 1 : b == $begn.x", 18, "did you mean '$begin'?"),
+            ("p : $evt == 3", 4, "expected a field after `$evt`"),
             ("p : x. == 3", 4, "not the name of a field"),
             ("p : tid == x", 11, "a whole number"),
             ("p : has($begin.$evt.x", 21, "`)`"),

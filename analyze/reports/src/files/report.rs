@@ -123,14 +123,15 @@ fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64)
     let calls = |stats: &ClassStats| stats.durations.summary().count();
     let sum = |of: &dyn Fn(&ClassStats) -> u64| by_class.values().map(of).sum::<u64>().into();
     vec![
-        Total::new("calls", "I/O calls", sum(&calls)),
-        Total::new("errors", "errors", sum(&|stats| stats.errors)),
+        Total::new("calls", "I/O calls", sum(&calls)).or_one("I/O call"),
+        Total::new("errors", "errors", sum(&|stats| stats.errors)).or_one("error"),
         Total::new("unfinished", "unfinished", unfinished.into()),
         Total::new(
             "unknown_thread",
             "events of unknown threads",
             nobodys.into(),
-        ),
+        )
+        .or_one("event of an unknown thread"),
     ]
 }
 

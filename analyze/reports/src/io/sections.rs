@@ -55,8 +55,8 @@ pub(super) fn totals(total: &IoStats) -> Vec<Total> {
         duration("latency_ns", "of latency", sums.latency),
         duration("average_latency_ns", "on average", total.average_latency()),
         duration("longest_latency_ns", "at most", sums.longest),
-        number("unfinished", "calls without exit", losses.unfinished),
-        number("unstarted", "calls without entry", losses.unstarted),
+        number("unfinished", "calls without exit", losses.unfinished).or_one("call without exit"),
+        number("unstarted", "calls without entry", losses.unstarted).or_one("call without entry"),
     ]
 }
 

@@ -90,10 +90,12 @@ fn processors(parts: &Parts, findings: &mut Vec<Finding>) {
         .map(|cpu| cpu.unsigned("inconsistent_switches"))
         .sum();
     if inconsistent > 0 {
+        let switches = match inconsistent {
+            1 => "1 switch contradicts".to_owned(),
+            many => format!("{many} switches contradict"),
+        };
         findings.push(Finding {
-            what: format!(
-                "{inconsistent} switches contradict the previous switch: events are missing"
-            ),
+            what: format!("{switches} the previous switch: events are missing"),
             command: "cpu",
         });
     }

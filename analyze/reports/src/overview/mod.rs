@@ -130,7 +130,8 @@ pub fn overview(parts: &Parts, recording: &Recording, rows: usize) -> Report {
             Total::new("active_share", "active", share("active_ns")).of(Unit::Share),
             Total::new("idle_share", "idle", share("idle_ns")).of(Unit::Share),
             Total::new("unknown_share", "unknown", share("unknown_ns")).of(Unit::Share),
-            Total::new("syscalls", "system calls", parts.syscalls.total("calls")),
+            Total::new("syscalls", "system calls", parts.syscalls.total("calls"))
+                .or_one("system call"),
             Total::new("read_bytes", "read", parts.io.total("read_bytes")).of(Unit::Bytes),
             Total::new("written_bytes", "written", parts.io.total("written_bytes")).of(Unit::Bytes),
         ],

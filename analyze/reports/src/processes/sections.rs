@@ -29,9 +29,9 @@ pub(super) fn summary(head: &Head, total: &ProcessTotal) -> Sentence {
 pub(super) fn few_totals(total: &ProcessTotal) -> Vec<Total> {
     let used = &total.used;
     vec![
-        Total::new("processes", "processes", total.processes.into()),
+        Total::new("processes", "processes", total.processes.into()).or_one("process"),
         Total::new("active_ns", "active", used.active.into()).of(Unit::Duration),
-        Total::new("syscalls", "system calls", used.calls.into()),
+        Total::new("syscalls", "system calls", used.calls.into()).or_one("system call"),
         Total::new("read_bytes", "read", used.read.into()).of(Unit::Bytes),
         Total::new("written_bytes", "written", used.written.into()).of(Unit::Bytes),
     ]
@@ -40,13 +40,11 @@ pub(super) fn few_totals(total: &ProcessTotal) -> Vec<Total> {
 /// All totals.
 pub(super) fn totals(total: &ProcessTotal) -> Vec<Total> {
     let mut totals = few_totals(total);
-    totals.insert(1, Total::new("threads", "threads", total.threads.into()));
+    let threads = Total::new("threads", "threads", total.threads.into());
+    totals.insert(1, threads.or_one("thread"));
     let unknown = total.unknown_thread.into();
-    totals.push(Total::new(
-        "unknown_thread",
-        "calls of unknown threads",
-        unknown,
-    ));
+    let unknown = Total::new("unknown_thread", "calls of unknown threads", unknown);
+    totals.push(unknown.or_one("call of an unknown thread"));
     totals
 }
 

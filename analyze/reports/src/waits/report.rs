@@ -147,14 +147,15 @@ fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
     let CallTotals { calls, time, .. } = all.totals();
     let time = u64::try_from(time).unwrap_or(u64::MAX);
     vec![
-        Total::new("calls", "system calls", calls.into()),
+        Total::new("calls", "system calls", calls.into()).or_one("system call"),
         Total::new("time_ns", "of call time", time.into()).of(Unit::Duration),
         Total::new("unfinished", "unfinished", unfinished.into()),
         Total::new(
             "unknown_thread",
             "events of unknown threads",
             nobodys.into(),
-        ),
+        )
+        .or_one("event of an unknown thread"),
     ]
 }
 

@@ -2,6 +2,8 @@
 
 use tracebraid_follow::{Head, Process, Thread};
 
+use crate::units::grouped;
+
 /// The host of a row, if the report has several hosts.
 pub(super) fn host(head: &Head, trace: u32) -> Option<String> {
     let hosts = &head.hosts;
@@ -89,7 +91,7 @@ pub(super) fn more_groups(shown: usize, all: usize) -> String {
 
 fn more_of(shown: usize, all: usize, what: &str) -> String {
     if all > shown {
-        format!("  ... and {} more{what}\n", all - shown)
+        format!("  ... and {} more{what}\n", grouped((all - shown) as u64))
     } else {
         String::new()
     }

@@ -24,6 +24,7 @@ use crate::options::{self, InputArgs, TimeArgs, ZoneArgs};
 use crate::output;
 use crate::spare;
 use crate::terminal_text;
+use crate::units::number_of;
 
 /// Show what a thread waited for, across threads and devices
 ///
@@ -172,21 +173,37 @@ fn path_report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathRep
     )?;
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);
+    let unknown = unknown_calls(args);
+    unknown.iter().for_each(|call| subject.warnings.note(call));
     // Without scheduling events, suggesting other threads and calls would not help.
     let is_blind = lack == Some(NO_SWITCHES);
     if asked.is_empty()
         && !is_blind
+        && (unknown.is_empty() || unknown.len() < args.longest.len())
         && !hints::told_outside(&subject.set, around, &mut subject.warnings)
     {
         subject.warnings.note(&nothing(args, &graph));
     }
     if asked.len() > args.rows() {
-        let more = asked.len() - args.rows();
-        let note = format!("{more} more paths are not shown; --top N shows more");
+        let more = (asked.len() - args.rows()) as u64;
+        let more = number_of(more, "more path is", "more paths are");
+        let note = format!("{more} not shown; --top N shows more");
         subject.warnings.note(&note);
         asked.truncate(args.rows());
     }
     Ok(graph.report(&asked))
+}
+
+/// A sentence for each name of `--longest` that no system call has. A number gets another hint.
+fn unknown_calls(args: &CriticalPathArgs) -> Vec<String> {
+    let is_name = |name: &&String| name.parse::<u64>().is_err();
+    let names: Vec<String> = args.longest.iter().filter(is_name).cloned().collect();
+    let unknown = CallNames(options::globs(&names)).unknown().into_iter();
+    let with_remedy = |sentence: String| match sentence.ends_with('?') {
+        true => sentence,
+        false => format!("{sentence}: `tracebraid syscalls` lists the calls"),
+    };
+    unknown.map(with_remedy).collect()
 }
 
 /// Message for an empty result, with the command or name that helps.

@@ -131,7 +131,7 @@ const MOST_NAMES: usize = 3;
 /// Names of the traces, from their tracers or else from their directories.
 fn names(set: &TraceSet) -> String {
     let name = |trace: &Trace| {
-        let path = trace.paths.first();
+        let path = trace.known_path();
         let directory = || {
             path?
                 .file_name()

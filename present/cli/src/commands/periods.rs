@@ -16,7 +16,6 @@ use crate::commands::report::{self, ShowArgs, Subject};
 use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
-use crate::hints;
 use crate::lami::Analysis;
 use crate::numbers::{self, Numbers};
 use crate::options::{InputArgs, TimeArgs};
@@ -108,11 +107,6 @@ pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
         let second = args.fold(&mut subject, &periods, &asked, false)?;
         report.sections.extend(second.sections);
     }
-    hints::told_outside(
-        &subject.set,
-        (subject.range, &subject.zone),
-        &mut subject.warnings,
-    );
     report::show(&args.show, args.input.strict, None, subject, report)
 }
 

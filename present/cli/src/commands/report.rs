@@ -21,6 +21,7 @@ use crate::commands::tables;
 use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::hints;
 use crate::indexes;
 use crate::numbers;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange, ZoneArgs};
@@ -275,7 +276,9 @@ pub(super) fn show(
     mut subject: Subject,
     mut report: impl KernelReport + Show,
 ) -> Result<ExitCode, Failure> {
-    if let Some(select) = select {
+    let around = (subject.range, &subject.zone);
+    let is_outside = hints::told_outside(&subject.set, around, &mut subject.warnings);
+    if let Some(select) = select.filter(|_| !is_outside) {
         subject.tell_selected(select, &report);
         if select.has_threads() {
             let sections = report.sections().sections.iter_mut();
@@ -284,6 +287,10 @@ pub(super) fn show(
     }
     let rows = args.rows();
     tables::select(report.sections(), &args.table)?;
+    // Text tables would only contain zeros.
+    if is_outside && args.format == Format::Table && args.output.is_none() {
+        return Ok(subject.lost(strict));
+    }
     // Text tables begin with this note; other formats are read by programs and must not contain it.
     let missing = report.head().note();
     if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {
@@ -354,7 +361,7 @@ impl Subject {
 
     /// Warns why the report is empty, if the options are the reason; otherwise returns false.
     pub(super) fn nothing_selected(&mut self, select: &SelectArgs) -> bool {
-        crate::hints::nothing_selected(
+        hints::nothing_selected(
             &self.set,
             select,
             self.range,
@@ -377,14 +384,7 @@ impl Subject {
     /// Warns of options that match nothing although the report is not empty.
     fn some_not_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
         let lacks_threads = report.lacks_threads(&threads(select, &self.set));
-        let around = (self.range, &self.zone);
-        crate::hints::some_not_selected(
-            &self.set,
-            select,
-            around,
-            lacks_threads,
-            &mut self.warnings,
-        );
+        hints::some_not_selected(&self.set, select, lacks_threads, &mut self.warnings);
     }
 
     /// Prints the report, and warns of losses of the tracer.

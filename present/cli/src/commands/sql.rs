@@ -17,6 +17,7 @@ use self::answer::Answer;
 use super::executions::unreadable;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::imported;
 use crate::indexes;
 use crate::options::{self, ReportFormat};
 use crate::output::{Output, say};
@@ -118,9 +119,13 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Whether a path can only be a trace: a directory, an archive, a file of perf or trace-cmd.
+/// Whether a path can only be a trace: a directory, an archive or a directory in one, a file of perf
+/// or trace-cmd.
 fn is_trace(path: &Path) -> bool {
-    path.is_dir() || tracebraid_import::is_importable(path) || crate::archives::is_packed(path)
+    path.is_dir()
+        || tracebraid_import::is_importable(path)
+        || crate::archives::is_packed(path)
+        || imported::is_in_archive(path)
 }
 
 /// The text of the query; `-` reads standard input.
@@ -175,7 +180,7 @@ fn sources(file: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), String> {
         }
     }
     let (there, gone): (Vec<PathBuf>, Vec<PathBuf>) =
-        paths.into_iter().partition(|path| path.exists());
+        paths.into_iter().partition(|path| imported::exists(path));
     let gone: Vec<String> = gone.iter().map(|path| path.display().to_string()).collect();
     let gone = gone.join(", ");
     let mut syncs = database.sources.iter().map(|source| source.sync.as_deref());

@@ -8,6 +8,7 @@ use tracebraid_clocks::{Accuracy, MachineReport, PairReport, Synchronization};
 
 use crate::csv::Rows;
 use crate::failure::Failure;
+use crate::file_kind::FileKind;
 use crate::fold::FoldArgs;
 use crate::glyphs::glyphs;
 use crate::options::{self, ReportFormat};
@@ -19,7 +20,7 @@ use crate::terminal_text;
 use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
-/// Align the clocks of several hosts; show the delay of packets between them
+/// Align clocks of several hosts; show delays of packets
 ///
 /// Reports offset, drift and the bounds of both, and the median delay of packets in each direction.
 /// Needs kernel traces of at least two hosts, recorded at the same time, with net_dev_queue and
@@ -61,6 +62,7 @@ pub(super) fn run(args: &SyncArgs) -> Result<ExitCode, Failure> {
     let set = options::open_paths(&args.paths)?;
     if let Some(path) = &args.output {
         spare::check(path, &set, &args.paths)?;
+        FileKind::Clocks.check_target(path)?;
     }
     let mut warnings = Warnings::default();
     warnings.opening_without_clocks(&set);

@@ -196,8 +196,8 @@ fn with_cpus(set: &TraceSet, mut traces: Vec<TraceInfo>) -> Vec<TraceInfo> {
 impl NotRead {
     fn of((path, reason): &(std::path::PathBuf, String)) -> NotRead {
         NotRead {
-            path: crate::imported::shown(path),
-            reason: crate::imported::named(reason),
+            path: crate::origins::shown(path),
+            reason: crate::origins::named(reason),
         }
     }
 }
@@ -205,7 +205,7 @@ impl NotRead {
 impl DamageInfo {
     fn of_unfinished(unfinished: &Unfinished) -> DamageInfo {
         DamageInfo {
-            path: crate::imported::shown(&unfinished.path),
+            path: crate::origins::shown(&unfinished.path),
             offset: None,
             message: unfinished.message.clone(),
             skipped: None,
@@ -214,9 +214,9 @@ impl DamageInfo {
 
     fn of(damage: &tracebraid_ctf::damage::Damage) -> DamageInfo {
         DamageInfo {
-            path: crate::imported::shown(&damage.path),
+            path: crate::origins::shown(&damage.path),
             offset: damage.offset,
-            message: crate::imported::named(&damage.message),
+            message: crate::origins::named(&damage.message),
             skipped: damage.skipped,
         }
     }
@@ -264,7 +264,7 @@ impl TraceInfo {
             paths: trace
                 .paths
                 .iter()
-                .map(|path| crate::imported::shown(path))
+                .map(|path| crate::origins::shown(path))
                 .collect(),
             format: match class.version {
                 CtfVersion::V1_8 => "CTF 1.8",
@@ -355,7 +355,7 @@ impl StreamInfo {
             files: stream
                 .files
                 .iter()
-                .map(|file| crate::imported::shown(&file.path))
+                .map(|file| crate::origins::shown(&file.path))
                 .collect(),
             packets: stream.packets.len() as u64,
             bytes: stream.bytes(),

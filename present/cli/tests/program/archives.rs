@@ -103,7 +103,11 @@ fn archives_without_a_trace_and_damaged_ones_are_errors() {
     let whole = fs::read(testkit::archive(TRACE)).expect("read");
     fs::write(at("cut.tar.xz"), &whole[..whole.len() / 2]).expect("written");
     let (code, said) = failure(&["count", &path("cut.tar.xz")]);
-    assert!(code == 3 && said.contains("cannot be unpacked"), "{said}");
+    let cut = format!(
+        "it is truncated at {} bytes: copy it again",
+        grouped(whole.len() / 2)
+    );
+    assert!(code == 3 && said.contains(&cut), "{said}");
     fs::write(
         at("text.zst"),
         zstd::encode_all(&b"no trace"[..], 1).expect("packed"),
@@ -111,7 +115,7 @@ fn archives_without_a_trace_and_damaged_ones_are_errors() {
     .expect("written");
     let (code, said) = failure(&["count", &path("text.zst")]);
     assert!(
-        code == 3 && said.contains("contains a single file"),
+        code == 3 && said.contains("perf or trace-cmd, but text"),
         "{said}"
     );
     let mut empty = tar::Builder::new(Vec::new());
@@ -122,7 +126,127 @@ fn archives_without_a_trace_and_damaged_ones_are_errors() {
         .expect("added");
     fs::write(at("other.tar"), empty.into_inner().expect("complete")).expect("written");
     let (code, said) = failure(&["count", &path("other.tar")]);
-    assert!(code == 3 && said.contains("other.tar: no trace"), "{said}");
+    assert!(
+        code == 3 && said.contains("other.tar: no trace") && said.contains("but notes.txt"),
+        "{said}"
+    );
+    fs::write(at("empty.tar"), [0; 10240]).expect("written");
+    fs::write(at("packed.bz2"), b"BZh91AY&SY").expect("written");
+    let mut nested = tar::Builder::new(Vec::new());
+    nested
+        .append_path_with_name(at("text.zst"), "in/text.zst")
+        .expect("added");
+    fs::write(at("nested.tar"), nested.into_inner().expect("complete")).expect("written");
+    for (name, why) in [
+        ("empty.tar", "empty.tar: no trace found: it is empty"),
+        (
+            "packed.bz2",
+            "bzip2 is not supported: unpack the file with `bunzip2`",
+        ),
+        (
+            "nested.tar",
+            "it contains an archive; unpack it and give the path: in/text.zst",
+        ),
+    ] {
+        let (code, said) = failure(&["count", &path(name)]);
+        assert!(code == 3 && said.contains(why), "{said}");
+    }
+}
+
+/// A number with a separator between thousands.
+fn grouped(number: usize) -> String {
+    let text = number.to_string();
+    let (thousands, rest) = text.split_at(text.len() - 3);
+    format!("{thousands},{rest}")
+}
+
+#[test]
+fn the_only_file_of_perf_is_read_and_otherwise_archives_are_named() {
+    let perf = recorded("perf-files")
+        .join("perf-files")
+        .join("tracepoints.data");
+    let directory = TempDir::new().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let path = |name: &str| at(name).to_str().expect("UTF-8").to_owned();
+    fs::create_dir_all(at("one/below")).expect("made");
+    fs::copy(&perf, at("one/below/perf.data")).expect("copied");
+    fs::write(at("one/notes.txt"), "no trace").expect("written");
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.append_dir_all("one", at("one")).expect("added");
+    fs::write(at("one.tar"), archive.into_inner().expect("complete")).expect("written");
+    let expected = text(&["count", "--format", "csv", perf.to_str().expect("UTF-8")]);
+    for name in ["one", "one.tar"] {
+        assert_eq!(
+            text(&["count", "--format", "csv", &path(name)]),
+            expected,
+            "{name}"
+        );
+    }
+    fs::create_dir(at("packed")).expect("made");
+    fs::copy(at("one.tar"), at("packed/a.tar")).expect("copied");
+    fs::copy(at("one.tar"), at("packed/b.tar")).expect("copied");
+    let (code, said) = failure(&["count", &path("packed")]);
+    let why = format!(
+        "it contains 2 archives; give the path of one: {}, {}",
+        path("packed/a.tar"),
+        path("packed/b.tar")
+    );
+    assert!(
+        code == 3 && said.replace("\n  ", " ").contains(&why),
+        "{said}"
+    );
+}
+
+/// The commands that read the traces of a database later unpack the archive again.
+#[test]
+fn databases_contain_the_path_of_the_archive() {
+    let archive = testkit::archive("kernel-ust-requests")
+        .canonicalize()
+        .expect("a file");
+    let archive = archive.to_str().expect("UTF-8");
+    let directory = TempDir::new().expect("a temporary directory");
+    let file = directory.path().join("requests.db");
+    let file = file.to_str().expect("UTF-8");
+    let period = "request : app:request_begin : app:request_end && id == $begin.id";
+    text(&[
+        "executions",
+        "build",
+        archive,
+        "-o",
+        file,
+        "--period",
+        period,
+    ]);
+    let sources = text(&[
+        "sql",
+        "--format",
+        "csv",
+        file,
+        "SELECT path, label FROM source",
+    ]);
+    for source in sources.lines().skip(1) {
+        assert!(
+            source.starts_with(&format!("{archive}/kernel-ust-requests/")),
+            "{source}"
+        );
+        assert!(source.ends_with(",kernel-ust-requests.tar.xz"), "{source}");
+    }
+    let joined = "SELECT count(*) > 0 FROM executions AS one JOIN intervals AS i
+        ON i.trace = one.trace AND i.tid = one.tid WHERE one.id = 1";
+    assert_eq!(
+        text(&["sql", "--format", "csv", file, joined])
+            .lines()
+            .nth(1),
+        Some("1")
+    );
+    let shown = text(&["executions", "show", file, "1"]);
+    let command = shown
+        .lines()
+        .find_map(|line| line.split_once("tracebraid critical-path "));
+    let (_, arguments) = command.expect("a command");
+    let mut all = vec!["critical-path"];
+    all.extend(arguments.split(' '));
+    assert!(!text(&all).is_empty());
 }
 
 /// Two archives beside each other, and quietly.

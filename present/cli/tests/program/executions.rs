@@ -325,6 +325,11 @@ fn what_is_not_in_the_traces_is_told_with_a_remedy() {
     for (option, pattern, remedy) in [
         ("--span", "*", "tb_span_begin"),
         ("--process", "nosuch", "tracebraid processes"),
+        (
+            "--process",
+            "stress-ng-cqu",
+            "; did you mean 'stress-ng-cpu'?",
+        ),
         ("--call", "readahead", "tracebraid syscalls"),
         ("--period", "p : zz", "tracebraid count"),
     ] {

@@ -277,8 +277,28 @@ fn failures_name_what_to_do() {
     is(
         &[database(), "SELECT oops FROM executions"],
         2,
-        "no such column: oops\n  SELECT oops FROM executions\n         ^ line 1, column 8\n",
+        "no such column: oops: omit the query to list all columns\n  SELECT oops FROM executions\n         ^ line 1, column 8\n",
     );
+    for (question, hint) in [
+        (
+            "SELECT 1 FROM exections",
+            "no such table: exections; did you mean 'executions'?",
+        ),
+        (
+            "SELECT 1 FROM nosuch",
+            "no such table: nosuch: there are contexts, ",
+        ),
+        (
+            "SELECT e.duraton_ns FROM executions AS e",
+            "; did you mean 'duration_ns'?",
+        ),
+        (
+            "SELECT what FROM kind",
+            "no such column: what: there are definition, id, name",
+        ),
+    ] {
+        is(&[database(), question], 2, hint);
+    }
     is(
         &[database(), "SELECT 1;\nDELETE FROM execution"],
         2,

@@ -255,6 +255,10 @@ fn labels_floats_and_strings() {
             "{filter}: {message}"
         );
     }
+    let output = run(&["print", "--filter", "label == 'two or thre'", trace]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    let hint = "the field has no such value; did you mean 'two or three'?";
+    assert!(message.contains(hint), "{message}");
 }
 
 #[test]

@@ -61,7 +61,21 @@ fn tables() {
     );
     assert_eq!(
         query(&built, &["--at", "+1s", "thread/77777/*"]),
-        "No values in this time range.\n"
+        "No values at this time.\n"
+    );
+    let never = run(&[
+        "history",
+        "query",
+        &built.file,
+        "disk/*/depth",
+        "--first",
+        "> 100000",
+    ]);
+    let [text, said] = [never.stdout, never.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!(text, "The condition holds at no time in this time range.\n");
+    assert!(
+        said.contains("--first > 100000 holds at no time in the range: disk/"),
+        "{said}"
     );
 }
 
@@ -220,6 +234,18 @@ fn failures_name_what_to_do() {
         3,
         "is not a history",
     );
+    is(
+        &[
+            "history",
+            "build",
+            &recorded_trace("kernel-discarded"),
+            "-o",
+            &built.file,
+        ],
+        2,
+        "refusing to overwrite a text file with a history: choose another name",
+    );
+    fs::write(&built.file, bytes).unwrap();
     text(&[
         "history",
         "build",
@@ -380,6 +406,10 @@ fn what_cannot_be_known_is_told() {
             "{said}"
         );
     }
+    let output = run(&["history", "report", &file, "cpu/?/stat"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let hint = "cpu/?/stat: the history contains no such attribute; did you mean 'cpu/0/state'";
+    assert!(said.contains(hint), "{said}");
     let (code, said) = failure(&["history", "query", &file, "*", "--samples", "1000000"]);
     assert_eq!(code, 2);
     assert!(said.contains("request at most"), "{said}");

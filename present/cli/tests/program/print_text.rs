@@ -1,9 +1,14 @@
 //! Text lines equal those of babeltrace2, byte for byte.
 
-use std::path::PathBuf;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crate::support::small::Small;
-use crate::support::{babeltrace2, first_difference, published, recorded, run, sha256, text};
+use crate::support::{
+    babeltrace2, first_difference, published, recorded, run, sha256, text, tracebraid,
+};
 
 /// Hashes of the output of babeltrace 2.2 (TZ=UTC). Debian's 2.0.4 shows an earlier string in place
 /// of an empty one.
@@ -258,4 +263,64 @@ fn a_file_takes_the_lines() {
         std::fs::read_to_string(file).unwrap(),
         text(&["print".into(), trace])
     );
+}
+
+/// A link stays a link, a file keeps its permissions, and a pipe is not replaced by a file.
+#[test]
+fn links_descriptors_and_pipes_are_written_through() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let trace = Small::default().write(&at("small"));
+    let expected = text(&["print".as_ref(), trace.as_os_str()]);
+    let print = |to: &Path, out: Stdio| {
+        let mut command = tracebraid();
+        command
+            .arg("print")
+            .arg(&trace)
+            .arg("-w")
+            .arg(to)
+            .stdout(out);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{to:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    std::fs::create_dir(at("below")).unwrap();
+    symlink("below/made", at("dangling")).unwrap();
+    symlink("dangling", at("link")).unwrap();
+    for _ in ["made", "replaced"] {
+        print(&at("link"), Stdio::piped());
+        assert_eq!(std::fs::read_to_string(at("below/made")).unwrap(), expected);
+        std::fs::set_permissions(at("below/made"), Permissions::from_mode(0o640)).unwrap();
+    }
+    print(&at("below/made"), Stdio::piped());
+    let mode = std::fs::metadata(at("below/made"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o640);
+    assert!(at("link").is_symlink() && at("dangling").is_symlink());
+    // A redirected descriptor is written where it stands, through a link such as /dev/stdout.
+    symlink("/proc/self/fd/1", at("stdout")).unwrap();
+    std::fs::write(at("lines"), "before\n").unwrap();
+    for stdout in [at("stdout"), PathBuf::from("/proc/self/fd/1")] {
+        let appended = File::options().append(true).open(at("lines")).unwrap();
+        print(&stdout, appended.into());
+        assert_eq!(print(&stdout, Stdio::piped()), expected);
+    }
+    let lines = std::fs::read_to_string(at("lines")).unwrap();
+    assert_eq!(lines, format!("before\n{expected}{expected}"));
+    assert!(
+        Command::new("mkfifo")
+            .arg(at("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let reader = std::thread::spawn({
+        let pipe = at("pipe");
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    print(&at("pipe"), Stdio::piped());
+    assert_eq!(reader.join().unwrap(), expected);
+    assert!(!std::fs::metadata(at("pipe")).unwrap().is_file());
 }

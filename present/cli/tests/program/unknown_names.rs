@@ -182,6 +182,10 @@ fn unknown_threads_are_told_with_the_nearest_names() {
         &["syscalls", "--syscall", "opne"],
         "Linux has no such system call; did you mean 'open'",
     );
+    says(
+        &["critical-path", "--longest", "opne"],
+        "Linux has no system call opne; did you mean 'open'",
+    );
 }
 
 /// Contexts also contain names of threads.
@@ -219,6 +223,14 @@ fn seconds_of_1970_are_refused() {
             "{options:?}: {message}"
         );
     }
+    let (code, message) = failure(&["print", "--to", "500ms", &trace]);
+    assert!(
+        code == 2 && message.contains("did you mean +500ms (from"),
+        "{message}"
+    );
+    let (code, message) = failure(&["print", "--from", "-1s", &trace]);
+    let hint = "-1s is before the clock's origin; did you mean +1s (from the beginning";
+    assert!(code == 2 && message.contains(hint), "{message}");
     // Times from the beginning are still accepted; 0 is the whole trace.
     assert_eq!(said(&["count", "--to", "+500ms"]), "");
     assert_eq!(said(&["count", "--from", "0"]), "");
@@ -235,6 +247,18 @@ fn what_chooses_nothing_says_why() {
             "2030-01-01",
         ],
         "the range is outside the trace, which lasts from 2026-11-21",
+    );
+    let output = run(&[
+        "report",
+        "--from",
+        "+1min",
+        &recorded_trace("kernel-mix-small"),
+    ]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && output.stdout.is_empty());
+    assert!(
+        message.contains("the range is outside the trace, which lasts from"),
+        "{message}"
     );
     says(
         &["print", "--filter", "sched_switch && next_tid == 123456"],

@@ -26,7 +26,7 @@ use crate::print::select::{Chosen, Selection};
 use crate::progress::Progress;
 use crate::table::{self, Cell, Column};
 use crate::terminal_text;
-use crate::units::{self, grouped, percent};
+use crate::units::{self, grouped, number_of, percent};
 use crate::warnings::Warnings;
 
 /// Count event records by name, stream and CPU, and over time
@@ -205,7 +205,7 @@ fn by_count(by_name: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
 }
 
 fn tables(report: &CountReport, top: usize) -> String {
-    let mut head = format!("{} event records", grouped(report.events));
+    let mut head = number_of(report.events, "event record", "event records");
     if let (Some(first), Some(last)) = (report.first, report.last) {
         let length = last.abs_diff(first);
         let _ = write!(head, " in {}", units::duration(length));
@@ -259,9 +259,9 @@ fn tables(report: &CountReport, top: usize) -> String {
     if report.discarded_events > 0 || report.discarded_packets > 0 || !report.losses.is_empty() {
         text.push('\n');
         text += &table::trouble(&terminal_text::paragraph(&format!(
-            "Lost by the tracer: {} event records, {} packets",
-            grouped(report.discarded_events),
-            grouped(report.discarded_packets)
+            "Lost by the tracer: {}, {}",
+            number_of(report.discarded_events, "event record", "event records"),
+            number_of(report.discarded_packets, "packet", "packets")
         )));
     }
     text

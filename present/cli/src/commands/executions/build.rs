@@ -1,19 +1,19 @@
 //! `tracebraid executions build`: builds a database of executions from traces.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_executions::database::{APPLICATION, About, Database, Writer, delimits_alike};
+use tracebraid_executions::database::{About, Database, Writer, delimits_alike};
 use tracebraid_executions::{
     BuildError, BuildRules, Built, ContextId, ExtraMetric, Finished, FrameKind, FunctionNames,
     Made, Sink, SinkJob, Union, build,
 };
 use tracebraid_graph::Graph;
 use tracebraid_language::executions::{Definitions, Delimiter};
+use tracebraid_language::glob::Glob;
+use tracebraid_language::near::did_you_mean;
 use tracebraid_profile::Samples;
 
 use super::renames::{self, Renamed};
@@ -21,12 +21,14 @@ use crate::commands::definitions::ExecutionArgs;
 use crate::commands::report::window;
 use crate::debug_info;
 use crate::failure::Failure;
+use crate::file_kind::FileKind;
 use crate::fold::{self, FoldArgs};
 use crate::hints;
 use crate::options::{self, InputArgs, TimeArgs, TimeRange, ZoneArgs};
 use crate::output::Output;
 use crate::spare;
 use crate::stack_quality;
+use crate::threads::Known;
 use crate::timings;
 use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
@@ -196,18 +198,12 @@ fn other_definitions(
 /// The database to append to; `None` to write a new one. `--append` also writes a new one if none
 /// exists, so that scripts need no special case for their first run.
 fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
-    let file = args.output.display();
-    if !args.appends() && is_something_else(&args.output) {
-        return Err(Failure::usage(format!(
-            "{file}: refusing to overwrite a file that is not a database of executions: choose another name"
-        )));
+    if args.appends() {
+        let database = Database::open(&args.output).map_err(|error| super::unreadable(&error))?;
+        return Ok(Some(database));
     }
-    match args.appends() {
-        true => Ok(Some(
-            Database::open(&args.output).map_err(|error| super::unreadable(&error))?,
-        )),
-        false => Ok(None),
-    }
+    FileKind::Executions.check_target(&args.output)?;
+    Ok(None)
 }
 
 impl BuildArgs {
@@ -215,22 +211,6 @@ impl BuildArgs {
     fn appends(&self) -> bool {
         self.append && self.output.exists()
     }
-}
-
-/// Whether a file is not a database of executions. The header of an SQLite database contains the id
-/// of its application.
-fn is_something_else(path: &Path) -> bool {
-    const SQLITE: &[u8] = b"SQLite format 3\0";
-    const APPLICATION_AT: usize = 68;
-    let is_file = path
-        .metadata()
-        .is_ok_and(|about| about.is_file() && about.len() > 0);
-    let mut head = [0; APPLICATION_AT + 4];
-    let mut read = || File::open(path)?.read_exact(&mut head);
-    is_file
-        && (read().is_err()
-            || !head.starts_with(SQLITE)
-            || !head.ends_with(&APPLICATION.to_be_bytes()))
 }
 
 fn open(args: &BuildArgs, about: &About, appends: bool) -> Result<(Counting, Union), Failure> {
@@ -364,11 +344,12 @@ fn without_effect(warnings: &mut Warnings, renames: &[(String, String)], union: 
 }
 
 /// Why there are no executions of a kind, with a remedy.
-fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
+fn nothing(set: &TraceSet, delimiter: &Delimiter) -> String {
     let streams = set.traces.iter().flat_map(|trace| &trace.layout.streams);
     let mut events = streams.flat_map(|stream| &stream.events);
     let has_spans = events.any(|event| event.name == "tracebraid:span_begin");
-    match delimiter {
+    let why = match delimiter {
+        Delimiter::Process(name) => return no_process(set, name),
         Delimiter::Period(_) => {
             "the traces contain none: `tracebraid count` lists the events, and `tracebraid print` shows their fields"
         }
@@ -384,11 +365,20 @@ fn nothing(set: &TraceSet, delimiter: &Delimiter) -> &'static str {
         Delimiter::Span(_) => {
             "the traces contain none: programs record spans with tb_span_begin and tb_span_end (docs/reference/probe.md)"
         }
-        Delimiter::Process(_) => {
-            "no process that is known by this name ends in the traces: `tracebraid processes` lists processes; this requires \
-             sched_process_fork, sched_process_exec and sched_process_exit in the kernel trace"
-        }
-    }
+    };
+    why.to_owned()
+}
+
+fn no_process(set: &TraceSet, name: &Glob) -> String {
+    let known = Known::of(set).names;
+    let instead = match known.iter().any(|known| name.matches(known.as_bytes())) {
+        true => String::new(),
+        false => did_you_mean(name, known.iter().map(String::as_str)),
+    };
+    format!(
+        "no process that is known by this name ends in the traces{instead}; `tracebraid processes` lists processes; this \
+         requires sched_process_fork, sched_process_exec and sched_process_exit in the kernel trace"
+    )
 }
 
 /// Counts the executions that are written.
@@ -441,7 +431,12 @@ fn of_writer(job: SinkJob<Writer>) -> SinkJob<Counting> {
 
 /// Label of a trace: the one given, or the name of the given directory that contains the trace.
 fn label(args: &BuildArgs, trace: &Trace) -> String {
-    let is_of = |path: &&PathBuf| trace.paths.iter().any(|of| of.starts_with(path));
+    let is_of = |path: &&PathBuf| {
+        let known = trace
+            .known_path()
+            .is_some_and(|known| known.starts_with(path));
+        known || trace.paths.iter().any(|of| of.starts_with(path))
+    };
     let mut paths = args.input.paths.iter();
     let given = paths.find(is_of).or(args.input.paths.first());
     let name = || given.and_then(|path| name_of(path));

@@ -7,6 +7,7 @@ use clap::Args;
 use tracebraid_history::{Asked, BuildError, Built, Definition, HistoryError, build};
 
 use crate::failure::Failure;
+use crate::file_kind::FileKind;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs};
 use crate::output::{Output, say};
@@ -51,6 +52,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
         .chain(args.analysis.clone())
         .collect();
     spare::check(&args.output, &set, &read)?;
+    FileKind::History.check_target(&args.output)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     warnings.nothing_yet(&set);

@@ -2,6 +2,7 @@
 
 mod append;
 mod build;
+mod first;
 mod info;
 mod query;
 mod range;

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
-use tracebraid_history::{Attribute, Condition, History, Since, Value};
+use tracebraid_history::{Attribute, History, Since, Value};
 
 use super::range::RangeArgs;
-use super::rebuild;
-use super::select::{Patterns, attributes, nearest_path, path};
+use super::select::{Patterns, attributes, warn_of_unknown};
 use super::show::{Answer, Format, Row, show};
 use super::unreadable;
+use super::{first, rebuild};
 use crate::failure::Failure;
 use crate::options;
-use crate::output::{self, Output, say};
+use crate::output::{self, Output};
 use crate::spare;
 use crate::time::TimeSpec;
 use crate::units::{grouped, number_of};
@@ -95,11 +95,35 @@ impl QueryArgs {
             Answer::Samples { attributes, .. } => attributes.is_empty(),
         };
         if is_empty {
-            self.tell_of_unknown(&history)?;
+            warn_of_unknown(&history, &self.attributes)?;
+            if let Some(first) = &self.first {
+                first::explain(&history, &self.attributes, self.range.of(&history)?, first)?;
+            }
         }
-        let answer = show(&history, self.format, &self.range.zone.zone(), answer)?;
+        let nothing = self.nothing();
+        let answer = show(
+            &history,
+            self.format,
+            (&self.range.zone.zone(), nothing),
+            answer,
+        )?;
         self.write(&answer)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The text of an empty table.
+    fn nothing(&self) -> &'static str {
+        match self {
+            QueryArgs { at: Some(_), .. } => "No values at this time.",
+            QueryArgs { next: Some(_), .. } => "No change after this time.",
+            QueryArgs {
+                previous: Some(_), ..
+            } => "No change before this time.",
+            QueryArgs { first: Some(_), .. } => {
+                "The condition holds at no time in this time range."
+            }
+            _ => "No values in this time range.",
+        }
     }
 
     /// Refuses to overwrite the history and the files of its trace.
@@ -135,24 +159,6 @@ impl QueryArgs {
         output::replace(file, answer)
     }
 
-    /// Warns of attributes that never occur in the history: a misspelt one would look like an
-    /// attribute without changes.
-    fn tell_of_unknown(&self, history: &History) -> Result<(), Failure> {
-        let (begin, end) = (history.meta().begin, history.meta().end);
-        for pattern in &self.attributes {
-            let one = std::slice::from_ref(pattern);
-            let chosen = Patterns::new(one);
-            let met = history.met(begin, end.saturating_add(1), |attribute| {
-                chosen.choose(history, attribute)
-            });
-            if met.map_err(|error| unreadable(&error))?.is_empty() {
-                let instead = nearest_path(history, pattern)?;
-                say!("warning: {pattern}: the history contains no such attribute{instead}");
-            }
-        }
-        Ok(())
-    }
-
     fn answer(&self, history: &History) -> Result<Answer, Failure> {
         let time = |spec: TimeSpec| self.range.time(history, spec);
         if let Some(at) = self.at {
@@ -177,7 +183,7 @@ impl QueryArgs {
             });
         }
         if let Some(first) = &self.first {
-            return first_times(history, &attributes, (from, to), first);
+            return first::times(history, &attributes, (from, to), first);
         }
         if let Some(next) = self.next {
             let next = time(next)?;
@@ -226,7 +232,7 @@ fn few_enough(attributes: usize, samples: u32) -> Result<(), Failure> {
 }
 
 /// At most one change for each attribute.
-fn each(
+pub(super) fn each(
     attributes: &[Attribute],
     find: impl Fn(Attribute) -> Result<Option<Since>, tracebraid_history::HistoryError>,
 ) -> Result<Answer, Failure> {
@@ -237,35 +243,6 @@ fn each(
         }
     }
     Ok(Answer::Rows(rows))
-}
-
-fn first_times(
-    history: &History,
-    attributes: &[Attribute],
-    (from, to): (i64, i64),
-    text: &str,
-) -> Result<Answer, Failure> {
-    let wrong = |message| Failure::usage(format!("--first {text}: {message}"));
-    let condition = Condition::parse(text).map_err(wrong)?;
-    condition.check(attributes).map_err(|(first, allowed)| {
-        let path = path(history, first);
-        wrong(format!(
-            "is no condition for {path}, which allows {allowed}"
-        ))
-    })?;
-    if let Some(value) = condition.unknown_value(history, attributes) {
-        say!("warning: --first {text}: the value `{value}` never occurs in the history");
-    }
-    each(attributes, |attribute| {
-        let first = history.first(attribute, (from, to), |value| condition.holds(value))?;
-        let since = |time| {
-            Ok(Since {
-                time,
-                value: history.value(attribute, time)?,
-            })
-        };
-        first.map(since).transpose()
-    })
 }
 
 fn changes(

@@ -8,6 +8,7 @@ use tracebraid_history::{Asked, Definition, History, HistoryError, Meta, build};
 use super::build::failure;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::imported;
 use crate::options;
 use crate::output::say;
 
@@ -36,7 +37,7 @@ fn damage(file: &Path) -> Option<(HistoryError, Meta)> {
         Err(error) => (error, tracebraid_history::origin(file)?),
     };
     let is_damaged = matches!(error, HistoryError::Damaged { .. });
-    let is_there = !meta.paths.is_empty() && meta.paths.iter().all(|path| path.exists());
+    let is_there = !meta.paths.is_empty() && meta.paths.iter().all(|path| imported::exists(path));
     (is_damaged && is_there).then_some((error, meta))
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use tracebraid_history::{Attribute, History, Report};
 
 use super::range::RangeArgs;
-use super::select::{attributes, path};
+use super::select::{attributes, path, warn_of_unknown};
 use super::unreadable;
 use crate::csv;
 use crate::failure::Failure;
@@ -65,6 +65,10 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     for attribute in attributes(&history, &args.attributes, range)? {
         let report = history.report(attribute, range);
         rows.push((Some(attribute), report.map_err(|error| unreadable(&error))?));
+    }
+    let is_empty = |(_, report): &Row| report.values.is_empty() && report.numbers.is_none();
+    if rows.iter().all(is_empty) {
+        warn_of_unknown(&history, &args.attributes)?;
     }
     if args.together {
         rows = together(rows);

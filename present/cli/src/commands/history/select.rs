@@ -5,6 +5,7 @@ use tracebraid_language::glob::Glob;
 use tracebraid_language::near::did_you_mean;
 
 use crate::failure::Failure;
+use crate::output::say;
 
 pub(super) struct Patterns {
     globs: Vec<Glob>,
@@ -82,8 +83,25 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
     hosts.filter_map(of_host).next()
 }
 
+/// Warns of paths and patterns of attributes that never occur in the history: a misspelt one would
+/// look like an attribute without changes.
+pub(super) fn warn_of_unknown(history: &History, patterns: &[String]) -> Result<(), Failure> {
+    let (begin, end) = (history.meta().begin, history.meta().end);
+    for pattern in patterns {
+        let chosen = Patterns::new(std::slice::from_ref(pattern));
+        let met = history.met(begin, end.saturating_add(1), |attribute| {
+            chosen.choose(history, attribute)
+        });
+        if met.map_err(|error| super::unreadable(&error))?.is_empty() {
+            let instead = nearest_path(history, pattern)?;
+            say!("warning: {pattern}: the history contains no such attribute{instead}");
+        }
+    }
+    Ok(())
+}
+
 /// Suggests the paths nearest to an unknown one: `; did you mean 'cpu/0/state'?`, or empty.
-pub(super) fn nearest_path(history: &History, path: &str) -> Result<String, Failure> {
+fn nearest_path(history: &History, path: &str) -> Result<String, Failure> {
     let (begin, end) = (history.meta().begin, history.meta().end);
     let all = history.met(begin, end.saturating_add(1), |_| true);
     let all = all.map_err(|error| super::unreadable(&error))?;

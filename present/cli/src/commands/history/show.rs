@@ -59,14 +59,18 @@ impl Row {
     }
 }
 
-/// Formats the result of a query.
+/// Formats the result of a query; `nothing` is the text of an empty table.
 pub(super) fn show(
     history: &History,
     format: Format,
-    zone: &TimeZone,
+    (zone, nothing): (&TimeZone, &str),
     answer: Answer,
 ) -> Result<Vec<u8>, Failure> {
-    let shown = Shown { history, zone };
+    let shown = Shown {
+        history,
+        zone,
+        nothing,
+    };
     Ok(match (answer, format) {
         #[cfg(feature = "arrow")]
         (Answer::Rows(rows), Format::Arrow) => shown.arrow(&rows)?,
@@ -115,6 +119,8 @@ fn json_bytes(value: &serde_json::Value) -> Vec<u8> {
 struct Shown<'h> {
     history: &'h History,
     zone: &'h TimeZone,
+    /// The text of an empty table.
+    nothing: &'h str,
 }
 
 impl Shown<'_> {
@@ -142,7 +148,7 @@ impl Shown<'_> {
 
     fn table(&self, rows: &[Row]) -> Result<String, Failure> {
         if rows.is_empty() {
-            return Ok("No values in this time range.\n".to_owned());
+            return Ok(format!("{}\n", self.nothing));
         }
         let mut columns = vec![
             Column::whole("Attribute"),

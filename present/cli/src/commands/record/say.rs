@@ -23,8 +23,8 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
                 ..
             } = kernel.total;
             say!(
-                "Recorded {} events in {elapsed}: {} in {directory}{}",
-                grouped(events),
+                "Recorded {} in {elapsed}: {} in {directory}{}",
+                number_of(events, "event", "events"),
                 bytes(size),
                 in_chunks(kernel.total.chunks, &options.directory)
             );
@@ -173,8 +173,8 @@ fn warn(options: &Options, kernel: &Summary) {
             .filter(|(_, lost)| **lost > 0);
         let cpus = cpus.map(|(cpu, lost)| format!("{} on CPU {cpu}", grouped(*lost)));
         say!(
-            "warning: {} events were lost because the rings were full ({}): record less, or give more memory with --buffer-size",
-            grouped(lost),
+            "warning: {} lost because the rings were full ({}): record less, or give more memory with --buffer-size",
+            number_of(lost, "event was", "events were"),
             cpus.collect::<Vec<_>>().join(", ")
         );
     }
@@ -198,14 +198,18 @@ fn warn(options: &Options, kernel: &Summary) {
     }
     if kernel.missed > 0 {
         say!(
-            "warning: up to {} hits of --event were missed: they interrupted others on the same CPU",
-            grouped(kernel.missed)
+            "warning: up to {} missed: they interrupted others on the same CPU",
+            number_of(kernel.missed, "hit of --event was", "hits of --event were")
         );
     }
     if kernel.omitted_returns > 0 {
         say!(
-            "warning: {} returns of functions (uretprobe) were lost: the kernel tracks at most 64 nested calls per thread",
-            grouped(kernel.omitted_returns)
+            "warning: {} lost: the kernel tracks at most 64 nested calls per thread",
+            number_of(
+                kernel.omitted_returns,
+                "return of a function (uretprobe) was",
+                "returns of functions (uretprobe) were"
+            )
         );
     }
     if !kernel.missing.is_empty() {
@@ -237,8 +241,8 @@ pub(in crate::commands) fn tell(probes: &Finished, directory: &Path) {
                 }
             };
             say!(
-                "warning: {} events of probes were lost for lack of space: {remedy}, or record fewer with --probes",
-                grouped(written.lost)
+                "warning: {} lost for lack of space: {remedy}, or record fewer with --probes",
+                number_of(written.lost, "event of probes was", "events of probes were")
             );
         }
     }

@@ -8,7 +8,7 @@ use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{CpuSet, Window};
 use tracebraid_reports::count::Count;
 
-use crate::units::{bytes, grouped};
+use crate::units::{bytes, grouped, number_of};
 
 /// Sums over traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -44,8 +44,8 @@ impl std::fmt::Display for Written {
         let Written { events, lost, .. } = *self;
         write!(
             f,
-            "{} events, {} lost, {}",
-            grouped(events),
+            "{}, {} lost, {}",
+            number_of(events, "event", "events"),
             grouped(lost),
             bytes(self.bytes)
         )

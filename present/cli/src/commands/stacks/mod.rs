@@ -269,11 +269,11 @@ fn folded(profile: &Profile, waits: bool) -> String {
 fn tables(profile: &Profile, top: usize) -> String {
     let rows = if top == 0 { usize::MAX } else { top };
     let summary = format!(
-        "{} of CPU time in {} samples, {} of waits in {} stacks",
+        "{} of CPU time in {}, {} of waits in {}",
         units::duration(profile.total.cpu_ns),
-        grouped(profile.total.cpu_samples),
+        units::number_of(profile.total.cpu_samples, "sample", "samples"),
         units::duration(profile.total.wait_ns),
-        grouped(profile.total.waits)
+        units::number_of(profile.total.waits, "stack", "stacks")
     );
     let missing = profile.missing.iter().map(|missing| {
         let (what, remedy) = match missing.waits {
