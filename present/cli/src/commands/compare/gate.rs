@@ -5,7 +5,7 @@ use tracebraid_executions::gate::{About, Decision, Outcome, Reason};
 use super::Compared;
 use crate::commands::executions::{amount, title};
 use crate::terminal_text::safe;
-use crate::units::number_of;
+use crate::units::{grouped, number_of};
 
 /// The reason for an outcome; `None` if the gate passed because B does not exceed A, or only by
 /// less than is allowed.
@@ -46,7 +46,10 @@ fn difference(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
     let more = decision.more?;
     let share = decision.means.map(|[a, _]| 100.0 * more / a);
     let share = share.filter(|share| share.is_finite());
-    let share = share.map_or_else(String::new, |share| format!(" ({share:.1} %)"));
+    let share = share.map_or_else(String::new, |share| match share {
+        ..100.0 => format!(" ({share:.1} %)"),
+        share => format!(" ({} %)", grouped(share.round() as u64)),
+    });
     let more = amount(more, &decision.unit) + &share;
     Some(match &decision.about {
         About::Figure(name) => format!("B exceeds A by {more} in {}", title(name)),
