@@ -44,9 +44,9 @@ impl InputArgs {
 /// Options for the time range.
 #[derive(Args, Debug)]
 pub(crate) struct TimeArgs {
-    /// Start of the time range: seconds since the clock's origin (12.5, 17...ns), an offset from
-    /// the beginning of the trace (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day
-    /// (01:43:15.2; its first occurrence in a trace that crosses midnight)
+    /// Start of the time range: an offset from the beginning of the trace (+1.5s), a time of day
+    /// (01:43:15.2; its first occurrence in a trace that crosses midnight), a date
+    /// (2026-11-21T01:43:15.2), or a time since the clock's origin (12.5 s or 1795225395200000000ns)
     #[arg(
         long,
         short = 'b',
@@ -55,7 +55,8 @@ pub(crate) struct TimeArgs {
         allow_hyphen_values = true
     )]
     pub(crate) from: Option<TimeSpec>,
-    /// End of the time range, in the same forms; +500ms counts from --from where that is given
+    /// End of the time range, in the same forms. With --from, +500ms is a length: the range ends 500
+    /// ms after --from
     #[arg(
         long,
         short = 'e',
@@ -133,13 +134,17 @@ impl TimeArgs {
             return Ok(TimeRange::ALL);
         }
         let extent = extent_of(set, offset);
+        let start = from;
         let from = from.map(|spec| spec.resolve(extent, zone)).transpose();
         let from = from.map_err(Failure::usage)?;
-        let to = to.map(|spec| spec.resolve_end(from, extent, zone));
-        let to = to.transpose().map_err(Failure::usage)?;
+        let end = to.map(|spec| spec.resolve_end(from, extent, zone));
+        let end = end.transpose().map_err(Failure::usage)?;
+        if let (Some(start), Some(to)) = (start, to) {
+            to.tell_length(start);
+        }
         let range = TimeRange {
             from: from.unwrap_or(i64::MIN),
-            to: to.unwrap_or(i64::MAX),
+            to: end.unwrap_or(i64::MAX),
         };
         range.check(extent, zone)?;
         Ok(range)

@@ -2,6 +2,9 @@
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
+use tracebraid_tables::seconds;
+
+use crate::output::say;
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -207,6 +210,22 @@ impl TimeSpec {
         match (self, from) {
             (TimeSpec::Relative(time), Some(from)) if from > 0 => Ok(from.saturating_add(time)),
             _ => self.resolve(extent, zone),
+        }
+    }
+
+    /// Prints a note if this end of a range, a length, was perhaps meant as an offset from the
+    /// beginning of the trace: `--from +0.7s --to +0.71s`.
+    pub(crate) fn tell_length(self, from: TimeSpec) {
+        let (TimeSpec::Relative(from), TimeSpec::Relative(to)) = (from, self) else {
+            return;
+        };
+        if from > 0 && to > from {
+            say!(
+                "note: the range is {} long, since --to counts from --from; to end at +{0} of the \
+                 trace, type --to +{}",
+                seconds(to),
+                seconds(to - from)
+            );
         }
     }
 

@@ -161,7 +161,8 @@ pub(super) fn preempted_by(partial: &SchedPartial, rows: &[Row<'_>]) -> Section 
     // The sum matters more here than the distribution.
     let totals = columns.iter_mut().filter(|column| column.key == "total_ns");
     totals.for_each(|total| *total = total.left_out(0));
-    Section::new("preempted_by", "Preempted by", columns, rows)
+    let title = "Waits after preemption, by the thread that took the CPU";
+    Section::new("preempted_by", title, columns, rows)
 }
 
 /// True for switches of threads that began to wait.

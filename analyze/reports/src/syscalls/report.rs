@@ -67,6 +67,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
         of_threads(&rows),
         of_both(&rows),
         of_errors(&by_call),
+        of_errors_and_names(&rows),
     ];
     sections.extend(single_calls(&rows, longest, sums.log, top));
     sections.extend(groups::section(
@@ -245,6 +246,45 @@ fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
 }
 
 /// The name of an error, or its number.
+/// Errors by the last name of the thread: programs that are started again and again have many
+/// threads of the same name.
+fn of_errors_and_names(rows: &[Row]) -> Section {
+    let mut sums: BTreeMap<(Option<&str>, Syscall, u16), (u64, u64)> = BTreeMap::new();
+    for row in rows {
+        let name = row.thread.name.as_deref();
+        for (call, stats) in &row.calls {
+            for &(errno, count) in &stats.errors {
+                let sum = sums.entry((name, *call, errno)).or_default();
+                sum.0 += 1;
+                sum.1 += count;
+            }
+        }
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|&((name, call, errno), (_, count))| {
+        (Reverse(count), name, call.user_name(), errno)
+    });
+    let row = |((name, call, errno), (threads, count)): ((Option<&str>, Syscall, u16), _)| {
+        let count: u64 = count;
+        vec![
+            name.into(),
+            Value::Unsigned(threads),
+            call.user_name().into(),
+            Value::Text(returned::name_of(i64::from(errno))),
+            count.into(),
+        ]
+    };
+    let columns = vec![
+        Column::new("thread_name", "Thread", Unit::Text).optional(),
+        Column::new("threads", "Threads", Unit::Count).left_out(1),
+        SYSCALL,
+        Column::new("error", "Error", Unit::Text),
+        Column::new("count", "Count", Unit::Count),
+    ];
+    let rows = sums.into_iter().map(row).collect();
+    Section::new("name_errors", "Errors by thread name", columns, rows)
+}
+
 /// Tables of single calls: the `top` longest calls, and the log in the order of end times.
 fn single_calls(
     rows: &[Row],

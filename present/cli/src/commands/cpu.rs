@@ -18,6 +18,8 @@ use crate::failure::Failure;
 ///
 /// Needs sched_switch; migrations need sched_migrate_task. A thread is shown with its last known
 /// name. CPU time before the first switch of a CPU, and after lost events, is shown as unknown.
+/// Priorities are the kernel's (120 is nice 0); the fields prev_prio and next_prio of LTTng's
+/// events are 100 lower.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),

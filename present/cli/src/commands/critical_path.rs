@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::hints;
 use crate::options::{self, InputArgs, TimeArgs, ZoneArgs};
-use crate::output;
+use crate::output::{self, say};
 use crate::spare;
 use crate::terminal_text;
 use crate::units::number_of;
@@ -124,6 +124,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let report = path_report(args, &mut subject)?;
     if let Some(file) = &args.perfetto {
         output::replace(file, &perfetto(&report))?;
+        say!("wrote {}: open it in ui.perfetto.dev", file.display());
     }
     let missing = report.head.note();
     if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {

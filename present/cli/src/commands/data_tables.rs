@@ -16,7 +16,8 @@ use crate::output::{Output, say};
 /// Options that select tables.
 #[derive(Args, Debug)]
 pub(crate) struct TablesArgs {
-    /// Print only these tables, in CSV or JSON; without names, CSV has the first table
+    /// Print only these tables, in CSV or JSON; `list` prints the names. Without it, CSV has the
+    /// first table
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     table: Vec<String>,
     /// Write each table to a file of its own, DIR/NAME.csv or DIR/NAME.json
@@ -45,6 +46,10 @@ impl TablesArgs {
             sections,
             ..Report::default()
         };
+        if self.table == ["list"] {
+            Output::print(&tables::names(&report))?;
+            return Ok(());
+        }
         tables::select(&mut report, &self.table)?;
         let format = format.into();
         if let Some(directory) = &self.output {

@@ -19,7 +19,8 @@ use crate::options;
 /// Needs net_dev_queue, net_dev_xmit and net_if_receive_skb. Drops need skb_kfree; retransmissions
 /// and resets need tcp_retransmit_skb, tcp_send_reset and tcp_receive_reset; irq_softirq_*
 /// distinguishes packets of softirqs from those of threads. Connections need packet headers, which
-/// LTTng 2.8 and later records.
+/// LTTng 2.8 and later records. With several hosts, `ADDRESS @ HOST` was seen at that host;
+/// `tracebraid sync` shows how long packets take from host to host.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),

@@ -113,12 +113,7 @@ fn complete_commands(report: &mut Report, input: &InputArgs) {
         for row in &mut section.rows {
             for (value, _) in row.iter_mut().zip(&is_command).filter(|(_, is)| **is) {
                 if let Value::Text(arguments) = value {
-                    // A list of the range must not leave out the operation itself.
-                    let all = match arguments.contains("--view log") {
-                        true => " --top 0",
-                        false => "",
-                    };
-                    *arguments = format!("tracebraid {arguments}{all} {paths}");
+                    *arguments = format!("tracebraid {arguments} {paths}");
                 }
             }
         }

@@ -13,7 +13,7 @@ use tracebraid_follow::{
     CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Views, Window,
 };
 use tracebraid_profile::{Met, Quality};
-use tracebraid_tables::{Report, Section};
+use tracebraid_tables::{Report, Section, View};
 
 use crate::commands::histograms::Histograms;
 use crate::commands::stacks::Wanted;
@@ -50,15 +50,14 @@ const MOST: usize = 100_000;
 /// Options for the output of a report.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// Limit each table of processes, threads and system calls to N rows; 0 for all; default: 20 in
-    /// text, all in other formats
+    /// Print at most N rows of each table, 0 for all; default: 20 in text, all of logs and in other
+    /// formats
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Print only these tables: keys of the JSON output, such as threads; one table is printed in
-    /// JSON as an array of rows
+    /// Print only these tables; `list` prints the names. A single table is an array in JSON
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     table: Vec<String>,
     /// Write each table to a file of its own, DIR/NAME.csv or DIR/NAME.json
@@ -149,7 +148,8 @@ impl ReportArgs {
         options: A::Options,
     ) -> Result<A::Report, Failure> {
         let analysis = A::with(&subject.set, selection, options);
-        if let Some(lack) = analysis.lacks() {
+        subject.lack = analysis.lacks();
+        if let Some(lack) = subject.lack {
             subject.warnings.note(lack);
         }
         let until = analysis.input().until();
@@ -285,11 +285,33 @@ pub(super) fn show(
             sections.for_each(Section::tell_all_threads);
         }
     }
-    let rows = args.rows();
+    if args.table == ["list"] {
+        return subject.finish(&tables::names(report.sections()), strict);
+    }
     tables::select(report.sections(), &args.table)?;
-    // Text tables would only contain zeros.
-    if is_outside && args.format == Format::Table && args.output.is_none() {
-        return Ok(subject.lost(strict));
+    // Text tables would only contain zeros, although nothing is known.
+    let is_unknown = is_outside || subject.lack.is_some() && report.is_empty();
+    if is_unknown && args.format == Format::Table && args.output.is_none() {
+        let missing = report.head().note().filter(|_| !is_outside);
+        let missing = missing.map(|missing| terminal_text::paragraph(&missing));
+        return subject.finish(&missing.unwrap_or_default(), strict);
+    }
+    print(args, strict, subject, report)
+}
+
+/// Prints a report, or writes its tables to files.
+fn print(
+    args: &ShowArgs,
+    strict: bool,
+    mut subject: Subject,
+    mut report: impl KernelReport + Show,
+) -> Result<ExitCode, Failure> {
+    let rows = args.rows();
+    if args.top.is_none() {
+        let sections = report.sections().sections.iter_mut();
+        let logs = sections.filter(|section| section.view == View::Log);
+        // Logs are for searching.
+        logs.for_each(|section| section.is_long = false);
     }
     // Text tables begin with this note; other formats are read by programs and must not contain it.
     let missing = report.head().note();
@@ -334,6 +356,8 @@ pub(super) struct Subject {
     pub(super) range: TimeRange,
     pub(super) zone: TimeZone,
     pub(super) warnings: Warnings,
+    /// The events that the traces lack, where the report knows nothing without them.
+    pub(super) lack: Option<&'static str>,
 }
 
 impl Subject {
@@ -356,6 +380,7 @@ impl Subject {
             set,
             zone,
             warnings,
+            lack: None,
         })
     }
 

@@ -136,19 +136,18 @@ fn tables(found: &Synchronization) -> String {
     if !found.pairs.is_empty() {
         text.push('\n');
         text += &terminal_text::paragraph(
-            "Pairs of hosts: packets between them, and the offset to be added to times of the second \
-             host to get times of the first",
+            "Pairs of hosts (add the offset to times of the second host; delays are medians)",
         );
         text += &pairs(&found.pairs);
     }
     if found.repeated_packets > 0 {
         text.push('\n');
         text += &terminal_text::paragraph(&format!(
-            "{}; such packets are not used",
+            "Ignored {} more than once",
             units::number_of(
                 found.repeated_packets,
-                "packet was sent or received several times",
-                "packets were sent or received several times"
+                "packet that was sent or received",
+                "packets that were sent or received"
             )
         ));
     }
@@ -216,16 +215,16 @@ fn pairs(pairs: &[PairReport]) -> String {
     table::render(
         &[
             Column::text("Hosts"),
-            Column::text("Accuracy"),
-            Column::number("Packets to second").left_out(7),
-            Column::number("Packets to first").left_out(6),
+            Column::text("Accuracy").left_out(8),
+            Column::number("Packets to second").left_out(5),
+            Column::number("Packets to first").left_out(4),
             Column::number("Offset"),
-            Column::number("Offset bounds").left_out(5),
-            Column::number("Drift (ppm)"),
-            Column::number("Drift bounds").left_out(4),
-            Column::number("Lines").left_out(3),
-            Column::number("Delay to second").left_out(2),
-            Column::number("Delay to first").left_out(1),
+            Column::number("Offset bounds").left_out(3),
+            Column::number("Drift (ppm)").left_out(6),
+            Column::number("Drift bounds").left_out(2),
+            Column::number("Lines").left_out(1),
+            Column::number("Delay to second"),
+            Column::number("Delay to first"),
         ],
         pairs.iter().map(row),
     )

@@ -37,6 +37,15 @@ pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failur
     Ok(())
 }
 
+/// The names of the tables with their titles, one a line.
+pub(super) fn names(report: &Report) -> String {
+    let line = |table: &Section| format!("{:24} {}", table.key, table.title);
+    let lines = report.sections.iter().map(line);
+    lines
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
+}
+
 /// Shows a table in all formats. CSV leaves out tables that would make the tables beside them hard
 /// to read; such a table gets the columns that it has in JSON.
 fn show_in_all(section: &mut Section) {

@@ -53,10 +53,10 @@ fn sized(limit: Arg) -> Arg {
 /// Options for sizes.
 #[derive(Args, Debug)]
 pub(crate) struct SizeArgs {
-    /// Show only transfers of at least this size, and operations without a size: 4096, 64k, 1M
+    /// Hide transfers smaller than this: 4096, 64k, 1M
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     minsize: Option<u64>,
-    /// Show only transfers of at most this size, and operations without a size
+    /// Hide transfers larger than this
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     maxsize: Option<u64>,
 }

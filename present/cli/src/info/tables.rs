@@ -1,5 +1,6 @@
 //! Descriptions of traces as text.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
@@ -86,6 +87,9 @@ impl View {
             ("Begin", self.time(trace.begin)),
             ("End", self.time(trace.end)),
             ("Duration", length(trace.duration)),
+        ]);
+        known.extend(cpus(trace).map(|cpus| ("CPUs", cpus)));
+        known.extend([
             ("Streams", grouped(trace.streams.len() as u64)),
             ("Packets", grouped(trace.packets)),
             ("Bytes", size(trace.bytes)),
@@ -311,6 +315,12 @@ fn name(stream: &StreamInfo) -> String {
         0 | 1 => name.to_owned(),
         count => format!("{name} and {} more", count - 1),
     }
+}
+
+/// The number of CPUs with streams of their own; `None` if streams do not belong to CPUs.
+fn cpus(trace: &TraceInfo) -> Option<String> {
+    let cpus: BTreeSet<u64> = trace.streams.iter().filter_map(|of| of.cpu).collect();
+    (!cpus.is_empty()).then(|| grouped(cpus.len() as u64))
 }
 
 fn length(nanoseconds: Option<i64>) -> String {

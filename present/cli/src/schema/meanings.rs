@@ -658,6 +658,15 @@ const MEANINGS: &[(&str, &str)] = &[
     ("syscalls.duration_ns", "Time from entry to exit"),
     ("syscalls.error", "Name of the error"),
     ("syscalls.errors.count", "Number of calls"),
+    ("syscalls.name_errors.count", "Number of calls"),
+    (
+        "syscalls.name_errors.thread_name",
+        "Last name of the threads; null if unknown",
+    ),
+    (
+        "syscalls.name_errors.threads",
+        "Number of threads of the name with the error in the call",
+    ),
     (
         "syscalls.unfinished",
         "Calls that are open at the end of the range",

@@ -172,9 +172,9 @@ fn csv_has_a_table_for_each_section() {
         .split("\n\n")
         .filter_map(|section| section.lines().next())
         .collect();
-    assert_eq!(heads.len(), 5, "{csv}");
+    assert_eq!(heads.len(), 6, "{csv}");
     assert_eq!(
-        heads[4],
+        heads[5],
         "begin_ns,duration_ns,syscall,result,error,host,pid,tid,name"
     );
     assert!(

@@ -19,30 +19,26 @@ const CALLS: Column = Column::new("calls", "Calls", Unit::Count);
 const TOTAL: Column = Column::new("total_ns", "Total", Unit::Duration);
 const SHARE: Column = Column::new("share", "Of calls", Unit::Share);
 
-/// Wait reasons in the order of [`WaitReason::ALL`], and their columns; rare reasons are hidden
-/// first.
+/// Wait reasons in the order of [`WaitReason::ALL`], and their columns.
 const PARTS: [(WaitReason, Column); 15] = [
-    (WaitReason::Running, part("running_ns", "Running", 0)),
-    (WaitReason::Preempted, part("preempted_ns", "Preempted", 12)),
-    (WaitReason::Runnable, part("runnable_ns", "Runnable", 14)),
+    (WaitReason::Running, part("running_ns", "Running")),
+    (WaitReason::Preempted, part("preempted_ns", "Preempted")),
+    (WaitReason::Runnable, part("runnable_ns", "Runnable")),
     (
         WaitReason::BlockDevice,
-        part("block_device_ns", "Block device", 13),
+        part("block_device_ns", "Block device"),
     ),
-    (WaitReason::Network, part("network_ns", "Network", 11)),
-    (WaitReason::Timer, part("timer_ns", "Timer", 10)),
-    (
-        WaitReason::UserInput,
-        part("user_input_ns", "User input", 1),
-    ),
-    (WaitReason::Device, part("device_ns", "Device", 3)),
-    (WaitReason::Ipi, part("ipi_ns", "IPI", 2)),
-    (WaitReason::Futex, part("futex_ns", "Futex", 9)),
-    (WaitReason::Child, part("child_ns", "Child", 6)),
-    (WaitReason::Signal, part("signal_ns", "Signal", 4)),
-    (WaitReason::Thread, part("thread_ns", "Thread", 8)),
-    (WaitReason::Kernel, part("kernel_ns", "Kernel", 5)),
-    (WaitReason::Unknown, part("unknown_ns", "Unknown", 7)),
+    (WaitReason::Network, part("network_ns", "Network")),
+    (WaitReason::Timer, part("timer_ns", "Timer")),
+    (WaitReason::UserInput, part("user_input_ns", "User input")),
+    (WaitReason::Device, part("device_ns", "Device")),
+    (WaitReason::Ipi, part("ipi_ns", "IPI")),
+    (WaitReason::Futex, part("futex_ns", "Futex")),
+    (WaitReason::Child, part("child_ns", "Child")),
+    (WaitReason::Signal, part("signal_ns", "Signal")),
+    (WaitReason::Thread, part("thread_ns", "Thread")),
+    (WaitReason::Kernel, part("kernel_ns", "Kernel")),
+    (WaitReason::Unknown, part("unknown_ns", "Unknown")),
 ];
 
 /// Names of the reasons to which the report charges the time of calls.
@@ -50,8 +46,8 @@ pub fn reason_names() -> Vec<&'static str> {
     PARTS.map(|(why, _)| why.name()).to_vec()
 }
 
-const fn part(key: &'static str, title: &'static str, order: u8) -> Column {
-    Column::new(key, title, Unit::Duration).left_out(order)
+const fn part(key: &'static str, title: &'static str) -> Column {
+    Column::new(key, title, Unit::Duration)
 }
 
 /// Nanoseconds; sums above 584 years saturate.
@@ -59,9 +55,23 @@ fn time(sum: u128) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// The column `about`, then calls, time, and time by wait reason.
-fn parts(about: Column) -> Vec<Column> {
-    let columns = PARTS.iter().map(|part| part.1);
+/// The column `about`, then calls, time, and time by wait reason. In narrow tables, reasons with
+/// less time in all rows are hidden first; time spent running never.
+fn parts<'t>(about: Column, rows: impl Iterator<Item = &'t CallTotals>) -> Vec<Column> {
+    let mut sums = [0u128; PARTS.len()];
+    for totals in rows {
+        for (sum, (why, _)) in sums.iter_mut().zip(&PARTS) {
+            *sum += totals.parts[why.index()];
+        }
+    }
+    let rank = |at: usize| match PARTS[at].0 {
+        WaitReason::Running => 0,
+        _ => {
+            let less = |other: usize| (sums[other], Reverse(other)) < (sums[at], Reverse(at));
+            1 + (0..PARTS.len()).filter(|&other| less(other)).count() as u8
+        }
+    };
+    let columns = (0..PARTS.len()).map(|at| PARTS[at].1.left_out(rank(at)));
     [about, CALLS, TOTAL].into_iter().chain(columns).collect()
 }
 
@@ -119,9 +129,11 @@ fn sorted(by_call: &BTreeMap<Syscall, CallSums>) -> Vec<(Syscall, &CallSums, Cal
 }
 
 pub(crate) fn of_calls(by_call: &BTreeMap<Syscall, CallSums>) -> Section {
-    let rows = sorted(by_call).into_iter();
-    let rows = rows.map(|(call, _, totals)| parts_row(call.user_name().into(), &totals));
-    Section::new("syscalls", "By system call", parts(SYSCALL), rows.collect())
+    let calls = sorted(by_call);
+    let columns = parts(SYSCALL, calls.iter().map(|(_, _, totals)| totals));
+    let rows = calls.iter();
+    let rows = rows.map(|(call, _, totals)| parts_row(call.user_name().into(), totals));
+    Section::new("syscalls", "By system call", columns, rows.collect())
 }
 
 pub(crate) fn of_calls_and_reasons(by_call: &BTreeMap<Syscall, CallSums>) -> Section {
@@ -172,7 +184,8 @@ impl ThreadCalls<'_> {
 pub(crate) fn of_threads(threads: &[ThreadCalls<'_>]) -> Section {
     let row = |of: &ThreadCalls<'_>| parts_row(of.row.thread.clone().into(), &of.totals);
     let rows = parallel::map(threads.iter().collect(), row);
-    Section::new("threads", "By thread", parts(THREAD), rows)
+    let columns = parts(THREAD, threads.iter().map(|of| &of.totals));
+    Section::new("threads", "By thread", columns, rows)
 }
 
 pub(crate) fn of_threads_and_reasons(threads: &[ThreadCalls<'_>]) -> Section {
@@ -203,5 +216,6 @@ pub(crate) fn of_processes(who: &Who<'_>, threads: &[ThreadCalls<'_>]) -> Sectio
     let row =
         |(process, sums): &(Process, CallTotals)| parts_row(Thread::from(process).into(), sums);
     let rows = sums.iter().map(row).collect();
-    Section::new("processes", "By process", parts(PROCESS), rows)
+    let columns = parts(PROCESS, sums.iter().map(|(_, totals)| totals));
+    Section::new("processes", "By process", columns, rows)
 }

@@ -4,6 +4,7 @@ mod data;
 mod gate;
 mod show;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,13 +23,15 @@ use crate::failure::{Failure, REGRESSION, USAGE};
 use crate::options::ReportFormat;
 use crate::output::{Output, say, say_once, say_reason};
 use crate::terminal_text;
+use crate::units::{grouped, number_of};
 
 /// Compare two groups of executions by context and metric
 ///
 /// Without groups, the slowest 1 % (B) is compared with the middle half (A). A difference is
 /// significant if p, the probability that random groups of the same sizes differ as much, is below
 /// 1 %; p is corrected for the number of contexts, metrics or texts. Rows that are not significant
-/// have a ~ before p. Intervals are 95 %. The effect size is Hedges' g (the difference divided by
+/// have a ~ before p. P(B > A) is the probability that an execution of B has a larger value than an
+/// execution of A. Intervals are 95 %. The effect size is Hedges' g (the difference divided by
 /// the pooled standard deviation); for texts (threads, hosts, labels, captured texts) it is
 /// Cramér's V. Conditions are those of `executions list`.
 #[derive(Args, Debug)]
@@ -37,8 +40,10 @@ use crate::terminal_text;
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' --fail-if 'duration > 5%'
 
-Exit codes: 4 if a gate of --fail-if fails; else 2 if a gate cannot be decided (a group has fewer than two executions);
-otherwise as for all commands. An excess that is not significant does not fail; a line on standard error reports it.")]
+Exit codes of gates:
+  4  a gate fails
+  2  no gate fails, but one has nothing to test (a group has fewer than two executions)
+  0  all gates pass; a gate that is exceeded, but not significantly, counts as passed: its line on standard error says undecided")]
 pub(crate) struct CompareArgs {
     /// The database, written by `tracebraid executions build`
     #[arg(value_name = "DB")]
@@ -100,19 +105,19 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     for (name, group) in names.iter().zip(&groups) {
         if group.is_empty() {
             return Err(Failure::usage(format!(
-                "group `{name}` has no executions: there is nothing to compare"
+                "group `{name}` has no executions: there is nothing to compare{}",
+                texts_of(name, &database, &table)
             )));
         }
         if group.len() < 2 {
-            let count = crate::units::number_of(group.len() as u64, "execution", "executions");
+            let count = number_of(group.len() as u64, "execution", "executions");
             say!("warning: group `{name}` has {count}: significance needs at least two");
         }
     }
     let both = groups.iter().flatten().count();
-    let all: std::collections::BTreeSet<_> = groups.iter().flatten().collect();
+    let all: BTreeSet<_> = groups.iter().flatten().collect();
     if all.len() < both {
-        let shared =
-            crate::units::number_of((both - all.len()) as u64, "execution is", "executions are");
+        let shared = number_of((both - all.len()) as u64, "execution is", "executions are");
         say!("warning: {shared} in both groups");
     }
     let of_groups = [0, 1].map(|at: usize| times(&table, &groups[at]));
@@ -154,8 +159,8 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         let line = gate::line(decision, &compared);
         let line = terminal_text::message(&line);
         match decision.outcome {
-            Outcome::Failed | Outcome::Undecidable => say_reason(&line),
-            Outcome::Passed | Outcome::Undecided => say_once(&line),
+            Outcome::Passed => say_once(&line),
+            _ => say_reason(&line),
         }
     }
     Ok(ExitCode::from(match Outcome::of_all(&decisions) {
@@ -163,6 +168,33 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         Outcome::Undecidable => USAGE,
         Outcome::Passed | Outcome::Undecided => 0,
     }))
+}
+
+/// The texts that executions have in the columns which a condition names; empty if it names none.
+fn texts_of(condition: &str, database: &Database, table: &Table) -> String {
+    const MOST: usize = 8;
+    let sources = || database.sources.iter();
+    let labels: BTreeSet<&str> = sources().map(|of| of.label.as_str()).collect();
+    let hosts: BTreeSet<&str> = sources().filter_map(|of| of.host.as_deref()).collect();
+    let own = table.texts.iter().map(|of| {
+        let texts = of.texts.iter().map(String::as_str).collect();
+        (of.column.name.as_str(), texts)
+    });
+    let columns = [("label", labels), ("host", hosts)].into_iter().chain(own);
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let named = columns.filter(|(column, _)| {
+        let mut words = condition.split(|c| !is_word(c));
+        words.any(|word| word == *column)
+    });
+    let lists = named.map(|(column, texts)| {
+        let shown: Vec<&str> = texts.iter().copied().take(MOST).collect();
+        let more = match texts.len().saturating_sub(MOST) {
+            0 => String::new(),
+            more => format!(", and {} more", grouped(more as u64)),
+        };
+        format!("; {column} is one of: {}{more}", shown.join(", "))
+    });
+    lists.collect()
 }
 
 fn groups(

@@ -23,6 +23,8 @@ pub(super) fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
 /// A probability, marked if it is not significant; tiny probabilities are shown as a bound.
 fn chance(chance: f64) -> String {
     match chance {
+        // With three digits, 0.0101 would look significant.
+        chance if chance >= SURE && chance < SURE + 0.0005 => format!("{DOUBTFUL} {chance:.4}"),
         chance if chance >= SURE => format!("{DOUBTFUL} {chance:.3}"),
         chance if chance < 1e-6 => "< 1e-6".to_owned(),
         chance if chance < 0.001 => format!("{chance:.0e}"),

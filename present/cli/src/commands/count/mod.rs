@@ -76,6 +76,7 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
         range,
         zone,
         warnings,
+        ..
     } = &mut subject;
     crate::hints::left_out_of(*range, set, warnings);
     let window = report::window(*range);

@@ -107,9 +107,9 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
     };
     let mut text = table::render(&columns, kinds.iter().map(row));
     let columns = [
-        Column::text("label"),
+        Column::whole("label"),
         Column::text("host"),
-        Column::text("trace"),
+        Column::path("trace"),
     ];
     let sources = database.sources.iter();
     let sources = sources.map(|of| vec![of.label.clone(), host(database, of), of.path.clone()]);

@@ -27,7 +27,10 @@ use crate::warnings::Warnings;
 
 /// Show which functions used CPU time and which waited
 ///
-/// From call stacks in the trace (`tracebraid record --stacks`, or `perf record -g`). Functions are
+/// Uses the call stacks in the trace (`tracebraid record --stacks`, or `perf record -g`). A wait is
+/// the time off the CPU, from the switch away from the thread until it runs again: it includes the
+/// time in the run queue after the wake-up, which `tracebraid waits` and `critical-path` show separately.
+/// Names of kernel functions end in _[k]; `bpf_*` functions are programs of the recorder. Functions are
 /// named from the files of the programs, if these are unchanged, and from debug information found
 /// by build id. In perf.data, samples of cpu-clock, cycles or another event count as CPU time, and
 /// the call chains of sched_switch as waits.
@@ -55,7 +58,7 @@ pub(crate) struct StacksArgs {
     format: Format,
     #[command(flatten)]
     tables: TablesArgs,
-    /// With --format folded: write the stacks of waits, in microseconds, instead of CPU time
+    /// With --format folded: write the stacks of waits, in microseconds off the CPU
     #[arg(long)]
     waits: bool,
     /// Additional directory with debug information (below DIR/.build-id)
@@ -78,7 +81,7 @@ enum Format {
     Json,
     /// Comma-separated values
     Csv,
-    /// Folded stacks: functions from the outermost to the innermost, and a number
+    /// Folded stacks: functions from the outermost to the innermost, and the number of CPU samples
     Folded,
 }
 
@@ -324,7 +327,7 @@ fn processes(profile: &Profile, rows: usize) -> String {
         Column::text("Process"),
         Column::number("CPU"),
         Column::number("Waits"),
-        Column::number("Waited"),
+        Column::number("Off CPU"),
     ];
     let completeness = &profile.quality.completeness;
     let has_others = completeness.cut + completeness.broken > 0;
@@ -408,7 +411,7 @@ fn innermost(functions: &[String]) -> Vec<&str> {
 /// The longest waits by stack, shown from the function that is nearest to the program's own code.
 fn waits(profile: &Profile, rows: usize) -> String {
     let columns = [
-        Column::number("Waited"),
+        Column::number("Off CPU"),
         Column::number("Waits"),
         Column::text("Process"),
         Column::text("Function, called by"),
