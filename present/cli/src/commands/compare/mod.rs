@@ -35,10 +35,13 @@ use crate::terminal_text;
 #[command(after_help = "Examples:
   tracebraid compare requests.db
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
-  tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' --fail-if 'duration > 5%'
+  tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' \\
+      --fail-if 'duration > 5%'
 
-Exit codes: 4 if a gate of --fail-if fails; else 2 if a gate cannot be decided (a group has fewer than two executions);
-otherwise as for all commands. An excess that is not significant does not fail; a line on standard error reports it.")]
+Exit codes:
+  4  a gate of --fail-if fails
+  2  no gate fails, but a group has fewer than two executions with the metric
+  0  no gate fails; an excess that is not significant is reported as undecided")]
 pub(crate) struct CompareArgs {
     /// The database, written by `tracebraid executions build`
     #[arg(value_name = "DB")]
