@@ -24,10 +24,13 @@ use crate::settings::Settings;
 
 `tracebraid help COMMAND` describes a command, with examples.
 
-Exit codes: 0 done (warnings are on standard error); 1 --strict was given and an
-input was damaged, or the output could not be written; 2 wrong usage; 3 no
-input could be read; 4 a gate of `compare --fail-if` failed; 130 interrupted by
-Ctrl-C.")]
+Exit codes:
+  0    done (warnings are on standard error)
+  1    an input was damaged and --strict was given, or a write failed
+  2    wrong usage
+  3    no input could be read
+  4    a gate of `compare --fail-if` failed
+  130  interrupted by Ctrl-C")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

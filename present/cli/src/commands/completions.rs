@@ -11,7 +11,8 @@ use crate::output::Output;
 /// Print a completion script for a shell
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tracebraid completions bash > ~/.local/share/bash-completion/completions/tracebraid
+  tracebraid completions bash \\
+      > ~/.local/share/bash-completion/completions/tracebraid
   tracebraid completions zsh > ~/.zfunc/_tracebraid
   tracebraid completions fish > ~/.config/fish/completions/tracebraid.fish")]
 pub(crate) struct CompletionsArgs {

@@ -44,7 +44,8 @@ use crate::units::number_of;
   tracebraid critical-path --longest read --tid 314 --top 1 TRACE
   tracebraid critical-path --tid 314 --from +1.2s --to +300ms TRACE
   tracebraid critical-path --process make --perfetto make.perfetto-trace TRACE
-  tracebraid critical-path --tid 314 --format folded TRACE | flamegraph.pl --countname ns > path.svg")]
+  tracebraid critical-path --tid 314 --format folded TRACE \\
+      | flamegraph.pl --countname ns > path.svg")]
 pub(crate) struct CriticalPathArgs {
     #[command(flatten)]
     input: InputArgs,

@@ -25,8 +25,10 @@ What to record:
       -e raw_syscalls:sys_enter,raw_syscalls:sys_exit sleep 5
   trace-cmd record -e sched -e raw_syscalls sleep 5
 
-Exit codes: 0 done (warnings are on standard error); 1 the input was damaged and --strict was given,
-or the trace could not be written; 3 nothing could be read.")]
+Exit codes:
+  0  done (warnings are on standard error)
+  1  the input was damaged and --strict was given, or a write failed
+  3  nothing could be read")]
 pub(crate) struct ImportArgs {
     /// The file to convert
     #[arg(value_name = "FILE")]

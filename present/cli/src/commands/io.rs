@@ -33,7 +33,8 @@ use crate::lami::{self, Analysis};
   tracebraid io --view stats,log --min 10ms TRACE
   tracebraid io --syscall 'sendfile*,splice' TRACE
   tracebraid io --from +1s --to +1s --format csv TRACE
-  tracebraid io --format json TRACE | jq '.types[] | select(.type == \"network\")'"
+  tracebraid io --format json TRACE \\
+      | jq '.types[] | select(.type == \"network\")'"
 )]
 pub(crate) struct IoArgs {
     #[command(flatten)]

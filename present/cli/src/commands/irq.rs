@@ -29,7 +29,7 @@ use crate::options;
   tracebraid irq --irq 'virtio*,26' --view stats,freq TRACE
   tracebraid irq --softirq NET_RX --by cpu TRACE
   tracebraid irq --softirq NET_RX,NET_TX --min 1ms --view log TRACE
-  tracebraid irq --format json TRACE | jq '.softirqs[] | {name, count, max_ns}'")]
+  tracebraid irq --format json TRACE | jq '.softirqs[] | {name, max_ns}'")]
 pub(crate) struct IrqArgs {
     #[command(flatten)]
     report: ReportArgs,

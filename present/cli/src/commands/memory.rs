@@ -34,7 +34,8 @@ use crate::failure::Failure;
   tracebraid memory --by process TRACE
   tracebraid memory --view log --min 64k TRACE
   tracebraid memory --from 10:30:00 --to 10:30:05 TRACE
-  tracebraid memory --format json TRACE | jq '.threads[] | select(.balance_pages > 1000)'"
+  tracebraid memory --format json TRACE \\
+      | jq '.threads[] | select(.balance_pages > 1000)'"
 )]
 pub(crate) struct MemoryArgs {
     #[command(flatten)]

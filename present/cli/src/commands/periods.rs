@@ -34,13 +34,13 @@ use crate::options::{InputArgs, TimeArgs};
   tracebraid periods --file my.periods --view log --order-by hierarchy TRACE
 
   # how long each thread ran without a switch
-  tracebraid periods --period 'run : sched_switch :
-      sched_switch && cpu == $begin.cpu' \\
-    --captures 'run : comm = next_comm, tid = next_tid' --group-by run.tid TRACE
+  tracebraid periods --group-by run.tid \\
+      --period 'run : sched_switch : sched_switch && cpu == $begin.cpu' \\
+      --captures 'run : comm = next_comm, tid = next_tid' TRACE
 
   # requests of a server, by their id
-  tracebraid periods --period 'request : srv:begin :
-      srv:end && id == $begin.id' --view stats,top,freq TRACE")]
+  tracebraid periods --view stats,top,freq \\
+      --period 'request : srv:begin : srv:end && id == $begin.id' TRACE")]
 pub(crate) struct PeriodsArgs {
     #[command(flatten)]
     input: InputArgs,

@@ -32,8 +32,9 @@ use crate::warnings::Warnings;
 #[command(after_help = "Examples:
   tracebraid print ~/lttng-traces/my-session
   tracebraid print --from +1.5s --to +500ms --cpu 0,1 TRACE
-  tracebraid print --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE
-  tracebraid print --filter 'sched_switch && next_tid == 42' --format json TRACE | jq .payload
+  tracebraid print --filter 'syscall_exit_* && ret < 0' --procname nginx TRACE
+  tracebraid print --filter 'sched_switch && next_tid == 42' TRACE \\
+      --format json | jq .payload
   tracebraid print --symbols --name 'lttng_ust_cyg_profile:*' TRACE
   tracebraid print --name 'net_*' --clock-date --no-delta --limit 20 TRACE
 

@@ -19,7 +19,7 @@ use crate::terminal_text;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid probes my-session
-  tracebraid probes tracebraid-20261122-140528 --disable 'shop:*' --enable shop:order")]
+  tracebraid probes my-session --disable 'shop:*' --enable shop:order")]
 pub(crate) struct ProbesArgs {
     /// Name of a background session, or directory of a recording
     session: PathBuf,

@@ -32,7 +32,8 @@ use crate::failure::Failure;
   tracebraid processes --procname 'nginx*' TRACE
   tracebraid processes --view log --from +1s --to +1s TRACE
   tracebraid processes --view top,freq --max 10ms TRACE
-  tracebraid processes --format json TRACE | jq '.processes[] | select(.parent_pid == 284) | .name'"
+  tracebraid processes --format json TRACE \\
+      | jq '.processes[] | select(.parent_pid == 284) | .name'"
 )]
 pub(crate) struct ProcessesArgs {
     #[command(flatten)]

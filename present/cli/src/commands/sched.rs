@@ -29,7 +29,7 @@ use crate::failure::Failure;
   tracebraid sched --procname redis-server --view stats,freq TRACE
   tracebraid sched --by process TRACE
   tracebraid sched --prio 0-99 --min 100us --view log TRACE
-  tracebraid sched --format json TRACE | jq '.queues[] | {cpu, average_length, max_length}'")]
+  tracebraid sched --format json TRACE | jq '.queues[] | {cpu, max_length}'")]
 pub(crate) struct SchedArgs {
     #[command(flatten)]
     report: ReportArgs,

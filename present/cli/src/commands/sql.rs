@@ -33,13 +33,18 @@ use crate::warnings::Warnings;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid sql requests.db
-  tracebraid sql requests.db 'SELECT count(*), avg(duration_ns) / 1e6 AS ms FROM executions'
-  tracebraid sql requests.db 'SELECT state, sum(duration_ns) / 1e6 AS ms FROM segments
-      WHERE execution IN (SELECT id FROM executions ORDER BY duration_ns DESC LIMIT 10) GROUP BY state ORDER BY ms DESC'
-  tracebraid sql requests.db \"SELECT name, count(*) AS times FROM events, executions AS one
-      WHERE one.id = 17 AND time_ns BETWEEN one.begin_ns AND one.begin_ns + one.duration_ns GROUP BY name\"
-  tracebraid sql TRACE \"SELECT thread, sum(duration_ns) / 1e6 AS ms FROM intervals
-      WHERE state = 'block-device' GROUP BY tid ORDER BY ms DESC LIMIT 5\"
+  tracebraid sql requests.db 'SELECT avg(duration_ns) / 1e6 FROM executions'
+  tracebraid sql requests.db 'SELECT state, sum(duration_ns) / 1e6 AS ms
+      FROM segments WHERE execution IN
+      (SELECT id FROM executions ORDER BY duration_ns DESC LIMIT 10)
+      GROUP BY state ORDER BY ms DESC'
+  tracebraid sql requests.db \"SELECT name, count(*) AS times
+      FROM events, executions AS one WHERE one.id = 17
+      AND time_ns BETWEEN one.begin_ns AND one.begin_ns + one.duration_ns
+      GROUP BY name\"
+  tracebraid sql TRACE \"SELECT thread, sum(duration_ns) / 1e6 AS ms
+      FROM intervals WHERE state = 'block-device'
+      GROUP BY tid ORDER BY ms DESC LIMIT 5\"
   tracebraid sql TRACE --format csv - < question.sql > answer.csv")]
 pub(crate) struct SqlArgs {
     /// A database of executions, or a trace; may be omitted with --trace

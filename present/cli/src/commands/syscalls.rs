@@ -25,7 +25,8 @@ use crate::failure::Failure;
   tracebraid syscalls --syscall 'read,write,p*64' --view freq TRACE
   tracebraid syscalls --by thread --procname redis-server TRACE
   tracebraid syscalls --min 10ms --view log --procname nginx TRACE
-  tracebraid syscalls --format json TRACE | jq '.syscalls[] | select(.errors > 0)'")]
+  tracebraid syscalls --format json TRACE \\
+      | jq '.syscalls[] | select(.errors > 0)'")]
 pub(crate) struct SyscallsArgs {
     #[command(flatten)]
     report: ReportArgs,

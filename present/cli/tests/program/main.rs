@@ -19,6 +19,7 @@ mod foreign_packets;
 mod framed_views;
 mod functions;
 mod help;
+mod help_examples;
 mod histograms;
 mod history;
 mod history_analyses;

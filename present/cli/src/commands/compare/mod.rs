@@ -38,12 +38,13 @@ use crate::units::{grouped, number_of};
 #[command(after_help = "Examples:
   tracebraid compare requests.db
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
-  tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' --fail-if 'duration > 5%'
+  tracebraid compare requests.db --a 'label == v1.2' --b 'label == v1.3' \\
+      --fail-if 'duration > 5%'
 
-Exit codes of gates:
-  4  a gate fails
-  2  no gate fails, but one has nothing to test (a group has fewer than two executions)
-  0  all gates pass; a gate that is exceeded, but not significantly, counts as passed: its line on standard error says undecided")]
+Exit codes:
+  4  a gate of --fail-if fails
+  2  no gate fails, but a group has fewer than two executions with the metric
+  0  no gate fails; an excess that is not significant is reported as undecided")]
 pub(crate) struct CompareArgs {
     /// The database, written by `tracebraid executions build`
     #[arg(value_name = "DB")]

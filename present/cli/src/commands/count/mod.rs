@@ -38,7 +38,7 @@ use crate::warnings::Warnings;
   tracebraid count --top 10 --from +1s --to +1s TRACE
   tracebraid count --format json TRACE | jq '.by_name.sched_switch'
   tracebraid count --format csv --table streams TRACE
-  tracebraid count --filter 'syscall_exit_* && ret < 0' --procname 'nginx*' TRACE")]
+  tracebraid count --filter 'syscall_exit_* && ret < 0' --procname nginx TRACE")]
 pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,

@@ -40,10 +40,13 @@ use crate::warnings::Warnings;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions build TRACE -o requests.db --file requests.periods
-  tracebraid executions build OTHER -o requests.db --file requests.periods --append --label v1.3
-  tracebraid executions build TRACE -o calls.db --call 'f*sync' --call 'openat'
-  tracebraid executions build TRACE -o frames.db --function 'render_*' --value 'triangles = game:mesh . count'
-  tracebraid executions build server/kernel client/kernel --sync auto -o both.db --file requests.periods")]
+  tracebraid executions build OTHER -o requests.db --file requests.periods \\
+      --append --label v1.3
+  tracebraid executions build TRACE -o calls.db --call 'f*sync' --call openat
+  tracebraid executions build TRACE -o frames.db --function 'render_*' \\
+      --value 'triangles = game:mesh . count'
+  tracebraid executions build server client --sync auto -o both.db \\
+      --file requests.periods")]
 pub(super) struct BuildArgs {
     #[command(flatten)]
     input: InputArgs,

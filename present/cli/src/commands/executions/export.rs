@@ -19,7 +19,8 @@ use crate::terminal_text::safe;
 /// Write executions as folded stacks for flame graphs, or as JSON
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tracebraid executions export requests.db --where 'duration > 50ms' | flamegraph.pl --countname ns > slow.svg
+  tracebraid executions export requests.db --where 'duration > 50ms' \\
+      | flamegraph.pl --countname ns > slow.svg
   tracebraid executions export requests.db --format json -o requests.json
   tracebraid view requests.db --export requests.html")]
 pub(super) struct ExportArgs {

@@ -23,10 +23,12 @@ use crate::units::{self, duration, grouped, number_of};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions list requests.db
-  tracebraid executions list requests.db --where 'duration > 50ms && cause == \"disk\"'
-  tracebraid executions list requests.db --where 'ctx.block-device > 1ms' --sort begin --top 0
-  tracebraid executions list requests.db --columns running,timer,switches --format csv
-  tracebraid executions list requests.db --columns thread,cause,duration --sort cause")]
+  tracebraid executions list requests.db \\
+      --where 'duration > 50ms && cause == \"disk\"'
+  tracebraid executions list requests.db --where 'ctx.block-device > 1ms' \\
+      --sort begin --top 0
+  tracebraid executions list requests.db --columns timer,switches --format csv
+  tracebraid executions list requests.db --columns thread,cause --sort cause")]
 pub(super) struct ListArgs {
     /// The database
     #[arg(value_name = "DB")]

@@ -29,13 +29,15 @@ pub(super) use list::{amount, title};
 /// that in the browser.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tracebraid executions build TRACE -o requests.db --period 'request : srv:begin :
-      srv:end && id == $begin.id' --captures 'request : id = id'
+  tracebraid executions build TRACE -o requests.db \\
+      --period 'request : srv:begin : srv:end && id == $begin.id' \\
+      --captures 'request : id = id'
   tracebraid executions info requests.db
   tracebraid executions list requests.db --where 'duration > 50ms' --top 10
   tracebraid executions show requests.db 17
-  tracebraid executions export requests.db --format folded | flamegraph.pl --countname ns > all.svg
-  tracebraid sql requests.db 'SELECT avg(duration_ns) / 1e6 AS ms FROM executions'
+  tracebraid executions export requests.db \\
+      | flamegraph.pl --countname ns > all.svg
+  tracebraid sql requests.db 'SELECT avg(duration_ns) / 1e6 FROM executions'
   tracebraid compare requests.db --a 'duration < 20ms' --b 'duration > 50ms'
   tracebraid view requests.db")]
 pub(crate) struct ExecutionsArgs {

@@ -24,7 +24,7 @@ use crate::warnings::Warnings;
   tracebraid history build TRACE -o TRACE.history
   tracebraid history build server/kernel client/kernel -o both.history
   tracebraid history build TRACE --files -o TRACE.history
-  tracebraid history build SESSION --analysis requests.toml -o requests.history")]
+  tracebraid history build TRACE --analysis requests.toml -o requests.history")]
 pub(crate) struct BuildArgs {
     #[command(flatten)]
     input: InputArgs,

@@ -28,7 +28,7 @@ use crate::failure::Failure;
   tracebraid history build TRACE -o TRACE.history
   tracebraid history append TRACE.history
   tracebraid history query TRACE.history --at +1.5s
-  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +100ms
+  tracebraid history query TRACE.history 'thread/1234/*' --from +1s --to +10ms
   tracebraid history query TRACE.history cpu/0/state --first '== irq'
   tracebraid history report TRACE.history 'cpu/*/state'
   tracebraid history build TRACE --analysis requests.toml -o TRACE.history")]

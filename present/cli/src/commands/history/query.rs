@@ -34,9 +34,11 @@ use crate::units::{grouped, number_of};
   # when the disk first had more than 16 requests
   tracebraid history query TRACE.history disk/8,0/depth --first '> 16'
   # 200 equal steps of all CPUs, for drawing
-  tracebraid history query TRACE.history 'cpu/*/state' --samples 200 --format json
+  tracebraid history query TRACE.history 'cpu/*/state' \\
+      --samples 200 --format json
   # all changes of all threads' states, for pandas, Polars or DuckDB
-  tracebraid history query TRACE.history 'thread/*/state' --format arrow -o states.arrow")]
+  tracebraid history query TRACE.history 'thread/*/state' \\
+      --format arrow -o states.arrow")]
 pub(crate) struct QueryArgs {
     /// The history
     #[arg(value_name = "FILE")]

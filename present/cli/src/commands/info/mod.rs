@@ -26,11 +26,11 @@ use crate::warnings::Warnings;
   tracebraid info --events --counts TRACE
   tracebraid info --format json TRACE | jq '.traces[].environment'
 
-CSV has a row for each stream, or with --events a row for each event class; --table NAME has other
-tables.
+CSV has a row for each stream, or with --events a row for each event class; \
+--table NAME has other tables.
 
-Damage inside packets is found only with --counts, which reads all event records. To check a whole
-trace, use --counts --strict.")]
+Damage inside packets is found only with --counts, which reads all event records. \
+To check a whole trace, use --counts --strict.")]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,

@@ -42,7 +42,7 @@ pub(crate) use written::{Written, see_it};
 
 /// Record events of the kernel and of programs as a trace
 ///
-/// All other commands, babeltrace2 and Trace Compass read the trace. Kernel events are recorded for
+/// All other commands, babeltrace2 and Trace Compass can read the trace. Kernel events are recorded for
 /// the whole machine; system calls and page faults are recorded for the command, or for the
 /// processes of --pid, and for the processes that they start. Recording the kernel needs CAP_BPF
 /// and CAP_PERFMON; recording a command's own probes needs no privilege. The exit code is the
@@ -56,22 +56,31 @@ pub(crate) use written::{Written, see_it};
   tracebraid record --system --kernel sched,irq --syscalls none --duration 5s
   tracebraid record --syscalls read,write,openat -- make -j4
   tracebraid record --where 'duration > 1ms' -- ./my-program
-  tracebraid record --system --where 'ret < 0 && procname == \"nginx*\"' --duration 10s
-  tracebraid record --context vpid,vtid,procname,perf:cpu:page-faults -- ./my-program
+  tracebraid record --system --duration 10s \\
+      --where 'ret < 0 && procname == \"nginx*\"'
+  tracebraid record --context procname,perf:cpu:page-faults -- ./my-program
   tracebraid record --follow-daemons --duration 60s -- nginx
   tracebraid record --event 'tracepoint:kmem:mm_page_*' -- ./my-program
-  tracebraid record --event usdt:/usr/lib/postgresql/15/bin/postgres:transaction__start --pid 1234
-  tracebraid record --event uprobe:./my-program:parse --event uretprobe:./my-program:parse -- ./my-program
+  tracebraid record --pid 1234 \\
+      --event usdt:/usr/lib/postgresql/15/bin/postgres:transaction__start
+  tracebraid record --event uprobe:./my-program:parse \\
+      --event uretprobe:./my-program:parse -- ./my-program
   tracebraid record --event go:./my-server --pid 1234
   tracebraid record --system --rotate 100M --keep 5
-  tracebraid record --snapshot --when 'syscall(fsync) > 100ms' --when 'load > 8' -- ./my-server
-  docker exec BOX tracebraid record --pid 1    # in a container: the container's own ids
+  tracebraid record --snapshot --when 'syscall(fsync) > 100ms' \\
+      --when 'load > 8' -- ./my-server
+  # in a container: the container's own ids
+  docker exec BOX tracebraid record --pid 1
 
 Groups of kernel events:
-  sched   context switches, wake-ups, forks, exits         irq    interrupts and softirqs
-  timer   setting and expiry of timers                     block  requests to block devices
-  net     packets with their headers, connections          fault  page faults (x86)
-  vector  the processor's own interrupts (x86)             lock   waits for the kernel's locks
+  sched   context switches, wake-ups, forks, exits
+  irq     interrupts and softirqs
+  timer   setting and expiry of timers
+  block   requests to block devices
+  net     packets with their headers, connections
+  fault   page faults (x86)
+  vector  the processor's own interrupts (x86)
+  lock    waits for the kernel's locks
   work    work queues and io_uring requests")]
 pub(crate) struct RecordArgs {
     /// Record these groups of kernel events: names, `all` or `none`; default:

@@ -45,5 +45,5 @@ fn text(questions: &Questions, columns: &[About]) -> String {
         text.push_str(&table::render(&shown, rows));
         text.push('\n');
     }
-    text + &terminal_text::paragraph("See docs/reference/sql.md for examples.")
+    text + &terminal_text::paragraph("See `tracebraid help sql` for examples.")
 }

@@ -39,8 +39,10 @@ use crate::warnings::Warnings;
   tracebraid record --stacks -o TRACE -- ./my-program
   tracebraid stacks TRACE
   tracebraid stacks --format folded TRACE > stacks.folded
-  tracebraid stacks --format folded --waits TRACE | flamegraph.pl > waits.svg
-  perf record -a -g -e cpu-clock -e sched:sched_switch sleep 5 && tracebraid stacks perf.data")]
+  tracebraid stacks --format folded --waits TRACE \\
+      | flamegraph.pl --countname us > waits.svg
+  perf record -a -g -e cpu-clock -e sched:sched_switch sleep 5
+  tracebraid stacks perf.data")]
 pub(crate) struct StacksArgs {
     #[command(flatten)]
     input: InputArgs,
