@@ -131,11 +131,14 @@ fn listed(set: &TraceSet, glob: &str, window: Window) -> (Vec<(Row, Option<i64>)
             Value::Time(begin),
             Value::Unsigned(duration),
             Value::Text(call),
-            Value::Text(result),
+            Value::Text(_),
+            Value::Signed(result),
+            error,
             Value::Thread(thread),
         ] => {
             let tid = thread.tid.expect("a thread").into();
-            ((begin.0, *duration, call.clone(), tid), result.parse().ok())
+            let result = (*error == Value::None).then_some(*result);
+            ((begin.0, *duration, call.clone(), tid), result)
         }
         other => panic!("{other:?}"),
     };
