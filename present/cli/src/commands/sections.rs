@@ -121,9 +121,18 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
         false => String::new(),
     };
     let notes = section.notes.iter().map(|note| sentence(head, note));
+    let rows_of_cells = kept.iter().enumerate().map(row);
+    let table = match columns.len() {
+        // The heading of a list would only repeat the title.
+        1 if section.is_titled => rows_of_cells
+            .flatten()
+            .map(|cell| list_item(&cell))
+            .collect(),
+        _ => table::render(&columns, rows_of_cells),
+    };
     [
         title,
-        table::render(&columns, kept.iter().enumerate().map(row)),
+        table,
         tree::legend(section, &kept),
         cells::more(
             rows,
@@ -138,6 +147,11 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     .chain(notes)
     .chain([commands(section, &kept)])
     .collect()
+}
+
+fn list_item(cell: &table::Cell) -> String {
+    let lines = terminal_text::paragraph(&cell.text);
+    lines.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 /// Maximum length of a first cell that identifies the command of its row.

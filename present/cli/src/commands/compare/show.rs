@@ -24,7 +24,7 @@ pub(super) fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
 fn chance(chance: f64) -> String {
     match chance {
         // With three digits, 0.0101 would look significant.
-        chance if chance >= SURE && chance < SURE + 0.0005 => format!("{DOUBTFUL} {chance:.4}"),
+        chance if (SURE..SURE + 0.0005).contains(&chance) => format!("{DOUBTFUL} {chance:.4}"),
         chance if chance >= SURE => format!("{DOUBTFUL} {chance:.3}"),
         chance if chance < 1e-6 => "< 1e-6".to_owned(),
         chance if chance < 0.001 => format!("{chance:.0e}"),
