@@ -18,8 +18,8 @@ use crate::stream::Stream;
 pub struct Trace {
     /// Directories of the trace; several if archives of a rotated session were joined.
     pub paths: Vec<PathBuf>,
-    /// Path that the user knows, if the trace was unpacked or imported into a temporary directory:
-    /// the file, or the archive followed by the path in it. Set by the program that did so.
+    /// Path of the user's file, if the trace was unpacked or imported into a temporary directory:
+    /// the file, or the archive followed by the path in it. Set by the program that unpacked it.
     pub origin: Option<PathBuf>,
     /// Compiled metadata.
     pub layout: Arc<TraceLayout>,
@@ -103,7 +103,7 @@ fn hint(path: &Path) -> String {
 }
 
 impl Trace {
-    /// The path by which users know the trace: its origin, or else its first directory.
+    /// The path to show to users: the origin of the trace, or else its first directory.
     pub fn known_path(&self) -> Option<&Path> {
         self.origin
             .as_ref()

@@ -336,7 +336,7 @@ impl<'a> Conditions<'a> {
 /// Names that stand for event records.
 const VARIABLES: [&str; 3] = ["$evt", "$begin", "$parent"];
 
-/// The message for a word that begins with `$` and is no field of a variable.
+/// The message for a word that begins with `$` but is not a field of a variable.
 fn no_variable(word: &str) -> String {
     let name = word.split('.').next().unwrap_or_default();
     if VARIABLES.contains(&name) {
@@ -344,7 +344,10 @@ fn no_variable(word: &str) -> String {
     }
     let instead = did_you_mean(&Glob::literal(name), VARIABLES);
     match instead.is_empty() {
-        true => format!("`{name}` is undefined: there are {}", VARIABLES.join(", ")),
+        true => format!(
+            "`{name}` is undefined: the variables are {}",
+            VARIABLES.join(", ")
+        ),
         false => format!("`{name}` is undefined{instead}"),
     }
 }

@@ -276,7 +276,7 @@ impl<'t> Search<'t> {
         });
     }
 
-    /// Why a comparison holds for no value. Enumerations have known values.
+    /// Why a comparison holds for no value. For enumerations, with the nearest labels or all.
     fn why_never(&self, field: &Field, operator: Operator, text: &str) -> String {
         let labels: BTreeSet<String> = self
             .all
@@ -289,7 +289,7 @@ impl<'t> Search<'t> {
         let instead = did_you_mean(&Glob::new(text), labels.iter().map(String::as_str));
         let all = match instead.is_empty() && labels.len() <= MOST_LABELS {
             true => format!(
-                ": it has {}",
+                "; its labels are {}",
                 labels.into_iter().collect::<Vec<_>>().join(", ")
             ),
             false => instead,

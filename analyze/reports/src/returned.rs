@@ -1,10 +1,10 @@
-//! Columns for what a system call returned.
+//! Columns for the results of system calls.
 
 use tracebraid_kernel_model::errno_name;
 use tracebraid_tables::{Column, Forms, Unit, Value};
 
-/// Columns of [`values`]: for people one column with the number or the error's name; for programs
-/// the number, and the error's name.
+/// Columns of [`values`]. Text has one column, with the number or the error's name; CSV and JSON
+/// have a column for each.
 pub(crate) const COLUMNS: [Column; 3] = [
     Column::new("returned", "Result", Unit::Text)
         .left_out(1)

@@ -1,4 +1,4 @@
-//! Hints for names in queries that do not exist: the nearest tables and columns, or all known ones.
+//! Hints for unknown names in queries: the nearest tables and columns, or all tables and columns.
 
 use std::collections::BTreeSet;
 
@@ -23,8 +23,8 @@ const OF_DATABASE: [&str; 6] = [
 /// Tables of traces.
 const OF_TRACES: [&str; 3] = ["events", "intervals", "trace_threads"];
 
-/// SQLite's message on a query, with a hint if a table or a column is unknown. `known` are all
-/// columns that queries can use.
+/// SQLite's message on a query, with a hint if a table or a column is unknown. `known` contains
+/// all columns that queries can use.
 pub(crate) fn hinted(what: String, query: &str, known: &[About]) -> String {
     if let Some(table) = what.strip_prefix("no such table: ") {
         return format!("{what}{}", of_table(table, known));
@@ -39,15 +39,15 @@ fn of_table(table: &str, known: &[About]) -> String {
     let tables: BTreeSet<&str> = known.iter().map(|of| of.table.as_str()).collect();
     let has = |others: &[&str]| others.iter().any(|other| tables.contains(other));
     if OF_DATABASE.contains(&table) && !has(&OF_DATABASE) {
-        return ": a table of databases of executions; name a database (DB)".to_owned();
+        return ": this table needs a database of executions (DB)".to_owned();
     }
     if OF_TRACES.contains(&table) && !has(&OF_TRACES) {
-        return ": a table of traces; name a trace (--trace)".to_owned();
+        return ": this table needs a trace (--trace)".to_owned();
     }
     let instead = did_you_mean(&Glob::literal(table), tables.iter().copied());
     match instead.is_empty() {
         true => format!(
-            ": there are {}",
+            ": the tables are {}",
             tables.into_iter().collect::<Vec<_>>().join(", ")
         ),
         false => instead,
@@ -71,7 +71,7 @@ fn of_column(column: &str, query: &str, known: &[About]) -> String {
     match columns.len() {
         0 => String::new(),
         1..=MOST => format!(
-            ": there are {}",
+            ": the columns are {}",
             columns.into_iter().collect::<Vec<_>>().join(", ")
         ),
         _ => ": omit the query to list all columns".to_owned(),

@@ -72,11 +72,14 @@ fn errors_name_the_place() {
         );
     }
     let error = try_ask(&questions, "SELECT * FROM events").expect_err("no traces");
-    assert!(error.to_string().contains("a table of traces"), "{error}");
+    assert!(
+        error.to_string().contains("this table needs a trace"),
+        "{error}"
+    );
     let none = Questions::new(None, None).expect("nothing");
     let error = try_ask(&none, "SELECT * FROM executions").expect_err("no database");
     assert!(
-        error.to_string().contains("of databases of executions"),
+        error.to_string().contains("needs a database of executions"),
         "{error}"
     );
 }

@@ -94,7 +94,7 @@ impl Section {
         }
     }
 
-    /// Says that the table covers all threads even where the report selects some.
+    /// Declares that the table covers all threads even where the report selects some.
     pub fn of_all_threads(self) -> Section {
         Section {
             is_of_all_threads: true,
@@ -102,7 +102,7 @@ impl Section {
         }
     }
 
-    /// Marks the table, if it covers all threads, as not restricted to the selected threads.
+    /// Adds a remark to the title of a table that covers all threads, not only the selected ones.
     pub fn tell_all_threads(&mut self) {
         if self.is_of_all_threads {
             self.title.push_str(" (all threads)");

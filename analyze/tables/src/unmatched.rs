@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use tracebraid_language::glob::Glob;
 use tracebraid_language::near::nearest;
 
-/// Maximum number of a trace's names that are listed; further names are counted.
+/// Maximum number of names in a trace that are listed; further names are counted.
 const MOST: usize = 8;
 
-/// The same for names that are known without a trace, such as wait reasons: the list shows all.
+/// The same for names that do not depend on the trace, such as wait reasons: all are listed.
 const MOST_KNOWN: usize = 30;
 
 /// True if a pattern matches the name, or if there are no patterns.

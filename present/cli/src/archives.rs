@@ -25,7 +25,7 @@ enum Packing {
     Xz,
     Zstd,
     Zip,
-    /// A format that is not unpacked, with its name and the command that unpacks it.
+    /// An unsupported format: its name, and the command that unpacks it.
     Foreign(&'static str, &'static str),
 }
 
@@ -101,18 +101,24 @@ pub(crate) fn unpack(path: &Path, to: &Path, stop: &Arc<AtomicBool>) -> io::Resu
         Some(Packing::Tar | Packing::Foreign(..)) | None => unpack_stream(read, path, to),
     };
     unpacked.map_err(|error| match error.kind() {
-        // The disk is full, or the like.
+        // Such as a full disk.
         _ if is_of_system(&error) => error,
         io::ErrorKind::Unsupported => error,
         io::ErrorKind::UnexpectedEof => io::Error::new(
             error.kind(),
-            format!("it is truncated at {} bytes: copy it again", grouped(total)),
+            format!(
+                "the file is truncated at {} bytes; copy it again",
+                grouped(total)
+            ),
         ),
-        kind => io::Error::new(kind, format!("it is damaged: {error}; copy it again")),
+        kind => io::Error::new(
+            kind,
+            format!("the file is damaged ({error}); copy it again"),
+        ),
     })
 }
 
-/// Whether the operating system reported the error, also if a decoder has wrapped it.
+/// Whether the operating system reported the error, even if a decoder wrapped it.
 fn is_of_system(error: &io::Error) -> bool {
     let causes = std::iter::successors(Some(error as &dyn Error), |&error| error.source());
     let mut causes = causes.filter_map(|error| error.downcast_ref::<io::Error>());
@@ -197,8 +203,8 @@ impl Unpacked {
     }
 }
 
-/// A member's path without `.` and without the root at its beginning; `None` if it leads outside the
-/// directory or is empty.
+/// A member's path without `.` and a leading `/`; `None` if it leads outside the directory or is
+/// empty.
 fn inside(path: &Path) -> Option<PathBuf> {
     use std::path::Component;
     let mut inside = PathBuf::new();

@@ -11,7 +11,7 @@ use tracebraid_history::is_history;
 use crate::archives;
 use crate::failure::Failure;
 
-/// Number of bytes that are read to find the kind.
+/// Number of bytes read to find the kind.
 const HEAD: u64 = 512;
 
 /// The kind of an existing file.
@@ -27,7 +27,7 @@ pub(crate) enum FileKind {
     Sqlite,
     /// An archive or a compressed file.
     Packed,
-    /// A recording of perf or trace-cmd.
+    /// A perf or trace-cmd recording.
     Recording,
     Text,
     Other,
@@ -41,7 +41,7 @@ impl fmt::Display for FileKind {
             FileKind::Clocks => "a file of clock corrections",
             FileKind::Sqlite => "an SQLite database of another program",
             FileKind::Packed => "an archive or a compressed file",
-            FileKind::Recording => "a recording of perf or trace-cmd",
+            FileKind::Recording => "a perf or trace-cmd recording",
             FileKind::Text => "a text file",
             FileKind::Other => "a file of another program",
         })

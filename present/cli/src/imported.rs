@@ -67,8 +67,7 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The archive and the path in it of a path such as `traces.tar.zst/kernel`, as databases contain
-/// it.
+/// Splits a path into an archive, such as `traces.tar.zst/kernel`, as stored in databases.
 fn in_archive(path: &Path) -> Option<(&Path, &Path)> {
     if path.exists() {
         return None;
@@ -79,7 +78,7 @@ fn in_archive(path: &Path) -> Option<(&Path, &Path)> {
     (archives::is_packed(archive) && below.components().all(is_plain)).then_some((archive, below))
 }
 
-/// Whether a path exists in the file system, or may exist in an archive.
+/// Whether a path exists in the file system or may exist in an archive.
 pub(crate) fn exists(path: &Path) -> bool {
     path.exists() || is_in_archive(path)
 }
@@ -93,7 +92,7 @@ fn no_trace(path: &Path, why: &str) -> Failure {
     Failure::nothing_readable(format!("{}: no trace found: {why}", path.display()))
 }
 
-/// Imports a file, which is, or comes from, the user's file `origin`.
+/// Imports a file that is the user's file `origin` or was unpacked from it.
 fn import_from(path: &Path, origin: &Path) -> Result<PathBuf, Failure> {
     output::end_cleanly();
     // Messages name the trace after the file.
@@ -141,7 +140,7 @@ fn unpack(path: &Path) -> Result<PathBuf, Failure> {
     match files.single() {
         Some(file) => import_from(file, path),
         None if unpacked.files == 0 && unpacked.skipped > 0 => {
-            Err(no_trace(path, "it contains nothing else"))
+            Err(no_trace(path, "all members were skipped"))
         }
         None => Err(no_trace(path, &files.lack(&to))),
     }

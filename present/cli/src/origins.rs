@@ -9,14 +9,14 @@ use tracebraid_ctf::trace::TraceSet;
 /// The temporary directory of each trace or archive, with the user's file.
 static ORIGINS: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
 
-/// Notes that a directory was made from a file of the user.
+/// Records that a temporary directory was made from a user's file.
 pub(crate) fn add(directory: &Path, file: &Path) {
     if let Ok(mut origins) = ORIGINS.lock() {
         origins.push((directory.to_owned(), file.to_owned()));
     }
 }
 
-/// The directory that was made from a file; the last one, if a single file was unpacked and then
+/// The temporary directory made from a file; the last one, if a single file was unpacked and then
 /// imported.
 pub(crate) fn made_of(file: &Path) -> Option<PathBuf> {
     let origins = ORIGINS.lock().ok()?;
@@ -37,7 +37,7 @@ pub(crate) fn of(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Notes the origins of traces in the traces.
+/// Sets the origin of each trace.
 pub(crate) fn note(set: &mut TraceSet) {
     for trace in &mut set.traces {
         trace.origin = trace.paths.first().and_then(|path| of(path));

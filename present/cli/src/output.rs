@@ -45,7 +45,7 @@ pub(crate) fn say_once(line: &str) {
     }
 }
 
-/// Writes the reason for an exit code to standard error, also with `--quiet`.
+/// Writes the reason for an exit code to standard error, even with `--quiet`.
 pub(crate) fn say_reason(line: &str) {
     let (label, style) = match line.split_once(':') {
         Some((label @ "warning", _)) => (label, AnsiColor::Yellow.on_default().bold()),

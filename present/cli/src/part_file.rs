@@ -21,7 +21,8 @@ pub(crate) struct PartFile {
 }
 
 impl PartFile {
-    /// Opens a temporary file beside the file to which `path` leads, or else what `path` is.
+    /// Opens a temporary file beside the target of `path`; pipes, devices and descriptors are
+    /// opened themselves.
     ///
     /// # Errors
     /// When neither can be opened.

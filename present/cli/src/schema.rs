@@ -116,8 +116,8 @@ fn table(command: &str, section: &Section) -> Json {
     })
 }
 
-/// Adds the keys of groups: that which `--by` puts in the place of the first column of a histogram,
-/// and those of groups that are threads or processes.
+/// Adds the keys of groups: the key by which `--by` replaces the first column of a histogram, and
+/// the keys of threads and processes.
 fn by_group(row: &mut Json, histogram: &Section) {
     let thread = Column::new("thread", "Thread", Unit::Thread).optional();
     for (key, schema) in own_fields(&thread) {

@@ -11,7 +11,7 @@ use crate::terminal_text::{
     LEAST_TEXT, paragraph_within, printable, shorten, terminal_width, width_of,
 };
 
-/// Width below which paths are shortened only after other columns are left out.
+/// Minimum width of paths while other columns can still be left out.
 const LEAST_PATH: usize = 30;
 
 /// How a column behaves if the table is too wide.
@@ -21,7 +21,7 @@ enum ColumnFit {
     Number,
     /// Text that is shortened, but not below [`LEAST_TEXT`].
     Text,
-    /// Paths: shortened below [`LEAST_PATH`] only when columns that may be left out are left out.
+    /// Paths: shortened below [`LEAST_PATH`] only after the columns that may be left out.
     Path,
     /// Text that is meaningless when shortened: times, UUIDs.
     Whole,
@@ -47,7 +47,7 @@ impl<'t> Column<'t> {
         Column::of(title, ColumnFit::Text)
     }
 
-    /// Paths, which lose their meaning sooner than other text.
+    /// Paths, which become ambiguous sooner than other text when shortened.
     pub(crate) const fn path(title: &'t str) -> Self {
         Column::of(title, ColumnFit::Path)
     }
@@ -209,7 +209,7 @@ struct Attempt {
     level: u8,
     /// Minimum width to which texts are shortened.
     least: usize,
-    /// The same for paths.
+    /// Minimum width to which paths are shortened.
     least_path: usize,
     /// Number of further columns that are left out, from the right; never the first.
     cut: usize,

@@ -81,7 +81,7 @@ pub(crate) fn duration(text: &str) -> Option<i64> {
     quantity(text).map(|(nanoseconds, _)| nanoseconds)
 }
 
-/// As [`duration`], with the unit.
+/// Like [`duration`], with the unit.
 fn quantity(text: &str) -> Option<(i64, Unit)> {
     let split = text
         .find(|c: char| c.is_ascii_alphabetic())
@@ -213,16 +213,16 @@ impl TimeSpec {
         }
     }
 
-    /// Prints a note if this end of a range, a length, was perhaps meant as an offset from the
-    /// beginning of the trace: `--from +0.7s --to +0.71s`.
+    /// Prints a note if this end of a range, which counts from `from`, was perhaps meant to count
+    /// from the beginning of the trace: `--from +0.7s --to +0.71s`.
     pub(crate) fn tell_length(self, from: TimeSpec) {
         let (TimeSpec::Relative(from), TimeSpec::Relative(to)) = (from, self) else {
             return;
         };
         if from > 0 && to > from {
             say!(
-                "note: the range is {} long, since --to counts from --from; to end at +{0} of the \
-                 trace, type --to +{}",
+                "note: --to +{} counts from --from, so the range is {0} long; to end {0} after the \
+                 beginning of the trace, use --to +{}",
                 seconds(to),
                 seconds(to - from)
             );
@@ -232,7 +232,7 @@ impl TimeSpec {
     /// Refuses seconds since the origin that were most likely meant as seconds since the beginning
     /// of the trace: `1s` is in 1970, but the trace is from this year. Such a time lies outside the
     /// trace by more than its length, while the same offset from its beginning lies within. Times
-    /// before the origin are refused unless the trace begins there, too. 0 is accepted: it selects
+    /// before the origin are refused unless the trace begins before it. 0 is accepted: it selects
     /// the whole trace.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl TimeSpec {
         if time < 0 && start >= 0 {
             return Err(format!(
                 "-{written} is before the clock's origin; did you mean +{written} (from the beginning of the trace)? Times \
-                 cannot be counted from its end"
+                 cannot count from the end of the trace"
             ));
         }
         if time <= 0 || time >= start {

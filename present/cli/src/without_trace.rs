@@ -1,4 +1,4 @@
-//! Directories without a CTF trace: the files of other tools and the archives in them.
+//! Directories without a CTF trace: their perf and trace-cmd recordings, and their archives.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use crate::units::first_of;
 /// Depth to which directories are searched, as for traces.
 const DEPTH: usize = 16;
 
-/// Maximum number of files whose first bytes are read. A larger directory was hardly meant.
+/// Maximum number of files whose first bytes are read. Larger directories are not searched.
 const MOST_FILES: usize = 10_000;
 
 /// The files in a directory and below it.
 #[derive(Debug, Default)]
 pub(crate) struct WithoutTrace {
-    /// Files of perf and trace-cmd.
+    /// Recordings of perf and trace-cmd.
     importable: Vec<PathBuf>,
     archives: Vec<PathBuf>,
     others: Vec<PathBuf>,
 }
 
 impl WithoutTrace {
-    /// The files below a directory; `None` for a file, and if it contains a trace.
+    /// The files below a directory; `None` for a file, or if the directory contains a trace.
     pub(crate) fn of(directory: &Path) -> Option<WithoutTrace> {
         let mut found = WithoutTrace::default();
         let is_searched = directory.is_dir() && found.look(directory, DEPTH).is_some();
@@ -63,7 +63,7 @@ impl WithoutTrace {
         (self.importable.len() + self.archives.len() + self.others.len() < MOST_FILES).then_some(())
     }
 
-    /// The only file of perf or trace-cmd.
+    /// The perf or trace-cmd recording, if there is exactly one.
     pub(crate) fn single(&self) -> Option<&Path> {
         match self.importable.as_slice() {
             [only] => Some(only),
@@ -71,14 +71,14 @@ impl WithoutTrace {
         }
     }
 
-    /// The paths to give instead of a directory, as the end of a sentence; `None` if it contains
-    /// nothing that could be read.
+    /// The paths to give instead of the directory, as the end of a sentence; `None` if it contains
+    /// no readable file.
     pub(crate) fn advice(&self) -> Option<String> {
         let shown = |path: &PathBuf| path.display().to_string();
         self.choice(shown, "give the path")
     }
 
-    /// Why nothing in an archive, which was unpacked into `directory`, can be read, as the end of a
+    /// Why an archive, which was unpacked into `directory`, contains no trace, as the end of a
     /// sentence.
     pub(crate) fn lack(&self, directory: &Path) -> String {
         let shown = |path: &PathBuf| {
@@ -93,7 +93,8 @@ impl WithoutTrace {
         match self.others.is_empty() {
             true => "it is empty".to_owned(),
             false => format!(
-                "it contains neither a directory with a file named `metadata` nor a file of perf or trace-cmd, but {}",
+                "it contains neither a directory with a file named `metadata` nor a perf or trace-cmd \
+                 recording, but {}",
                 listed(&self.others, shown)
             ),
         }
@@ -106,7 +107,7 @@ impl WithoutTrace {
             (0, count) => (count, format!("{count} archives"), &self.archives),
             (count, _) => (
                 count,
-                format!("{count} files of perf or trace-cmd"),
+                format!("{count} perf or trace-cmd recordings"),
                 &self.importable,
             ),
         };

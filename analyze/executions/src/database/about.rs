@@ -55,8 +55,8 @@ fn source(trace: &Trace, label: String) -> SourceAbout {
     }
 }
 
-/// Absolute path of a trace, as stored in databases. For a trace in an archive: the path of the
-/// archive, followed by the path in it.
+/// Absolute path of a trace, as stored in databases. For a trace in an archive, the path of the
+/// archive followed by the path in it.
 pub fn trace_path(trace: &Trace) -> String {
     let path = trace.known_path();
     let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));

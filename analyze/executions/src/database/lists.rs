@@ -23,7 +23,7 @@ use crate::names::{NameId, Names};
 pub struct Source {
     /// Name that the user gave to the recording.
     pub label: String,
-    /// Directory or file from which it was read; of a trace in an archive, the archive followed by
+    /// Directory or file from which it was read; for a trace in an archive, the archive followed by
     /// the path in it.
     pub path: String,
     /// Hostname, if the trace contains it.

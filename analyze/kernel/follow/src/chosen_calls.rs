@@ -41,8 +41,8 @@ impl CallNames {
         patterns.collect()
     }
 
-    /// A sentence for each pattern that matches no system call of Linux, nor any that the opened
-    /// traces name.
+    /// A message for each pattern that matches neither a system call of Linux nor one named in the
+    /// opened traces.
     pub fn unknown(&self) -> Vec<String> {
         let sentence = |glob: &Glob| {
             let instead = unknown_call(glob)?;
@@ -52,7 +52,7 @@ impl CallNames {
     }
 }
 
-/// The nearest names, as [`did_you_mean`], of a pattern that matches no system call; `None` if it
+/// The suggestion of [`did_you_mean`] for a pattern that matches no system call; `None` if it
 /// matches one.
 fn unknown_call(glob: &Glob) -> Option<String> {
     let names = || Syscall::all().flat_map(names_of);

@@ -352,7 +352,7 @@ mod tests {
             (
                 "p : $x == 3",
                 4,
-                "`$x` is undefined: there are $evt, $begin, $parent",
+                "`$x` is undefined: the variables are $evt, $begin, $parent",
             ),
             (
                 "p : $evnt.x == 3",

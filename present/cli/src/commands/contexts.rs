@@ -1,4 +1,4 @@
-//! Tables whose rows are calling contexts: too wide for a column, they follow their row.
+//! Tables of calling contexts, which are too wide for a column and are printed below their rows.
 
 use crate::glyphs::glyphs;
 use crate::terminal_text;

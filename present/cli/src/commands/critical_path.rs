@@ -196,7 +196,7 @@ fn path_report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathRep
     Ok(graph.report(&asked))
 }
 
-/// A sentence for each name of `--longest` that no system call has. A number gets another hint.
+/// A message for each name of `--longest` that is not a system call. Numbers get another hint.
 fn unknown_calls(args: &CriticalPathArgs) -> Vec<String> {
     let is_name = |name: &&String| name.parse::<u64>().is_err();
     let names: Vec<String> = args.longest.iter().filter(is_name).cloned().collect();

@@ -1,4 +1,4 @@
-//! Tables for programs, of commands whose text is not made from a report.
+//! CSV and JSON tables of commands whose text is not rendered from a [`Report`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use crate::output::{Output, say};
 /// Options that select tables.
 #[derive(Args, Debug)]
 pub(crate) struct TablesArgs {
-    /// Print only these tables, in CSV or JSON; `list` prints the names. Without it, CSV has the
-    /// first table
+    /// Print only these tables, in CSV or JSON; `list` prints the names. By default, CSV contains
+    /// only the first table
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     table: Vec<String>,
     /// Write each table to a file of its own, DIR/NAME.csv or DIR/NAME.json
@@ -85,12 +85,13 @@ impl TablesArgs {
     }
 }
 
-/// Prints a note with the tables that CSV does not contain.
+/// Lists the tables that CSV does not contain.
 fn note_others(sections: &[Section]) {
     if let Some((first, others @ [_, ..])) = sections.split_first() {
         let others: Vec<&str> = others.iter().map(|table| table.key).collect();
         say!(
-            "note: this is the table {}; --table NAME prints {}; -o DIR writes each to a file",
+            "note: CSV contains only the table {}; --table NAME selects others ({}); -o DIR writes \
+             each table to a file",
             first.key,
             others.join(", ")
         );
@@ -107,7 +108,7 @@ impl From<ReportFormat> for Format {
     }
 }
 
-/// A table with these names of columns.
+/// A table whose columns have keys but no headings.
 pub(super) fn table(
     key: &'static str,
     columns: &[(&'static str, Unit)],

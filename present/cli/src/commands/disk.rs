@@ -18,7 +18,7 @@ use crate::options;
 /// is shown separately.
 ///
 /// Needs block_rq_issue and block_rq_complete; queue times need block_rq_insert or block_getrq.
-/// Each request counts for the CPU and the time at which it completes.
+/// Each request is charged to the CPU and the time at which it completes.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 #[derive(Args, Debug)]
 pub(crate) struct BucketArgs {
     // Without a default value, which would count as given where `--view` asks for it.
-    /// Buckets of histograms (default log; linear not with --by; implies --view freq unless --view
+    /// Buckets of histograms (default log; linear excludes --by; implies --view freq unless --view
     /// is given)
     #[arg(long, value_enum, value_name = "KIND")]
     buckets: Option<BucketKind>,

@@ -19,7 +19,7 @@ use crate::options;
 /// Interrupts need irq_handler_entry and irq_handler_exit; softirqs need irq_softirq_raise,
 /// irq_softirq_entry and irq_softirq_exit (without `irq_` in traces of perf). x86 vectors,
 /// inter-processor interrupts, tasklets and timer functions are shown where they were recorded.
-/// Each handler counts for the CPU and the time at which it ends. --tid, --pid and
+/// Each handler is charged to the CPU and the time at which it ends. --tid, --pid and
 /// --procname have no effect.
 #[derive(Args, Debug)]
 #[command(

@@ -50,8 +50,8 @@ const MOST: usize = 100_000;
 /// Options for the output of a report.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// Print at most N rows of each table, 0 for all; default: 20 in text, all of logs and in other
-    /// formats
+    /// Limit each table to N rows, 0 for all; default: 20 in text tables, all rows in logs and in
+    /// other formats
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Output format
@@ -289,7 +289,7 @@ pub(super) fn show(
         return subject.finish(&tables::names(report.sections()), strict);
     }
     tables::select(report.sections(), &args.table)?;
-    // Text tables would only contain zeros, although nothing is known.
+    // Text tables would contain only zeros, although the values are unknown.
     let is_unknown = is_outside || subject.lack.is_some() && report.is_empty();
     if is_unknown && args.format == Format::Table && args.output.is_none() {
         let missing = report.head().note().filter(|_| !is_outside);
@@ -310,7 +310,7 @@ fn print(
     if args.top.is_none() {
         let sections = report.sections().sections.iter_mut();
         let logs = sections.filter(|section| section.view == View::Log);
-        // Logs are for searching.
+        // Logs are searched, so all rows are printed.
         logs.for_each(|section| section.is_long = false);
     }
     // Text tables begin with this note; other formats are read by programs and must not contain it.
@@ -356,7 +356,7 @@ pub(super) struct Subject {
     pub(super) range: TimeRange,
     pub(super) zone: TimeZone,
     pub(super) warnings: Warnings,
-    /// The events that the traces lack, where the report knows nothing without them.
+    /// Events without which the report is empty, if the traces lack them.
     pub(super) lack: Option<&'static str>,
 }
 

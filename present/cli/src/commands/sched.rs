@@ -18,7 +18,7 @@ use crate::failure::Failure;
 ///
 /// Needs sched_switch; latencies need sched_waking, sched_wakeup and sched_wakeup_new; migrations
 /// need sched_migrate_task. The events of interrupts and softirqs distinguish wake-ups by
-/// interrupts from those by threads. Each latency counts for the CPU and the time at which it
+/// interrupts from those by threads. Each latency is charged to the CPU and the time at which it
 /// ends. Priorities are the kernel's (120 is nice 0); the fields prev_prio and next_prio of LTTng's
 /// events are 100 lower.
 #[derive(Args, Debug)]

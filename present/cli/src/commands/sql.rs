@@ -124,8 +124,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Whether a path can only be a trace: a directory, an archive or a directory in one, a file of perf
-/// or trace-cmd.
+/// Whether a path can only be a trace: a directory, an archive, a path into an archive, or a perf
+/// or trace-cmd recording.
 fn is_trace(path: &Path) -> bool {
     path.is_dir()
         || tracebraid_import::is_importable(path)

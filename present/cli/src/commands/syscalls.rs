@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// freq` a histogram of their durations.
 ///
 /// Needs the entry and exit events of system calls, and sched_switch or the tid context to assign
-/// them to threads. Each call counts for the CPU and the time at which it ends.
+/// them to threads. Each call is charged to the CPU and the time at which it ends.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("by", |by| histograms::known(by, GROUPINGS)),

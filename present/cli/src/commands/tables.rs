@@ -37,7 +37,7 @@ pub(super) fn select(report: &mut Report, names: &[String]) -> Result<(), Failur
     Ok(())
 }
 
-/// The names of the tables with their titles, one a line.
+/// The names and titles of the tables, one per line.
 pub(super) fn names(report: &Report) -> String {
     let line = |table: &Section| format!("{:24} {}", table.key, table.title);
     let lines = report.sections.iter().map(line);

@@ -22,7 +22,7 @@ use crate::options;
 ///
 /// Needs the events of system calls, sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
 /// timer_hrtimer_expire_* and block_rq_* identify what woke a thread. Reasons that were not
-/// recorded are shown as unknown. Each call, with all its waits, counts for the CPU and the time
+/// recorded are shown as unknown. Each call, with all its waits, is charged to the CPU and the time
 /// at which it ends.
 #[derive(Args, Debug)]
 #[command(

@@ -665,7 +665,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "syscalls.name_errors.threads",
-        "Number of threads of the name with the error in the call",
+        "Number of threads of this name for which the call returned this error",
     ),
     (
         "syscalls.unfinished",

@@ -104,7 +104,7 @@ fn archives_without_a_trace_and_damaged_ones_are_errors() {
     fs::write(at("cut.tar.xz"), &whole[..whole.len() / 2]).expect("written");
     let (code, said) = failure(&["count", &path("cut.tar.xz")]);
     let cut = format!(
-        "it is truncated at {} bytes: copy it again",
+        "the file is truncated at {} bytes; copy it again",
         grouped(whole.len() / 2)
     );
     assert!(code == 3 && said.contains(&cut), "{said}");

@@ -286,7 +286,7 @@ fn failures_name_what_to_do() {
         ),
         (
             "SELECT 1 FROM nosuch",
-            "no such table: nosuch: there are contexts, ",
+            "no such table: nosuch: the tables are contexts, ",
         ),
         (
             "SELECT e.duraton_ns FROM executions AS e",
@@ -294,7 +294,7 @@ fn failures_name_what_to_do() {
         ),
         (
             "SELECT what FROM kind",
-            "no such column: what: there are definition, id, name",
+            "no such column: what: the columns are definition, id, name",
         ),
     ] {
         is(&[database(), question], 2, hint);

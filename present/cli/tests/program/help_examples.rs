@@ -3,12 +3,12 @@
 
 use crate::support::{run, succeeds, text, tracebraid};
 
-/// Columns of the help where the terminal has as many or more.
+/// Maximum width of the help, in columns.
 const WIDTH: usize = 100;
 
 /// All commands and subcommands.
 fn commands() -> Vec<Vec<String>> {
-    // The list of commands lacks the hidden one.
+    // The list of commands does not contain the hidden command.
     let mut commands = vec![Vec::new(), vec!["schema".to_owned()]];
     let mut at = 0;
     while let Some(command) = commands.get(at).cloned() {
@@ -61,7 +61,7 @@ fn examples_are_not_wrapped() {
     }
 }
 
-/// Sentences are wrapped at the width of the terminal and nowhere else.
+/// Sentences are wrapped only at the width of the terminal.
 #[test]
 fn paragraphs_have_no_line_breaks_of_their_own() {
     for (command, lines) in endings() {
@@ -97,7 +97,7 @@ fn examples_are_command_lines() {
     assert!(!run(&["cpu", "--top", "x", "--help"]).status.success());
 }
 
-/// Examples without their indent; those of several lines are continued with a deeper indent.
+/// Examples without their indent; continuation lines have a deeper indent.
 fn examples(lines: &[String]) -> Vec<String> {
     let mut examples: Vec<String> = Vec::new();
     let of_examples = lines
@@ -143,7 +143,7 @@ fn command_lines(example: &str) -> Vec<Vec<String>> {
     lines
 }
 
-/// A backslash at the end of a line is one in the manual page too.
+/// A backslash at the end of a line is also a backslash in the manual page.
 #[test]
 fn examples_of_manual_pages_are_continued() {
     let directory = tempfile::tempdir().unwrap();

@@ -72,9 +72,9 @@ fn tables() {
         "> 100000",
     ]);
     let [text, said] = [never.stdout, never.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    assert_eq!(text, "The condition holds at no time in this time range.\n");
+    assert_eq!(text, "The condition never holds in this time range.\n");
     assert!(
-        said.contains("--first > 100000 holds at no time in the range: disk/"),
+        said.contains("--first > 100000 never holds in the range: disk/"),
         "{said}"
     );
 }

@@ -299,7 +299,7 @@ fn links_descriptors_and_pipes_are_written_through() {
         .mode();
     assert_eq!(mode & 0o777, 0o640);
     assert!(at("link").is_symlink() && at("dangling").is_symlink());
-    // A redirected descriptor is written where it stands, through a link such as /dev/stdout.
+    // A redirected descriptor is written at its offset, also through a link such as /dev/stdout.
     symlink("/proc/self/fd/1", at("stdout")).unwrap();
     std::fs::write(at("lines"), "before\n").unwrap();
     for stdout in [at("stdout"), PathBuf::from("/proc/self/fd/1")] {

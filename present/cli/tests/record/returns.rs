@@ -393,7 +393,7 @@ fn conditional_tail_calls_and_unknown_code_are_right() {
     let odd = values(&trace, "odd");
     assert_eq!(odd.len(), 64);
     assert!(
-        said.contains("136 returns of functions (uretprobe) were lost"),
+        said.contains("136 function returns (uretprobe) were lost"),
         "{said}"
     );
 }

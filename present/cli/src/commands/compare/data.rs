@@ -1,4 +1,4 @@
-//! Comparisons as tables for programs.
+//! Comparisons as CSV and JSON tables.
 
 use tracebraid_executions::gate::{About, Decision};
 use tracebraid_executions::{Difference, Separation, Spread, Test, TextSeparation, ranked};
@@ -35,7 +35,7 @@ const TESTED: [(&str, Unit); 8] = [
     ("is_significant", Unit::Text),
 ];
 
-/// A number; no value if it is infinite, for which JSON has no number.
+/// A number; no value if it is infinite, which JSON cannot represent.
 fn finite(value: Option<f64>) -> Value {
     value.filter(|value| value.is_finite()).into()
 }

@@ -49,7 +49,7 @@ pub(crate) struct CompareArgs {
     /// The database, written by `tracebraid executions build`
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// A second database, which is refused with the way to compare two traces
+    /// A second database; refused, with advice on comparing two traces
     #[arg(value_name = "DB2", hide = true)]
     second: Option<PathBuf>,
     /// Condition for the first group, the baseline; default: all executions outside B
@@ -112,7 +112,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         }
         if group.len() < 2 {
             let count = number_of(group.len() as u64, "execution", "executions");
-            say!("warning: group `{name}` has {count}: significance needs at least two");
+            say!("warning: group `{name}` has {count}: a significance test needs at least two");
         }
     }
     let both = groups.iter().flatten().count();
@@ -171,7 +171,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     }))
 }
 
-/// The texts that executions have in the columns which a condition names; empty if it names none.
+/// The existing texts of each column named in a condition; empty if no column is named.
 fn texts_of(condition: &str, database: &Database, table: &Table) -> String {
     const MOST: usize = 8;
     let sources = || database.sources.iter();

@@ -1,4 +1,4 @@
-//! Counts of event records as tables for programs.
+//! Counts of event records as CSV and JSON tables.
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_reports::count::{CountReport, LossRow, Rate, StreamRow};

@@ -1,4 +1,4 @@
-//! Critical paths as tables for programs. The column `path` is the number of the path, from 0.
+//! Critical paths as CSV and JSON tables. The column `path` is the number of the path, from 0.
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_graph::{PathReport, PathRow};

@@ -379,8 +379,8 @@ fn no_process(set: &TraceSet, name: &Glob) -> String {
         false => did_you_mean(name, known.iter().map(String::as_str)),
     };
     format!(
-        "no process that is known by this name ends in the traces{instead}; `tracebraid processes` lists processes; this \
-         requires sched_process_fork, sched_process_exec and sched_process_exit in the kernel trace"
+        "no process of this name ends in the traces; the kernel trace must contain sched_process_fork, \
+         sched_process_exec and sched_process_exit; `tracebraid processes` lists processes{instead}"
     )
 }
 

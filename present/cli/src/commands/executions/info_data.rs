@@ -1,4 +1,4 @@
-//! The contents of a database of executions as tables for programs.
+//! The contents of a database of executions as CSV and JSON tables.
 
 use tracebraid_executions::database::Database;
 use tracebraid_tables::{Section, Unit, Value};

@@ -134,7 +134,7 @@ fn frames(database: &Database, step: &PathStep) -> Vec<String> {
     }
 }
 
-/// Steps, with their contexts below them if the contexts of all do not fit beside.
+/// Steps, with the contexts below them if not all contexts fit beside them.
 fn steps_text(database: &Database, steps: &[(u64, PathStep)]) -> String {
     let numbers = [
         Column::number("from"),

@@ -8,7 +8,7 @@ use super::show::Answer;
 use super::unreadable;
 use crate::failure::Failure;
 use crate::output::say;
-use crate::units::grouped;
+use crate::units::{grouped, number_of};
 
 /// Maximum number of attributes whose values explain an empty result.
 const MOST_ATTRIBUTES: usize = 3;
@@ -31,7 +31,7 @@ pub(super) fn times(
     condition.check(attributes).map_err(|(first, allowed)| {
         let path = path(history, first);
         wrong(format!(
-            "is no condition for {path}, which allows {allowed}"
+            "this condition cannot apply to {path}, which allows {allowed}"
         ))
     })?;
     if let Some(value) = condition.unknown_value(history, attributes) {
@@ -49,7 +49,7 @@ pub(super) fn times(
     })
 }
 
-/// Warns which values the attributes have instead of those of a condition that never holds.
+/// Warns that the condition never holds, with the values that the attributes have.
 ///
 /// # Errors
 /// When the history cannot be read.
@@ -64,13 +64,13 @@ pub(super) fn explain(
         let report = history.report(attribute, range);
         let values = values(&report.map_err(|error| unreadable(&error))?);
         let path = path(history, attribute);
-        say!("warning: --first {condition} holds at no time in the range: {path} has {values}");
+        say!("warning: --first {condition} never holds in the range: {path} has {values}");
     }
     let more = chosen.len().saturating_sub(MOST_ATTRIBUTES) as u64;
     if more > 0 {
         say!(
-            "warning: the condition does not hold for {} more either",
-            grouped(more)
+            "warning: the condition never holds for {} either",
+            number_of(more, "other attribute", "other attributes")
         );
     }
     Ok(())

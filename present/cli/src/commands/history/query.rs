@@ -121,9 +121,7 @@ impl QueryArgs {
             QueryArgs {
                 previous: Some(_), ..
             } => "No change before this time.",
-            QueryArgs { first: Some(_), .. } => {
-                "The condition holds at no time in this time range."
-            }
+            QueryArgs { first: Some(_), .. } => "The condition never holds in this time range.",
             _ => "No values in this time range.",
         }
     }

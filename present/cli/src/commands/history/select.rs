@@ -83,8 +83,8 @@ fn parse(history: &History, path: &str) -> Option<Attribute> {
     hosts.filter_map(of_host).next()
 }
 
-/// Warns of paths and patterns of attributes that never occur in the history: a misspelt one would
-/// look like an attribute without changes.
+/// Warns of paths and patterns that match no attribute of the history: a misspelt path would look
+/// like an attribute without changes.
 pub(super) fn warn_of_unknown(history: &History, patterns: &[String]) -> Result<(), Failure> {
     let (begin, end) = (history.meta().begin, history.meta().end);
     for pattern in patterns {

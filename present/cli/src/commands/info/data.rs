@@ -1,4 +1,4 @@
-//! Descriptions of traces as tables for programs.
+//! Descriptions of traces as CSV and JSON tables.
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_tables::{Section, Unit, Value};

@@ -69,7 +69,7 @@ pub(crate) use written::{Written, see_it};
   tracebraid record --system --rotate 100M --keep 5
   tracebraid record --snapshot --when 'syscall(fsync) > 100ms' \\
       --when 'load > 8' -- ./my-server
-  # in a container: the container's own ids
+  # in a container, with a PID of the container
   docker exec BOX tracebraid record --pid 1
 
 Groups of kernel events:

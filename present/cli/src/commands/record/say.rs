@@ -173,7 +173,8 @@ fn warn(options: &Options, kernel: &Summary) {
             .filter(|(_, lost)| **lost > 0);
         let cpus = cpus.map(|(cpu, lost)| format!("{} on CPU {cpu}", grouped(*lost)));
         say!(
-            "warning: {} lost because the rings were full ({}): record less, or give more memory with --buffer-size",
+            "warning: {} lost because the rings were full ({}): record fewer events, or enlarge the \
+             rings with --buffer-size",
             number_of(lost, "event was", "events were"),
             cpus.collect::<Vec<_>>().join(", ")
         );
@@ -207,8 +208,8 @@ fn warn(options: &Options, kernel: &Summary) {
             "warning: {} lost: the kernel tracks at most 64 nested calls per thread",
             number_of(
                 kernel.omitted_returns,
-                "return of a function (uretprobe) was",
-                "returns of functions (uretprobe) were"
+                "function return (uretprobe) was",
+                "function returns (uretprobe) were"
             )
         );
     }

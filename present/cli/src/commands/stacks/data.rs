@@ -1,4 +1,4 @@
-//! Profiles as tables for programs.
+//! Profiles as CSV and JSON tables.
 
 use tracebraid_profile::{Function, Process, Profile, Stack, Sums};
 use tracebraid_tables::{Section, Unit, Value};
