@@ -1,4 +1,4 @@
-/** axe, targets of 24 pixels and the width of the page, in each state, at three widths. */
+/** Tests axe, pointer targets and overflow of the page in each state, at three widths. */
 
 import type { Page } from '@playwright/test';
 import { makePack } from '../tools/synthetic.mjs';
@@ -7,7 +7,7 @@ import { calm, expect, open, openAll, test, withoutTimes } from './page';
 
 const SCHEMES = ['light', 'dark'] as const;
 
-/** Complaints about the page as it is, in light and dark colours. */
+/** Findings on the current state of the page, in light and dark colours. */
 async function complaints(page: Page, name: string): Promise<string[]> {
   const found: string[] = [];
   for (const colorScheme of SCHEMES) {
@@ -24,7 +24,7 @@ async function complaints(page: Page, name: string): Promise<string[]> {
   return found;
 }
 
-/** States after the page was opened with two groups; each begins with a new page. */
+/** States of a page with two groups; each state begins with a new page. */
 const STATES: Record<string, (page: Page) => Promise<void>> = {
   groups: async () => {},
   'search, pin, zoom and the table': async (page) => {

@@ -14,8 +14,8 @@ export async function faults(page: Page): Promise<string[]> {
 }
 
 /**
- * Pointer targets with less than 24 by 24 pixels: the rectangle of each control itself, not of its
- * label. Links within sentences are exempt.
+ * Pointer targets of less than 24 by 24 pixels. Measured is the rectangle of each control, not of
+ * its label. Links within sentences are exempt.
  */
 export async function smallTargets(page: Page): Promise<string[]> {
   return page.evaluate(() => {

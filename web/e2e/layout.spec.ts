@@ -156,7 +156,7 @@ test('bars of both groups have one scale, whatever the sizes of the groups', asy
     of.flatMap((share, side) => (share > 8 ? [heights[bin][side] / share] : [])),
   );
   expect(scales.length).toBeGreaterThan(4);
-  // Heights are whole pixels, of 3 at least.
+  // Heights are whole pixels, at least 3.
   expect(Math.max(...scales) / Math.min(...scales)).toBeLessThan(1.4);
 });
 

@@ -117,7 +117,7 @@ test('texts that tell the groups apart are listed, and a click leaves what tells
   // Texts that are not significant are pale and follow.
   for (const row of (await rows.all()).slice(1)) await expect(row).toHaveClass('doubtful');
   // Texts are below the metrics; a link leads there.
-  await page.locator('.figures button', { hasText: /^1 text differs, too$/ }).click();
+  await page.locator('.figures button', { hasText: /^1 text also differs$/ }).click();
   await expect(name).toBeFocused();
   await expect(name).toBeInViewport();
   // The name goes to the list of texts.
@@ -161,7 +161,7 @@ test('tables of differences are whole on a telephone, and links lead to them', a
   await open(page, alone);
   await calm(page);
   const table = page.locator('table[aria-label="Texts that differ"]');
-  const link = page.locator('.figures button', { hasText: /^1 text differs, too$/ });
+  const link = page.locator('.figures button', { hasText: /^1 text also differs$/ });
   await link.click();
   await expect(table.locator('tbody tr').first()).toBeInViewport({ ratio: 1 });
   await page.setViewportSize({ width: 360, height: 740 });

@@ -375,7 +375,7 @@ test('contexts are told apart by frames around them, the outermost first', async
     await open(page, `${address}#${study.address}`);
     around.push(...(await page.locator('.ranking [data-ranked] small').allInnerTexts()));
   }
-  // Frames that were left out stand between two separators, and never beside each other.
+  // Each mark for omitted frames is between two separators; two marks are never adjacent.
   expect(around.some((text) => text.includes(' › … › '))).toBe(true);
   for (const text of around) {
     expect(text.replaceAll(' › … › ', ' › ')).not.toContain('…');

@@ -427,7 +427,7 @@ export class Model {
 
   // Filters.
 
-  /** Number of executions by code of a column, whatever the filters. */
+  /** Number of executions by code of a column, regardless of the filters. */
   totalsOf(column: number): Int32Array {
     return this.all.facets[column];
   }

@@ -282,7 +282,7 @@ function diskWords(disk: SharedDisk | null): Piece[] {
   const { user } = disk;
   const waiting = [say(', waiting for disk '), name(disk.name)];
   if (user === null) return waiting;
-  // From here on a part of the time would be called all of it.
+  // A share of 95 % or more is reported as the whole time.
   const part = user.share < 0.95 ? ` for ${percent(user.share, 1)} of that time` : '';
   return [...waiting, say(', which '), name(user.name), say(` uses${part}`)];
 }

@@ -24,7 +24,7 @@ export interface Cause {
   share: number;
   /** Number of contexts that end in this frame and are added up. */
   contexts: number;
-  /** The disk for which most paths below a system call or function wait. */
+  /** The disk that most paths below a system call or function wait for. */
   disk: SharedDisk | null;
 }
 

@@ -1,20 +1,20 @@
 /**
- * The disk that most paths below a context wait for. An fdatasync() waits for kworker and for the
- * journal's thread, and both for the same disk: no single path has most of the time, so the search
- * for the deepest context ends at fdatasync().
+ * The disk that most paths below a context wait for. For example, fdatasync() waits for kworker and
+ * for the journal's thread, which both wait for the same disk. No single path has most of the time,
+ * so the search for the deepest context ends at fdatasync().
  */
 
 import { type Contexts, FrameKind } from './pack';
 
 export interface SharedDisk {
   name: string;
-  /** The thread whose requests keep the disk busy for at least half of the time; else null. */
+  /** The thread that uses the disk for at least half of the time; null if no thread does. */
   user: { name: string; share: number } | null;
 }
 
-/** Part of the context's time for which the disk must be waited for. */
+/** Minimum share of the context's time that is spent waiting for the disk. */
 const WANTED = 0.8;
-/** Part of the context's time that a thread must use the disk to be named. */
+/** Minimum share of the context's time for which the named thread uses the disk. */
 const LEAST = 0.5;
 
 const DISK_WAIT = 'block-device';
@@ -31,7 +31,7 @@ function greatest(sums: Sums): [string, number] {
   return best;
 }
 
-/** `amountOf` gives the difference of the total times of a context. */
+/** `amountOf` returns the difference of the total times of a context. */
 export function sharedDisk(
   { count, parent, kind, name }: Contexts,
   names: readonly string[],

@@ -1,12 +1,12 @@
 /**
- * Heights of the bars of two histograms on one scale. Groups differ much in size (1,250 executions
- * and 25), so a bar stands for a share of its group: with counts on one scale the smaller group
- * would be invisible, with a scale for each group equal heights would not be equal shares.
+ * Heights of the bars of two histograms on one scale. A bar is a share of its group, since groups
+ * differ in size (1,250 and 25 executions). Counts on one scale would make the smaller group
+ * invisible; with a scale for each group, equal heights would not be equal shares.
  */
 
 export type Counts = ArrayLike<number>;
 
-/** Shares at which an axis may end, times a power of ten. */
+/** Values at which an axis may end, times a power of ten. */
 const ROUND = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
 
 export function sumOf(counts: Counts): number {
@@ -21,7 +21,7 @@ export function sharesOf(counts: Counts): Float64Array {
   return Float64Array.from(counts, (one) => (total === 0 ? 0 : one / total));
 }
 
-/** The least round share that is not below another one, at most 1. */
+/** Rounds a share up to a value of `ROUND` times a power of ten, at most 1. */
 function roundedUp(share: number): number {
   const power = 10 ** Math.floor(Math.log10(share));
   const step = ROUND.find((one) => one * power >= share * (1 - 1e-9)) ?? 10;
@@ -36,8 +36,8 @@ export interface ShareScale {
 }
 
 /**
- * The scale for both groups. On a logarithmic one a single execution of the larger group still has
- * a height.
+ * The scale for both groups. On a logarithmic scale, a bar of one execution in the larger group is
+ * still visible.
  */
 export function scaleOf(groups: readonly Counts[], isLog: boolean): ShareScale {
   let most = 0;

@@ -23,7 +23,7 @@ export function Apart() {
         <h2>Metrics that differ</h2>
         {sure > 0 && model.separations.length > 0 ? (
           <button type="button" class="quiet link" onClick={() => goTo(model, '.texts button')}>
-            {sure === 1 ? '1 text differs, too' : `${count(sure)} texts differ, too`}
+            {sure === 1 ? '1 text also differs' : `${count(sure)} texts also differ`}
           </button>
         ) : null}
       </div>

@@ -61,7 +61,7 @@ export function Filters() {
           <button
             type="button"
             onClick={() => model.orderFilters()}
-            title="Filters that separate the groups best first"
+            title="Put the filters that separate the groups best first"
           >
             Sort
           </button>

@@ -130,8 +130,8 @@ function drawBrushed(plot: Plot, bars: Bars, edges: [number, number], part: Part
 }
 
 /**
- * On the left: the share at the end of the axis, and the group of which it is one. The bars of a
- * brushed group include executions outside its range, so they are not shares of the group alone.
+ * On the left: the share at the end of the axis, and its group. The label of a brushed group is `A`
+ * instead of `of A`, since its bars include executions outside the range, which are not in A.
  */
 function drawScale({ pen, scale }: Plot, { side, edges }: Bars): void {
   const theme = currentTheme();
