@@ -304,7 +304,7 @@ def run_script(script, directory, scratch, options):
         "TZ": "UTC",
         "LC_ALL": "C.UTF-8",
         "NO_COLOR": "1",
-        # Tables that fit into a page.
+        # Tables must fit into a page.
         "TRACEBRAID_COLUMNS": "80",
         "TB_OUT": f"{scratch}/out",
         "PATH": f"{options.programs}:{os.environ['PATH']}",
