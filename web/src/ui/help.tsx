@@ -63,8 +63,8 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
       </p>
       <p>
         The address of the page contains the view: copy it as a link, or use the browser's Back
-        button. It does not contain the token. On another computer, first open the address that
-        the server printed.
+        button. It does not contain the token. On another computer, first open the address that the
+        server printed.
       </p>
       <table class="plain keys">
         <caption>Keyboard</caption>
