@@ -160,11 +160,21 @@ impl Trace {
                 }
             }
         }
+        let mut repeated = 0;
         for stream in &mut streams {
-            stream.order();
+            repeated += stream.order();
             stream.learn_order();
         }
         self.streams = streams;
+        if let (1.., Some(path)) = (repeated, self.paths.last()) {
+            let are = match repeated {
+                1 => "1 packet is in two directories".to_owned(),
+                count => format!("{count} packets are in two directories"),
+            };
+            let message =
+                format!("{are} of this trace (snapshots overlap, or one is a copy): read once");
+            self.notes.push(Damage::of(path, message));
+        }
     }
 
     /// True if both are parts of the same trace: the metadata of one begins with the metadata of
@@ -242,11 +252,12 @@ impl Stream {
     }
 
     /// Sorts the packets of several files by time. Removes packets that are in two files, since
-    /// snapshots may overlap.
-    fn order(&mut self) {
+    /// snapshots may overlap, and returns their number.
+    fn order(&mut self) -> usize {
         if self.files.len() < 2 {
-            return;
+            return 0;
         }
+        let count = self.packets.len();
         self.packets
             .sort_by_key(|packet| (packet.begin.unwrap_or(0), packet.file, packet.offset));
         self.packets.dedup_by(|second, first| {
@@ -262,6 +273,7 @@ impl Stream {
                     ..*first
                 }
         });
+        count - self.packets.len()
     }
 }
 

@@ -129,6 +129,23 @@ impl<'t> Filter<'t> {
         self.needs_tasks
     }
 
+    /// False if the metadata prove that the filter selects no event record of a class. The indices
+    /// are those of the trace, of its stream class and of the event class in it.
+    pub fn may_accept(&self, trace: usize, stream_class: usize, event: usize) -> bool {
+        let Some(trace) = self.traces.get(trace) else {
+            return false;
+        };
+        let Some(stream) = trace.layout.streams.get(stream_class) else {
+            return false;
+        };
+        let compiler = Compiler {
+            trace,
+            stream,
+            event,
+        };
+        compiler.may_hold(&self.expr)
+    }
+
     /// Whether the filter selects the event record. `trace` and `stream_class` are the indices of
     /// its trace and of its stream's class.
     #[inline]

@@ -25,6 +25,11 @@ impl Rows {
     }
 }
 
+/// Whether a cell must be in quotes.
+pub(crate) fn must_quote(cell: &str) -> bool {
+    cell.contains([',', '"', '\n', '\r'])
+}
+
 /// Appends a row to `text`.
 pub(crate) fn put<T: AsRef<str>>(text: &mut String, cells: impl IntoIterator<Item = T>) {
     for (index, cell) in cells.into_iter().enumerate() {
@@ -32,7 +37,7 @@ pub(crate) fn put<T: AsRef<str>>(text: &mut String, cells: impl IntoIterator<Ite
             text.push(',');
         }
         let cell = cell.as_ref();
-        if cell.contains([',', '"', '\n', '\r']) {
+        if must_quote(cell) {
             text.push('"');
             text.push_str(&cell.replace('"', "\"\""));
             text.push('"');

@@ -123,6 +123,14 @@ impl Cpus {
         Cpus(layout.streams.iter().map(place).collect())
     }
 
+    /// The member of the packet context that contains the CPU, in streams of this class.
+    pub fn packet_member(&self, class: usize) -> Option<NodeId> {
+        match self.0.get(class) {
+            Some(CpuPlace::Packets(cpu)) => Some(*cpu),
+            _ => None,
+        }
+    }
+
     /// The CPU of a packet of a stream of this class.
     pub fn of_packet(&self, class: usize, head: &PacketHead) -> Option<u64> {
         let Some(CpuPlace::Packets(cpu)) = self.0.get(class) else {

@@ -1,5 +1,6 @@
 //! `tracebraid print`: event records as lines.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange, ZoneArgs};
 use crate::output::{self, Output, PIECE, Written};
 use crate::print::buffer::Buffer;
+use crate::print::csv::{CsvRows, RowOptions};
 use crate::print::line::{LineOptions, Lines, Names, Properties};
 use crate::print::select::{Chosen, Selection};
 use crate::print::stamp::StampOptions;
@@ -27,7 +29,7 @@ use crate::progress::Progress;
 use crate::spare;
 use crate::warnings::Warnings;
 
-/// Print event records as text, like babeltrace2, or as JSON
+/// Print event records as text (like babeltrace2), JSON or CSV
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid print ~/lttng-traces/my-session
@@ -35,6 +37,7 @@ use crate::warnings::Warnings;
   tracebraid print --filter 'syscall_exit_* && ret < 0' --procname nginx TRACE
   tracebraid print --filter 'sched_switch && next_tid == 42' TRACE \\
       --format json | jq .payload
+  tracebraid print --name sched_switch --format csv -w switches.csv TRACE
   tracebraid print --symbols --name 'lttng_ust_cyg_profile:*' TRACE
   tracebraid print --name 'net_*' --clock-date --no-delta --limit 20 TRACE
 
@@ -127,6 +130,8 @@ enum PrintFormat {
     Text,
     /// One JSON object per line
     Json,
+    /// Comma-separated values: a row for each record, a column for each field
+    Csv,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -257,9 +262,13 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     doubts
         .iter()
         .for_each(|doubt| warnings.note(&doubt.to_string()));
+    let names = options::trace_names(&set, &args.input.paths);
+    let rows = match args.format {
+        PrintFormat::Csv => Some(csv_rows(args, &set, &names, selection.as_ref())?),
+        PrintFormat::Text | PrintFormat::Json => None,
+    };
     let mut out = Output::open(args.output.as_deref())?;
     let colours = out.has_colours();
-    let names = options::trace_names(&set, &args.input.paths);
     let mut symbols = debug_info::open(&args.debug_dir);
     let addresses = addresses(args, &set, &mut symbols, &mut warnings)?;
     let mut job = Job {
@@ -267,10 +276,16 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         offset,
         selection,
         addresses,
-        json: args.format == PrintFormat::Json,
         limit: args.limit.unwrap_or(u64::MAX),
         found: args.limit == Some(0),
-        lines: Lines::new(args.line_options(zone, colours), names),
+        printer: match rows {
+            Some(rows) => Printer::Rows(Box::new(rows)),
+            None => {
+                let lines = Lines::new(args.line_options(zone, colours), names);
+                let json = args.format == PrintFormat::Json;
+                Printer::Lines(Box::new(lines), json)
+            }
+        },
         progress: Progress::new(options::total_bytes(&set), out.is_terminal()),
     };
     let damage = job.run(&set, &mut out)?;
@@ -287,6 +302,24 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         warnings.note(&loss.to_string());
     }
     Ok(warnings.finish(args.input.strict))
+}
+
+/// CSV with columns for the fields of all event classes that can be selected.
+fn csv_rows<'t>(
+    args: &PrintArgs,
+    set: &'t TraceSet,
+    names: &HashMap<PathBuf, String>,
+    selection: Option<&Selection<'_>>,
+) -> Result<CsvRows<'t>, Failure> {
+    let is_selected = |trace, stream_class, event| {
+        selection.is_none_or(|selection| selection.may_select(trace, stream_class, event))
+    };
+    let options = RowOptions {
+        names,
+        is_selected: &is_selected,
+        symbols: args.symbols,
+    };
+    CsvRows::new(set, &options).map_err(|error| Failure::usage(format!("--format csv: {error}")))
 }
 
 /// Names of addresses; `None` without `--symbols`.
@@ -354,6 +387,13 @@ fn offset_too_far() -> Failure {
     )
 }
 
+/// The output format.
+enum Printer<'t> {
+    /// The flag is true for JSON.
+    Lines(Box<Lines>, bool),
+    Rows(Box<CsvRows<'t>>),
+}
+
 struct Job<'t, 's> {
     range: TimeRange,
     /// Nanoseconds that are added to all times.
@@ -361,11 +401,10 @@ struct Job<'t, 's> {
     selection: Option<Selection<'t>>,
     /// Names addresses, if `--symbols` is given.
     addresses: Option<Addresses<'s>>,
-    json: bool,
     limit: u64,
     /// Whether a line was printed, or none was requested.
     found: bool,
-    lines: Lines,
+    printer: Printer<'t>,
     progress: Progress,
 }
 
@@ -383,6 +422,9 @@ impl<'t> Job<'t, '_> {
             self.selection.as_ref().is_some_and(Selection::needs_past),
         );
         let mut buffer = Buffer::new(PIECE + PIECE / 4);
+        if let Printer::Rows(rows) = &self.printer {
+            rows.put_header(&mut buffer);
+        }
         let mut damage = Vec::new();
         let mut since_check = 0u32;
         while self.limit > 0 {
@@ -417,13 +459,21 @@ impl<'t> Job<'t, '_> {
     /// Puts a line; returns false if the event record cannot be decoded.
     #[inline]
     fn put(&mut self, buffer: &mut Buffer, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
-        let is_put = self.lines.put(buffer, time, reader).is_ok();
+        let is_put = match &mut self.printer {
+            Printer::Lines(lines, _) => lines.put(buffer, time, reader),
+            Printer::Rows(rows) => rows.put(buffer, time, reader),
+        };
+        let is_put = is_put.is_ok();
         if let (true, Some(addresses)) = (is_put, &mut self.addresses) {
             // Modules are looked up by the trace's own time, without the offset.
             let told = Timestamp(time.0.saturating_sub(self.offset));
             let trace = reader.trace();
             if let Some(mut event) = reader.event() {
-                symbols::put(buffer, self.json, &addresses.names(trace, told, &mut event));
+                let names = addresses.names(trace, told, &mut event);
+                match self.printer {
+                    Printer::Lines(_, json) => symbols::put(buffer, json, &names),
+                    Printer::Rows(_) => symbols::put_cell(buffer, &names),
+                }
             }
         }
         is_put

@@ -30,6 +30,13 @@ impl Hidden {
         }
     }
 
+    /// Hides a further field, which has no parts.
+    pub(crate) fn hide(&mut self, field: NodeId) {
+        if let Some(place) = self.nodes.get_mut(field.0 as usize) {
+            *place = true;
+        }
+    }
+
     /// Whether the field is hidden. (Headers are never shown.)
     pub(crate) fn hides(&self, node: &Node) -> bool {
         is_marked(&self.nodes, node.id)

@@ -1,7 +1,8 @@
-//! Prints event records as text (in babeltrace2's format) and as JSON.
+//! Prints event records as text (in babeltrace2's format), as JSON and as CSV.
 
 pub(crate) mod buffer;
 mod compiler;
+pub(crate) mod csv;
 mod digits;
 mod escape;
 mod float;

@@ -145,6 +145,12 @@ impl<'t> Selection<'t> {
         self.filter.doubts(Alternatives::Each)
     }
 
+    /// False if no event record of a class can be selected. The indices are those of the trace, of
+    /// its stream class and of the event class in it.
+    pub(crate) fn may_select(&self, trace: usize, stream_class: usize, event: usize) -> bool {
+        self.filter.may_accept(trace, stream_class, event)
+    }
+
     /// Whether event records before the time range affect the selection in it.
     pub(crate) fn needs_past(&self) -> bool {
         self.filter.needs_tasks()

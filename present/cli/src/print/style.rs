@@ -230,9 +230,7 @@ impl Style {
     pub(crate) fn put_blob(&self, buffer: &mut Buffer, bytes: &[u8]) {
         if self.json {
             buffer.put_byte(b'"');
-            bytes
-                .iter()
-                .for_each(|byte| buffer.put(format!("{byte:02x}").as_bytes()));
+            put_hexadecimal_bytes(buffer, bytes);
             return buffer.put_byte(b'"');
         }
         buffer.put(b"{");
@@ -274,10 +272,28 @@ impl Style {
     }
 }
 
-fn put_decimal(buffer: &mut Buffer, signed: bool, raw: u64) {
+pub(crate) fn put_decimal(buffer: &mut Buffer, signed: bool, raw: u64) {
     if signed {
         buffer.put_i64(raw as i64)
     } else {
         buffer.put_u64(raw)
     }
+}
+
+/// Puts two hexadecimal digits for each byte.
+pub(crate) fn put_hexadecimal_bytes(buffer: &mut Buffer, bytes: &[u8]) {
+    bytes
+        .iter()
+        .for_each(|byte| buffer.put(format!("{byte:02x}").as_bytes()));
+}
+
+/// An integer of more than 64 bits with a prefix; its least significant byte is first.
+pub(crate) fn wide_hexadecimal(bytes: &[u8]) -> String {
+    let digits: String = bytes
+        .iter()
+        .rev()
+        .map(|byte| format!("{byte:02X}"))
+        .collect();
+    let digits = digits.trim_start_matches('0');
+    format!("0x{}", if digits.is_empty() { "0" } else { digits })
 }

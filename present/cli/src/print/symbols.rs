@@ -3,6 +3,7 @@
 use tracebraid_profile::Named;
 
 use super::buffer::Buffer;
+use super::csv::put_quoted_if_needed;
 
 /// Appends the function names for an event record's addresses to its complete line.
 pub(crate) fn put(buffer: &mut Buffer, json: bool, names: &[Named<'_>]) {
@@ -26,16 +27,28 @@ fn as_text(names: &[Named<'_>]) -> String {
     format!(", {{ {} }}", fields.join(", "))
 }
 
+/// Replaces the last cell of a complete row, which must be empty, by the names of functions.
+pub(crate) fn put_cell(buffer: &mut Buffer, names: &[Named<'_>]) {
+    if names.is_empty() {
+        return;
+    }
+    buffer.truncate(buffer.len().saturating_sub(1));
+    put_quoted_if_needed(buffer, object(names).to_string().as_bytes());
+    buffer.put_byte(b'\n');
+}
+
 /// `,"symbols":{"addr":["work"]}`
 fn as_json(names: &[Named<'_>]) -> String {
+    format!(",\"symbols\":{}", object(names))
+}
+
+/// `{"addr":["work"]}`
+fn object(names: &[Named<'_>]) -> serde_json::Value {
     let fields = names.iter().map(|(field, names)| {
         let names = names.iter().map(|&name| name.into()).collect();
         ((*field).to_owned(), serde_json::Value::Array(names))
     });
-    format!(
-        ",\"symbols\":{}",
-        serde_json::Value::Object(fields.collect())
-    )
+    serde_json::Value::Object(fields.collect())
 }
 
 #[cfg(test)]

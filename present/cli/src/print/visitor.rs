@@ -6,7 +6,7 @@ use tracebraid_ctf::walk::Visitor;
 
 use super::buffer::Buffer;
 use super::escape;
-use super::style::{Style, shown_length};
+use super::style::{Style, shown_length, wide_hexadecimal};
 
 /// The field that contains the next value.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,15 @@ impl<'a> Shower<'a> {
             names,
             frames: vec![Frame::Open],
         }
+    }
+
+    pub(crate) fn buffer(&mut self) -> &mut Buffer {
+        self.buffer
+    }
+
+    /// Begins a field that is not shown, although no field around it is open.
+    pub(crate) fn begin_hidden(&mut self) {
+        self.frames.push(Frame::Hidden);
     }
 
     /// Puts separator and name; returns false if the field is not shown.
@@ -119,17 +128,11 @@ impl Visitor for Shower<'_> {
         if !self.lead(node) {
             return;
         }
-        let digits: String = bytes
-            .iter()
-            .rev()
-            .map(|byte| format!("{byte:02X}"))
-            .collect();
-        let digits = digits.trim_start_matches('0');
-        let digits = if digits.is_empty() { "0" } else { digits };
+        let number = wide_hexadecimal(bytes);
         let quote = if self.style.json { "\"" } else { "" };
         self.buffer.put(self.style.palette.value.as_bytes());
         self.buffer
-            .put(format!("{quote}0x{digits}{quote}").as_bytes());
+            .put(format!("{quote}{number}{quote}").as_bytes());
         self.buffer.put(self.style.palette.reset.as_bytes());
     }
 

@@ -36,6 +36,7 @@ mod memory_bound;
 mod not_recorded;
 mod perf_stacks;
 mod periods;
+mod print_csv;
 mod print_generated;
 mod print_json;
 mod print_nested;
