@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use tracebraid_language::glob::Glob;
-use tracebraid_language::near::did_you_mean;
+use tracebraid_language::near::did_you_mean_name;
 
 use crate::condition::{Dimension, time_within};
 use crate::contexts::FrameKind;
@@ -142,7 +141,7 @@ fn unknown(name: &str, table: &Table) -> String {
     let always = ["id", "label", "host", "trace", "thread", "tid", "begin_ns"];
     let short = known.iter().filter_map(|name| name.strip_suffix("_ns"));
     let candidates = known.iter().copied().chain(short).chain(always);
-    let instead = did_you_mean(&Glob::literal(name), candidates);
+    let instead = did_you_mean_name(name, candidates);
     let names: String = known.iter().map(|name| format!("{name}, ")).collect();
     let but = if instead.is_empty() {
         "; they have"

@@ -131,6 +131,7 @@ impl Serialize for Value {
             Value::Unsigned(number) => serializer.serialize_u64(*number),
             Value::Signed(number) => serializer.serialize_i64(*number),
             Value::Float(number) => serializer.serialize_f64(*number),
+            Value::Flag(is_so) => serializer.serialize_bool(*is_so),
             Value::Part(part, whole) => serializer.serialize_f64(share(*part, *whole)),
             Value::Time(time) => serializer.serialize_i64(time.0),
             Value::Text(text) => serializer.serialize_str(text),

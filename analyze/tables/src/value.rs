@@ -16,6 +16,8 @@ pub enum Value {
     Signed(i64),
     /// A floating-point number.
     Float(f64),
+    /// A truth value.
+    Flag(bool),
     /// A part and its whole, shown as a share; 0 if the whole is 0.
     Part(u64, u64),
     /// A time.

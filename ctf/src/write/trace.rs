@@ -263,7 +263,10 @@ fn check_below(below: &Path) -> Result<(), WriteError> {
 
 fn not_there(path: &Path) -> Result<(), WriteError> {
     if path.symlink_metadata().is_ok() {
-        let error = std::io::ErrorKind::AlreadyExists.into();
+        let error = std::io::Error::new(
+            std::io::ErrorKind::AlreadyExists,
+            "it exists already: choose another name, or remove it first",
+        );
         return Err(WriteError::io(path)(error));
     }
     Ok(())

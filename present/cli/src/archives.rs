@@ -138,7 +138,10 @@ fn unpack_stream(mut contents: impl Read, path: &Path, to: &Path) -> io::Result<
     let is_archive = is_tar(&head);
     let mut whole = io::Cursor::new(head).chain(contents);
     if is_archive {
-        return unpack_tar(whole, to);
+        let unpacked = unpack_tar(&mut whole, to)?;
+        // Checksums of compressed files follow the end of the archive in them.
+        io::copy(&mut whole, &mut io::sink())?;
+        return Ok(unpacked);
     }
     let single = to.join(path.file_stem().unwrap_or(path.as_os_str()));
     let mut unpacked = Unpacked::default();

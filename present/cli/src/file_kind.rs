@@ -29,6 +29,8 @@ pub(crate) enum FileKind {
     Packed,
     /// A perf or trace-cmd recording.
     Recording,
+    /// A stream or the metadata of a CTF trace.
+    Trace,
     Text,
     Other,
 }
@@ -42,6 +44,7 @@ impl fmt::Display for FileKind {
             FileKind::Sqlite => "an SQLite database of another program",
             FileKind::Packed => "an archive or a compressed file",
             FileKind::Recording => "a perf or trace-cmd recording",
+            FileKind::Trace => "a file of a CTF trace",
             FileKind::Text => "a text file",
             FileKind::Other => "a file of another program",
         })
@@ -59,11 +62,28 @@ impl FileKind {
         Some(match () {
             () if read.is_err() => FileKind::Other,
             () if is_history(&head) => FileKind::History,
+            () if is_of_trace(&head) => FileKind::Trace,
             () if head.starts_with(b"SQLite format 3\0") => of_database(&head),
             () if tracebraid_import::is_importable(path) => FileKind::Recording,
             () if archives::is_packed(path) => FileKind::Packed,
             () => of_text(&head),
         })
+    }
+
+    /// Refuses to write an export in place of recorded or computed data.
+    ///
+    /// # Errors
+    /// When `path` is a recording, a history or a database.
+    pub(crate) fn check_export(path: &Path) -> Result<(), Failure> {
+        match FileKind::of(path) {
+            None | Some(FileKind::Clocks | FileKind::Packed | FileKind::Text | FileKind::Other) => {
+                Ok(())
+            }
+            Some(kind) => Err(Failure::usage(format!(
+                "{}: refusing to overwrite {kind}: choose another name, or remove the file first",
+                path.display()
+            ))),
+        }
     }
 
     /// Refuses to write a file of this kind in place of one of another kind.
@@ -79,6 +99,18 @@ impl FileKind {
             ))),
         }
     }
+}
+
+/// Whether a file begins as a packet or as metadata of CTF, in either byte order.
+fn is_of_trace(head: &[u8]) -> bool {
+    const PACKET: u32 = 0xc1fc_1fc1;
+    const METADATA: u32 = 0x75d1_1d57;
+    let magic = head.first_chunk::<4>();
+    let is_magic = |&bytes: &[u8; 4]| {
+        let both = [u32::from_le_bytes(bytes), u32::from_be_bytes(bytes)];
+        both.contains(&PACKET) || both.contains(&METADATA)
+    };
+    magic.is_some_and(is_magic) || head.starts_with(b"/* CTF 1.8")
 }
 
 /// The kind of an SQLite database, whose header contains the id of its application.

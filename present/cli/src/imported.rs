@@ -57,6 +57,7 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
         return import_from(path, path);
     }
     let Some(files) = WithoutTrace::of(path) else {
+        tell_left_out(path);
         return Ok(path.to_owned());
     };
     match (files.single(), files.advice()) {
@@ -64,6 +65,33 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
         (None, Some(advice)) => Err(no_trace(path, &advice)),
         // Opening the directory explains what a trace is.
         (None, None) => Ok(path.to_owned()),
+    }
+}
+
+/// Prints a note for each recording of another tool and each archive that lies beside traces: only
+/// the traces in a directory are read.
+fn tell_left_out(directory: &Path) {
+    const MOST: usize = 3;
+    // The files of a trace are many, and none of them is an archive.
+    if directory.join("metadata").exists() {
+        return;
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.is_file() && (is_importable(file) || archives::is_packed(file)));
+    files.sort();
+    for file in files.iter().take(MOST) {
+        say!(
+            "note: {} is not read, since {} contains traces: give its path as well",
+            file.display(),
+            directory.display()
+        );
+    }
+    if let more @ 1.. = files.len().saturating_sub(MOST) {
+        say!(
+            "note: {} are not read either",
+            number_of(more as u64, "more file", "more files")
+        );
     }
 }
 
@@ -216,8 +244,12 @@ pub(crate) fn restart() {
 
 /// Creates a temporary directory that only the user can access.
 fn temporary() -> Result<PathBuf, Failure> {
-    make_temporary()
-        .map_err(|error| Failure::output(format!("cannot create a temporary directory: {error}")))
+    make_temporary().map_err(|error| {
+        Failure::output(format!(
+            "{}: cannot create a temporary directory: {error}; TMPDIR chooses another place",
+            std::env::temp_dir().display()
+        ))
+    })
 }
 
 fn make_temporary() -> io::Result<PathBuf> {

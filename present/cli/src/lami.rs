@@ -227,6 +227,7 @@ fn cell(unit: Unit, value: &Value) -> Json {
     let class = class_of(unit);
     let plain = match value {
         Value::None => return Json::Null,
+        Value::Flag(is_so) => json!(is_so),
         Value::Thread(thread) => return process(class, thread),
         Value::Process(own) => return process(class, &Thread::from(&**own)),
         Value::Branch(branch) => return process(class, &branch.thread),

@@ -89,12 +89,12 @@ pub(crate) enum Written {
 }
 
 impl Output {
-    /// Opens standard output, or a file if a path is given.
+    /// Opens standard output, or a file if a path other than `-` is given.
     ///
     /// # Errors
     /// When the file cannot be created.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Failure> {
-        match path {
+        match path.filter(|path| *path != Path::new("-")) {
             None => Ok(Output {
                 target: Box::new(io::stdout()),
                 terminal: io::stdout().is_terminal(),

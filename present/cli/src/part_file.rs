@@ -12,6 +12,7 @@ use tempfile::TempPath;
 use tracebraid_storage::aside;
 
 use crate::failure::Failure;
+use crate::file_kind::FileKind;
 use crate::output::cannot_be_written;
 
 /// A file under a temporary name; it is removed if it is not finished.
@@ -25,8 +26,9 @@ impl PartFile {
     /// opened themselves.
     ///
     /// # Errors
-    /// When neither can be opened.
+    /// When neither can be opened, or the file has recorded or computed data.
     pub(crate) fn create(path: &Path) -> Result<(File, Option<PartFile>), Failure> {
+        FileKind::check_export(path)?;
         open(path).map_err(|error| cannot_be_written(path, &error))
     }
 

@@ -7,6 +7,7 @@ use tracebraid_tables::seconds;
 use crate::output::say;
 
 const SECOND: i64 = 1_000_000_000;
+const YEAR: i64 = 365 * 86_400 * SECOND;
 
 /// A time that has not been resolved for a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,9 +232,9 @@ impl TimeSpec {
 
     /// Refuses seconds since the origin that were most likely meant as seconds since the beginning
     /// of the trace: `1s` is in 1970, but the trace is from this year. Such a time lies outside the
-    /// trace by more than its length, while the same offset from its beginning lies within. Times
-    /// before the origin are refused unless the trace begins before it. 0 is accepted: it selects
-    /// the whole trace.
+    /// trace by more than its length, while the same offset from its beginning lies within, or it is
+    /// in the first year of a clock that the trace begins to use much later. Times before the origin
+    /// are refused unless the trace begins before it. 0 is accepted: it selects the whole trace.
     ///
     /// # Errors
     /// The message contains the suggested time.
@@ -253,7 +254,8 @@ impl TimeSpec {
         }
         let is_far = start.saturating_sub(time) > last.saturating_sub(start);
         let is_within = start.checked_add(time).is_some_and(|time| time <= last);
-        if !(is_far && is_within) {
+        let is_absurd = time < YEAR && start > 10 * YEAR;
+        if !(is_far && (is_within || is_absurd)) {
             return Ok(());
         }
         Err(format!(

@@ -90,8 +90,8 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
         title += &format!(", from {}", time::date(begin.0, &subject.zone));
     }
     title += match nothing_lost {
-        true => "; no event records were lost",
-        false => "; event records were lost, see the findings",
+        true => "; the tracer reports no lost event records",
+        false => "; the tracer reports lost event records, see the findings",
     };
     args.report.show(subject, Page { report, title })
 }

@@ -316,6 +316,7 @@ fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> Stri
             _ => number.to_string(),
         },
         Value::Signed(number) => number.to_string(),
+        Value::Flag(is_so) => if *is_so { "yes" } else { "no" }.to_owned(),
         Value::Float(number) => match unit {
             Unit::Duration => units::duration(number.round() as u64),
             Unit::Bytes => units::bytes(number.round() as u64),
@@ -538,6 +539,7 @@ fn plain_cell(value: &Value) -> String {
         Value::None => String::new(),
         Value::Unsigned(number) => number.to_string(),
         Value::Signed(number) => number.to_string(),
+        Value::Flag(is_so) => is_so.to_string(),
         Value::Float(_) | Value::Part(..) => value
             .number()
             .map_or_else(String::new, |share| share.to_string()),

@@ -90,6 +90,12 @@ pub(super) fn write(directory: &Path, format: Format, report: &mut Report) -> Re
             ));
         }
     };
+    if directory.is_file() {
+        return Err(Failure::usage(format!(
+            "--output {}: this is a file, but each table is written to a file in a directory",
+            directory.display()
+        )));
+    }
     std::fs::create_dir_all(directory)
         .map_err(|error| output::cannot_be_written(directory, &error))?;
     let mut sections = std::mem::take(&mut report.sections);

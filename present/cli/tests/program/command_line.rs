@@ -146,7 +146,7 @@ fn commands_of_the_summary_can_be_run() {
         assert!(!output.stdout.is_empty(), "{arguments:?}");
     }
     assert!(
-        summary.contains("; no event records were lost"),
+        summary.contains("; the tracer reports no lost event records"),
         "{summary}"
     );
 }

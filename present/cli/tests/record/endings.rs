@@ -338,16 +338,13 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
     child.wait().unwrap();
     let output = run(&["print", trace.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // If the recorder had written packets before it was killed, CPUs without packets cause a
-    // warning.
+    // If the recorder had written packets before it was killed, perhaps without events, CPUs
+    // without packets cause a warning.
     let is_of_empty = |line: &str| {
         line.ends_with("the stream file is empty: it has no packets") || line.contains(NO_END)
     };
     assert!(said.lines().all(is_of_empty), "{said}");
-    assert!(
-        said.contains(NO_END) && said.lines().count() == 1 || !output.stdout.is_empty(),
-        "{said}"
-    );
+    assert!(said.contains(NO_END), "{said}");
     succeeds(&output);
 }
 
@@ -829,7 +826,8 @@ fn a_command_has_its_own_name_from_the_first_event_on() {
     let names = "sched_switch,sched_wak*,sched_process_*,lttng_statedump_process_state";
     let printed = text(&["print", "--name", names, &trace]);
     let mut known = 0;
-    for fields in printed.lines().map(crate::fields) {
+    for line in printed.lines() {
+        let fields = crate::fields(line);
         for (name, number) in [
             ("prev_comm", "prev_tid"),
             ("next_comm", "next_tid"),
@@ -837,7 +835,7 @@ fn a_command_has_its_own_name_from_the_first_event_on() {
             ("name", "tid"),
         ] {
             if let (Some(name), true) = (fields.get(name), fields.get(number) == Some(&tid)) {
-                assert_eq!(name, "\"sleep\"");
+                assert_eq!(name, "\"sleep\"", "{line}");
                 known += 1;
             }
         }

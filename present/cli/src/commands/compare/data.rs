@@ -40,10 +40,6 @@ fn finite(value: Option<f64>) -> Value {
     value.filter(|value| value.is_finite()).into()
 }
 
-fn flag(value: bool) -> Value {
-    if value { "true" } else { "false" }.into()
-}
-
 fn tested(groups: &[Spread; 2], test: &Test, is_significant: bool) -> [Value; 8] {
     let (low, high) = test.interval.unzip();
     [
@@ -54,7 +50,7 @@ fn tested(groups: &[Spread; 2], test: &Test, is_significant: bool) -> [Value; 8]
         finite(high),
         finite(Some(test.effect)),
         finite(Some(test.chance)),
-        flag(is_significant),
+        Value::Flag(is_significant),
     ]
 }
 
@@ -63,7 +59,7 @@ fn contexts(args: &CompareArgs, compared: &Compared<'_>) -> Section {
     let about = [("context", Unit::Text), ("is_total", Unit::Text)];
     let row = |of: Difference| {
         let words = compared.database.union.words(of.context).join(";");
-        let about = [Value::Text(words), flag(of.is_whole)];
+        let about = [Value::Text(words), Value::Flag(of.is_whole)];
         about
             .into_iter()
             .chain(tested(&of.groups, &of.test, of.is_sure()))
@@ -115,7 +111,7 @@ fn texts(args: &CompareArgs, compared: &Compared<'_>) -> Section {
             finite(Some(of.shares[1])),
             finite(Some(of.association)),
             finite(Some(of.chance)),
-            flag(of.is_sure()),
+            Value::Flag(of.is_sure()),
         ]
     };
     let rows = shown(args, compared.apart.texts.iter().collect());

@@ -118,11 +118,19 @@ fn threads(report: &PathReport) -> Section {
 }
 
 fn hosts(report: &PathReport) -> Section {
-    let columns = [("host", Unit::Text), ("duration_ns", Unit::Duration)];
+    let columns = [
+        ("trace", Unit::Id),
+        ("host", Unit::Text),
+        ("duration_ns", Unit::Duration),
+    ];
     of_paths("hosts", &columns, report, |path| {
         let hosts = path.summary.hosts.iter();
         let row = |&(trace, duration): &(u32, u64)| {
-            vec![Value::Text(report.head.host(trace)), duration.into()]
+            vec![
+                u64::from(trace).into(),
+                Value::Text(report.head.host(trace)),
+                duration.into(),
+            ]
         };
         hosts.map(row).collect::<Vec<_>>()
     })

@@ -30,7 +30,7 @@ use crate::warnings::Warnings;
 /// Uses the call stacks in the trace (`tracebraid record --stacks`, or `perf record -g`). A wait is
 /// the time off the CPU, from the switch away from the thread until it runs again: it includes the
 /// time in the run queue after the wake-up, which `tracebraid waits` and `critical-path` show separately.
-/// Names of kernel functions end in _[k]; `bpf_*` functions are programs of the recorder. Functions are
+/// Names of kernel functions end in `_[k]`; `bpf_*` functions are programs of the recorder. Functions are
 /// named from the files of the programs, if these are unchanged, and from debug information found
 /// by build id. In perf.data, samples of cpu-clock, cycles or another event count as CPU time, and
 /// the call chains of sched_switch as waits.
