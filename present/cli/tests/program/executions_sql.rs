@@ -310,7 +310,7 @@ fn failures_name_what_to_do() {
     is(
         &["--trace", &trace, "SELECT * FROM segments"],
         2,
-        "of databases of executions",
+        "needs a database of executions",
     );
     is(
         &["--trace", "/nowhere", "SELECT * FROM events"],

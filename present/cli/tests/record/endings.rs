@@ -818,10 +818,14 @@ fn a_command_has_its_own_name_from_the_first_event_on() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    let (output, trace) = record(directory.path(), &[], &["sleep", "0.01"]);
+    // Executions of all processes are recorded, also those of tests beside this one: no other
+    // program has this name.
+    let program = directory.path().join("slumber");
+    fs::copy("/bin/sleep", &program).unwrap();
+    let (output, trace) = record(directory.path(), &[], &[program.to_str().unwrap(), "0.01"]);
     succeeds(&output);
     let executed = text(&["print", "--name", "sched_process_exec", &trace]);
-    let executed = executed.lines().find(|line| line.contains("/sleep\""));
+    let executed = executed.lines().find(|line| line.contains("/slumber\""));
     let tid = crate::fields(executed.expect("the command is executed"))["tid"].clone();
     let names = "sched_switch,sched_wak*,sched_process_*,lttng_statedump_process_state";
     let printed = text(&["print", "--name", names, &trace]);
@@ -835,7 +839,7 @@ fn a_command_has_its_own_name_from_the_first_event_on() {
             ("name", "tid"),
         ] {
             if let (Some(name), true) = (fields.get(name), fields.get(number) == Some(&tid)) {
-                assert_eq!(name, "\"sleep\"", "{line}");
+                assert_eq!(name, "\"slumber\"", "{line}");
                 known += 1;
             }
         }
