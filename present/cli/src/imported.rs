@@ -72,7 +72,7 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
 /// the traces in a directory are read.
 fn tell_left_out(directory: &Path) {
     const MOST: usize = 3;
-    // The files of a trace are many, and none of them is an archive.
+    // A trace has many files, and no archives.
     if directory.join("metadata").exists() {
         return;
     }
@@ -246,7 +246,7 @@ pub(crate) fn restart() {
 fn temporary() -> Result<PathBuf, Failure> {
     make_temporary().map_err(|error| {
         Failure::output(format!(
-            "{}: cannot create a temporary directory: {error}; TMPDIR chooses another place",
+            "{}: cannot create a temporary directory: {error}; set TMPDIR to another directory",
             std::env::temp_dir().display()
         ))
     })
