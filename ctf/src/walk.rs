@@ -9,6 +9,17 @@ use crate::layout::tree::{Part, Parts};
 use crate::schema::Encoding;
 use crate::stack::Stack;
 
+/// An integer of [`Visitor::wide_integer`] as text: `0x` and its digits, without leading zeros.
+pub fn wide_hexadecimal(bytes: &[u8]) -> String {
+    let digits: String = bytes
+        .iter()
+        .rev()
+        .map(|byte| format!("{byte:02X}"))
+        .collect();
+    let digits = digits.trim_start_matches('0');
+    format!("0x{}", if digits.is_empty() { "0" } else { digits })
+}
+
 /// Receives the fields in the order of the data. All methods have empty default implementations.
 /// Nodes carry names, classes and roles.
 ///

@@ -77,8 +77,8 @@ pub fn did_you_mean<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>
     phrase(&[wider.as_str()])
 }
 
-/// Suggestion for a name that is none of the names, where patterns are not accepted: the nearest
-/// names, or else those that contain it; at most three. Empty without a suggestion.
+/// Suggestion for an unknown name where patterns are not accepted: the nearest names, or else those
+/// that contain it; at most three. Empty without a suggestion.
 pub fn did_you_mean_name<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> String {
     let names: BTreeSet<&str> = names.into_iter().take(MOST_NAMES).collect();
     let near = nearest(&Glob::literal(name), names.iter().copied());

@@ -4,7 +4,7 @@ use tracebraid_ctf::bits::DecodeError;
 use tracebraid_ctf::event::Event;
 use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::schema::{Encoding, IntClass, Scope};
-use tracebraid_ctf::walk::Visitor;
+use tracebraid_ctf::walk::{Visitor, wide_hexadecimal};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -146,14 +146,7 @@ impl Visitor for Writer {
 
     fn wide_integer(&mut self, node: &Node, _: &IntClass, bytes: &[u8]) {
         self.put(node, |text| {
-            let digits: String = bytes
-                .iter()
-                .rev()
-                .map(|byte| format!("{byte:02X}"))
-                .collect();
-            let digits = digits.trim_start_matches('0');
-            let digits = if digits.is_empty() { "0" } else { digits };
-            text.push_str(&format!("\"0x{digits}\""));
+            text.push_str(&format!("\"{}\"", wide_hexadecimal(bytes)));
         });
     }
 

@@ -78,7 +78,7 @@ fn tell_left_out(directory: &Path) {
     }
     let entries = std::fs::read_dir(directory).into_iter().flatten();
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    files.retain(|file| file.is_file() && (is_importable(file) || archives::is_packed(file)));
+    files.retain(|file| is_input_file(file));
     files.sort();
     for file in files.iter().take(MOST) {
         say!(
@@ -93,6 +93,11 @@ fn tell_left_out(directory: &Path) {
             number_of(more as u64, "more file", "more files")
         );
     }
+}
+
+/// Whether a path is a file that becomes traces: an archive, or a perf or trace-cmd recording.
+pub(crate) fn is_input_file(path: &Path) -> bool {
+    is_importable(path) || archives::is_packed(path)
 }
 
 /// Splits a path into an archive, such as `traces.tar.zst/kernel`, as stored in databases.

@@ -131,7 +131,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     if let Some(missing) = missing.as_ref().filter(|_| args.format != Format::Table) {
         subject.warnings.note(missing);
     }
-    if args.format == Format::Csv || args.tables.are_given() {
+    if args.tables.are_wanted(args.format) {
         args.tables
             .print(args.format, &report.head, data::tables(&report))?;
         return Ok(subject.lost(args.input.strict));

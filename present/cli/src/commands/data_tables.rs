@@ -26,9 +26,9 @@ pub(crate) struct TablesArgs {
 }
 
 impl TablesArgs {
-    /// True if the options ask for tables in place of the command's own text or JSON.
-    pub(super) fn are_given(&self) -> bool {
-        !self.table.is_empty() || self.output.is_some()
+    /// True if the output is tables, not the command's own text or JSON: CSV always is.
+    pub(super) fn are_wanted(&self, format: impl Into<Format>) -> bool {
+        format.into() == Format::Csv || !self.table.is_empty() || self.output.is_some()
     }
 
     /// Prints or writes the selected tables; without a selection, prints the first one.
@@ -71,8 +71,7 @@ impl TablesArgs {
                 output.write_json(table)?;
             }
             (Format::Json, sections) => {
-                let of = |table: &Section| Some((table.key, serde_json::to_value(table).ok()?));
-                let all: BTreeMap<_, _> = sections.iter().filter_map(of).collect();
+                let all: BTreeMap<_, _> = sections.iter().map(|table| (table.key, table)).collect();
                 output.write_json(&all)?;
             }
             (Format::Table | Format::Lami, _) => {

@@ -127,10 +127,7 @@ impl<'a> Subject<'a> {
 /// Whether a path can only be a trace: a directory, an archive, a path into an archive, or a perf
 /// or trace-cmd recording.
 fn is_trace(path: &Path) -> bool {
-    path.is_dir()
-        || tracebraid_import::is_importable(path)
-        || crate::archives::is_packed(path)
-        || imported::is_in_archive(path)
+    path.is_dir() || imported::is_input_file(path) || imported::is_in_archive(path)
 }
 
 /// The text of the query; `-` reads standard input.

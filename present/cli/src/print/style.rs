@@ -286,14 +286,3 @@ pub(crate) fn put_hexadecimal_bytes(buffer: &mut Buffer, bytes: &[u8]) {
         .iter()
         .for_each(|byte| buffer.put(format!("{byte:02x}").as_bytes()));
 }
-
-/// An integer of more than 64 bits with a prefix; its least significant byte is first.
-pub(crate) fn wide_hexadecimal(bytes: &[u8]) -> String {
-    let digits: String = bytes
-        .iter()
-        .rev()
-        .map(|byte| format!("{byte:02X}"))
-        .collect();
-    let digits = digits.trim_start_matches('0');
-    format!("0x{}", if digits.is_empty() { "0" } else { digits })
-}

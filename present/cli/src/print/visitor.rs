@@ -2,11 +2,11 @@
 
 use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::schema::{Encoding, IntClass};
-use tracebraid_ctf::walk::Visitor;
+use tracebraid_ctf::walk::{Visitor, wide_hexadecimal};
 
 use super::buffer::Buffer;
 use super::escape;
-use super::style::{Style, shown_length, wide_hexadecimal};
+use super::style::{Style, shown_length};
 
 /// The field that contains the next value.
 #[derive(Clone, Copy, Debug)]

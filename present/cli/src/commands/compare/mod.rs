@@ -143,7 +143,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         Failure::usage(format!("--fail-if {condition}: {message}"))
     })?;
     match args.format {
-        format if format == ReportFormat::Csv || args.tables.are_given() => {
+        format if args.tables.are_wanted(format) => {
             let tables = data::tables(args, &compared, &decisions);
             args.tables.print(format, &Head::default(), tables)?;
         }

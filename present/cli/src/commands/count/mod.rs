@@ -110,7 +110,7 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     }
     let top = args.top.filter(|&rows| rows > 0).unwrap_or(usize::MAX);
     match args.format {
-        format if format == ReportFormat::Csv || args.tables.are_given() => {
+        format if args.tables.are_wanted(format) => {
             let tables = data::tables(&report, top);
             args.tables.print(format, &Head::default(), tables)?;
             Ok(subject.lost(args.input.strict))

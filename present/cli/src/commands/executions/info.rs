@@ -54,7 +54,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
         });
     }
     match args.format {
-        format if format == ReportFormat::Csv || args.tables.are_given() => {
+        format if args.tables.are_wanted(format) => {
             let tables = info_data::tables(&database, &kinds);
             args.tables.print(format, &Head::default(), tables)?;
         }

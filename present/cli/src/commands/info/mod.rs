@@ -77,7 +77,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
             counts: counts.as_ref(),
         },
     );
-    if args.format == ReportFormat::Csv || args.tables.are_given() {
+    if args.tables.are_wanted(args.format) {
         let tables = data::tables(&info);
         args.tables.print(args.format, &Head::default(), tables)?;
         return Ok(warnings.finish(args.input.strict));

@@ -114,7 +114,7 @@ impl From<Format> for report::Format {
 }
 
 fn show(args: &StacksArgs, profile: &Profile) -> Result<(), Failure> {
-    if args.format == Format::Csv || args.tables.are_given() {
+    if args.tables.are_wanted(args.format) {
         let tables = data::tables(profile);
         return args.tables.print(args.format, &Head::default(), tables);
     }

@@ -2,12 +2,12 @@
 
 use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::schema::{Encoding, IntClass};
-use tracebraid_ctf::walk::Visitor;
+use tracebraid_ctf::walk::{Visitor, wide_hexadecimal};
 
 use crate::csv::must_quote;
 use crate::print::buffer::Buffer;
 use crate::print::escape;
-use crate::print::style::{Style, put_decimal, put_hexadecimal_bytes, wide_hexadecimal};
+use crate::print::style::{Style, put_decimal, put_hexadecimal_bytes};
 use crate::print::visitor::Shower;
 
 /// Cells of a packet context or an event record, quoted as CSV requires, in the order of the data.
