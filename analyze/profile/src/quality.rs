@@ -238,6 +238,9 @@ pub struct Limits {
     /// Number of stack bytes that are copied. Recordings of earlier versions do not contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack_bytes: Option<u64>,
+    /// The shortest wait that has a stack, in nanoseconds; 0 if waits have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold_ns: Option<u64>,
 }
 
 impl Limits {
@@ -252,6 +255,7 @@ impl Limits {
         Limits {
             depth: fields.integer("depth"),
             stack_bytes: fields.integer("stack_bytes"),
+            threshold_ns: fields.integer("threshold_ns"),
         }
     }
 
@@ -261,6 +265,7 @@ impl Limits {
         Limits {
             depth: self.depth.max(other.depth),
             stack_bytes: self.stack_bytes.max(other.stack_bytes),
+            threshold_ns: self.threshold_ns.max(other.threshold_ns),
         }
     }
 }
@@ -527,6 +532,7 @@ mod tests {
         let limits = Limits {
             depth: Some(64),
             stack_bytes: None,
+            threshold_ns: Some(100_000),
         };
         counts.reaches(limits);
         counts.reaches(Limits::default());

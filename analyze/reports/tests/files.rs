@@ -142,7 +142,34 @@ fn as_modelled(name: &str, set: &TraceSet) -> usize {
         assert_eq!(found, longest, "{what}");
     }
     same_files(name, &report, &model);
+    same_processes(name, &report);
     model.len()
+}
+
+/// Rows of processes are the sums of their rows by file; the first two columns, of regular files.
+fn same_processes(name: &str, report: &Value) {
+    let parts = rows(report, "process_files");
+    for row in rows(report, "processes") {
+        let own = parts.iter().filter(|part| {
+            let is_same = |key: &&str| part[*key] == row[*key];
+            ["trace", "pid", "tid", "name"].iter().all(is_same)
+        });
+        let sum = |key: &str, is_chosen: &dyn Fn(&Value) -> bool| -> u64 {
+            let chosen = own.clone().filter(|part| is_chosen(part));
+            chosen.map(|part| part[key].as_u64().unwrap()).sum()
+        };
+        let is_file = |part: &Value| part["type"] == "file";
+        for key in ["read_bytes", "written_bytes"] {
+            assert_eq!(
+                row[format!("file_{key}")],
+                sum(key, &is_file),
+                "{name}: {row}"
+            );
+        }
+        for key in ["read_bytes", "written_bytes", "calls", "errors", "opens"] {
+            assert_eq!(row[key], sum(key, &|_| true), "{name}: {row}");
+        }
+    }
 }
 
 fn same_files(name: &str, report: &Value, model: &[Row]) {

@@ -98,6 +98,7 @@ mod tests {
             limits: Limits {
                 depth: Some(64),
                 stack_bytes: Some(65536),
+                threshold_ns: Some(100_000),
             },
             remedies: vec![Remedy {
                 runtime: "Python 3.12".to_owned(),

@@ -58,8 +58,9 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     let names = Names::new(&machine.files, &texts, input.head());
     let mut sections = vec![
         rows::files(&names, &by_process),
-        rows::classes(&by_class),
         rows::processes(&names, &by_process),
+        rows::classes(&by_class),
+        rows::process_files(&names, &by_process),
     ];
     let top = rules.options.views.top();
     sections.extend(Class::ALL.map(|class| {

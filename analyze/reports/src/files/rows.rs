@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_descriptors::{NO_FD, Texts};
-use tracebraid_kernel_model::errno_of;
+use tracebraid_kernel_model::{FdType, errno_of};
 
 use crate::files::report::ByProcess;
 use crate::files::stats::{ClassStats, Told, Use};
@@ -17,6 +17,7 @@ use tracebraid_tables::{
 };
 
 pub(super) const CLASS: Column = Column::new("class", "Class", Unit::Text);
+const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 const PATH: Column = Column::new("path", "Path", Unit::Path);
 const READ: Column = Column::new("read_bytes", "Read", Unit::Bytes);
 const WRITTEN: Column = Column::new("written_bytes", "Written", Unit::Bytes);
@@ -60,6 +61,25 @@ impl<'a> Names<'a> {
             .map_or("unknown", |file| file.kind.name())
     }
 
+    /// A process' use of files and of all types.
+    fn sums_of<'p>(
+        &self,
+        (process, uses): &'p (Process, BTreeMap<FileId, Use>),
+    ) -> ProcessSums<'p> {
+        let (mut of_files, mut of_all) = (Use::default(), Use::default());
+        for (&file, sums) in uses {
+            of_all.merge(sums);
+            if self.kind(file) == FdType::File.name() {
+                of_files.merge(sums);
+            }
+        }
+        ProcessSums {
+            process,
+            of_files,
+            of_all,
+        }
+    }
+
     /// A sort key for files that does not depend on chunks.
     fn key(&self, file: FileId) -> (String, u32, &'static str) {
         let trace = self.files.get(file).map_or(0, |file| file.trace);
@@ -78,6 +98,13 @@ struct Users<'a> {
     sums: Use,
     most: (&'a Process, &'a Use),
     processes: u64,
+}
+
+/// A process' use of descriptors of the type `file`, and of all types.
+struct ProcessSums<'a> {
+    process: &'a Process,
+    of_files: Use,
+    of_all: Use,
 }
 
 pub(super) fn files(names: &Names<'_>, by_process: &ByProcess) -> Section {
@@ -165,7 +192,41 @@ pub(super) fn classes(by_class: &BTreeMap<Class, ClassStats>) -> Section {
     Section::new("classes", "Latency of I/O calls", columns, rows).short()
 }
 
+/// By process: its use of files, and of everything that has descriptors.
 pub(super) fn processes(names: &Names<'_>, by_process: &ByProcess) -> Section {
+    let mut lines: Vec<_> = by_process.iter().map(|of| names.sums_of(of)).collect();
+    lines.sort_by_cached_key(|line| {
+        let process = line.process;
+        let moved = (Reverse(line.of_files.bytes()), order(&line.of_all));
+        (moved, (process.trace, process.pid, process.tid))
+    });
+    let row = |line: &ProcessSums<'_>| {
+        vec![
+            Thread::from(line.process).into(),
+            line.of_files.read.into(),
+            line.of_files.written.into(),
+            line.of_all.read.into(),
+            line.of_all.written.into(),
+            line.of_all.calls().into(),
+            line.of_all.errors.into(),
+            line.of_all.opens.into(),
+        ]
+    };
+    let columns = vec![
+        PROCESS,
+        Column::new("file_read_bytes", "File read", Unit::Bytes),
+        Column::new("file_written_bytes", "File written", Unit::Bytes),
+        Column::new("read_bytes", "All read", Unit::Bytes),
+        Column::new("written_bytes", "All written", Unit::Bytes),
+        CALLS,
+        ERRORS,
+        OPENS,
+    ];
+    let rows = lines.iter().map(row).collect();
+    Section::new("processes", "By process", columns, rows)
+}
+
+pub(super) fn process_files(names: &Names<'_>, by_process: &ByProcess) -> Section {
     let lines = by_process
         .iter()
         .flat_map(|(process, uses)| uses.iter().map(move |(file, sums)| (process, *file, sums)));
@@ -192,7 +253,7 @@ pub(super) fn processes(names: &Names<'_>, by_process: &ByProcess) -> Section {
         "process_files",
         "By process and file",
         vec![
-            Column::new("process", "Process", Unit::Process),
+            PROCESS,
             PATH,
             TYPE,
             READ,

@@ -99,6 +99,14 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("waker", "Thread that ended the wait; null if no thread did"),
     ("why", "Wait reason"),
+    (
+        "file_read_bytes",
+        "Bytes read from descriptors of the type `file`",
+    ),
+    (
+        "file_written_bytes",
+        "Bytes written to descriptors of the type `file`",
+    ),
     ("written_bytes", "Bytes written"),
     // cpu
     (

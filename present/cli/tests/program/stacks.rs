@@ -427,6 +427,45 @@ fn workers_that_give_up_root_have_stacks() {
 }
 
 #[test]
+fn tables_state_which_waits_are_left_out() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let recordings = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let source = "#include <unistd.h>\nint main(void) { for (int i = 0; i < 9; i++) usleep(2000 << i % 3); }";
+    let program = compiled_with(directory.path(), "short-waits", source, &["-O0"]);
+    let with = |recording: &TempDir, threshold: &str| {
+        let options = format!("--stacks=threshold_us={threshold}");
+        let program = program.to_str().unwrap();
+        let (output, trace) = record(recording.path(), &[&options], &[program]);
+        assert!(output.status.success(), "{}", error(&output));
+        let selection = ["stacks", "--procname", "short-waits", &trace];
+        let found = text(&[&selection[..], &["--format", "json"]].concat());
+        let found: Value = serde_json::from_str(&found).unwrap();
+        (text(&selection), found)
+    };
+    let sleeps = |found: &Value| {
+        let stacks = found["stacks"].as_array().unwrap().iter();
+        let sleeps = stacks.filter(|stack| stack["functions"].to_string().contains("nanosleep"));
+        sleeps
+            .map(|stack| stack["waits"].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    // Three waits each of 2, 4 and 8 ms.
+    let (tables, found) = with(&recordings[0], "7000");
+    assert!(
+        tables.contains("waits of less than 7.000 ms are left out"),
+        "{tables}"
+    );
+    assert_eq!(found["threshold_ns"], 7_000_000);
+    assert!((3..9).contains(&sleeps(&found)), "{found:#}");
+    let (tables, found) = with(&recordings[1], "0");
+    assert!(!tables.contains("are left out"), "{tables}");
+    assert_eq!(sleeps(&found), 9, "{found:#}");
+}
+
+#[test]
 fn a_recording_with_stacks_that_has_none_is_not_told_to_have_them_recorded() {
     for (options, expected) in [
         (

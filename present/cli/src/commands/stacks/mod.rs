@@ -25,6 +25,9 @@ use crate::terminal_text;
 use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
+/// End of the names of functions of the kernel.
+const IN_KERNEL: &str = "_[k]";
+
 /// Show which functions used CPU time and which waited
 ///
 /// Uses the call stacks in the trace (`tracebraid record --stacks`, or `perf record -g`). A wait is
@@ -99,6 +102,8 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
     if args.format != Format::Table {
         let lines = stack_quality::lines(&profile.quality);
         lines.iter().for_each(|line| warnings.note(line));
+        let short_waits = short_waits(&profile).filter(|_| args.waits);
+        short_waits.iter().for_each(|line| warnings.note(line));
     }
     Ok(warnings.finish(args.input.strict))
 }
@@ -280,6 +285,7 @@ fn tables(profile: &Profile, top: usize) -> String {
         units::duration(profile.total.wait_ns),
         units::number_of(profile.total.waits, "stack", "stacks")
     );
+    let short_waits = short_waits(profile).map(|line| terminal_text::paragraph(&line));
     let missing = profile.missing.iter().map(|missing| {
         let (what, remedy) = match missing.waits {
             true => (
@@ -312,6 +318,8 @@ fn tables(profile: &Profile, top: usize) -> String {
     let quality = quality.iter().map(|line| terminal_text::paragraph(line));
     [
         terminal_text::paragraph(&summary)
+            + &in_ebpf(profile)
+            + &short_waits.unwrap_or_default()
             + &missing.collect::<String>()
             + &quality.collect::<String>()
             + &unended
@@ -321,6 +329,38 @@ fn tables(profile: &Profile, top: usize) -> String {
         waits(profile, rows),
     ]
     .join("\n")
+}
+
+/// A line on waits that are too short to have a stack.
+fn short_waits(profile: &Profile) -> Option<String> {
+    let shortest = profile
+        .quality
+        .limits
+        .threshold_ns
+        .filter(|shortest| *shortest > 1)?;
+    Some(format!(
+        "waits of less than {} are left out (record them with --stacks=threshold_us=0); `tracebraid waits` counts all",
+        units::duration(shortest)
+    ))
+}
+
+/// A line on the CPU time of eBPF programs, which trace the functions beside them and are no part of
+/// the program; empty if there was none.
+fn in_ebpf(profile: &Profile) -> String {
+    let is_of_ebpf = |name: &String| {
+        let name = name.strip_suffix(IN_KERNEL);
+        name.is_some_and(|name| name.starts_with("bpf_prog_") || name.starts_with("bpf_trace_run"))
+    };
+    let stacks = profile.stacks.iter();
+    let stacks = stacks.filter(|stack| stack.functions.iter().any(is_of_ebpf));
+    match stacks.map(|stack| stack.sums.cpu_ns).sum() {
+        0 => String::new(),
+        time => terminal_text::paragraph(&format!(
+            "{} ({}) of the CPU time is that of eBPF programs (bpf_*): of the recorder or another tool",
+            units::duration(time),
+            units::percent(time, profile.total.cpu_ns)
+        )),
+    }
 }
 
 fn processes(profile: &Profile, rows: usize) -> String {
@@ -398,7 +438,7 @@ fn functions(profile: &Profile, rows: usize) -> String {
 /// The innermost function and its callers, from a stack that begins with the outermost function. Of
 /// kernel functions, only the first is kept if there are others.
 fn innermost(functions: &[String]) -> Vec<&str> {
-    let in_kernel = |function: &&str| function.ends_with("_[k]");
+    let in_kernel = |function: &&str| function.ends_with(IN_KERNEL);
     let all = || functions.iter().rev().map(String::as_str);
     let mut own = all().filter(|function| !in_kernel(function)).peekable();
     let kernels = if own.peek().is_some() { 1 } else { 4 };
