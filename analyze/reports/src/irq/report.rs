@@ -236,9 +236,14 @@ fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<IrqCpu>) -> Section {
         Column::new("softirq_ns", "Time", Unit::Duration),
         Column::new("softirq_share", "Of range", Unit::Share),
     ];
+    let options = &rules.options;
+    let title = match options.interrupts.is_empty() && options.softirqs.is_empty() {
+        true => "By CPU",
+        false => "By CPU (all interrupts)",
+    };
     Section {
         key: "cpus",
-        title: "By CPU".to_owned(),
+        title: title.to_owned(),
         view: View::Stats,
         columns: [HOST].into_iter().chain(columns).collect(),
         rows: cpus.into_iter().map(row).collect(),

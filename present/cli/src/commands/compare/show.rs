@@ -63,6 +63,9 @@ fn interval(test: &Test, unit: &str) -> String {
     test.interval.map_or_else(String::new, text)
 }
 
+/// The line instead of, or above, a table without a significant row.
+const NO_DIFFERENCE: &str = "  no significant difference\n";
+
 /// A comparison as text.
 pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     let mut text = format!("{}\n", terminal_text::safe(compared.kind));
@@ -83,7 +86,7 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
             "  unknown: the trace has no scheduling events (sched_switch) for these executions\n",
         );
     } else if !all.iter().any(Difference::is_sure) {
-        text.push_str("  no significant difference\n");
+        text.push_str(NO_DIFFERENCE);
     }
     let list = shown(args, listed.to_vec());
     if !list.is_empty() {
@@ -98,8 +101,13 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
         .iter()
         .filter(|of| of.tells())
         .collect();
+    if !telling.iter().any(|of| of.is_sure()) {
+        text.push_str(NO_DIFFERENCE);
+    }
     let list = shown(args, telling.clone());
-    text.push_str(&figures(&list));
+    if !list.is_empty() {
+        text.push_str(&figures(&list));
+    }
     let doubtful = list.iter().filter(|of| !of.is_sure()).count();
     text.push_str(&notes(doubtful, telling.len() - list.len()));
     let telling: Vec<_> = compared

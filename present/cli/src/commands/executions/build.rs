@@ -360,7 +360,8 @@ fn nothing(set: &TraceSet, delimiter: &Delimiter) -> String {
             "the traces contain none: `tracebraid syscalls` lists the system calls"
         }
         Delimiter::Function(_) => {
-            "no function has this name (functions without symbols are named [program+0x...]: see --debug-dir)"
+            "no function has this name: `executions build --function '*'` takes all, `executions list` lists them (functions \
+             without symbols are named [program+0x...]: see --debug-dir)"
         }
         Delimiter::Span(_) if has_spans => {
             "no span has this name: `tracebraid print --filter 'tracebraid:span_begin'` shows the names of spans"
