@@ -192,7 +192,7 @@ pub(super) fn classes(by_class: &BTreeMap<Class, ClassStats>) -> Section {
     Section::new("classes", "Latency of I/O calls", columns, rows).short()
 }
 
-/// By process: its use of files, and of everything that has descriptors.
+/// By process: bytes and calls of files, and of all types of descriptors.
 pub(super) fn processes(names: &Names<'_>, by_process: &ByProcess) -> Section {
     let mut lines: Vec<_> = by_process.iter().map(|of| names.sums_of(of)).collect();
     lines.sort_by_cached_key(|line| {

@@ -14,7 +14,7 @@ use tracebraid_engine::parallel;
 use tracebraid_follow::{Input, Thread};
 use tracebraid_statistics::{Distribution, Summary};
 use tracebraid_tables::{
-    Column, Section, Unit, Value, View, distribution_columns, distribution_values,
+    Column, Section, Sentence, Unit, Value, View, distribution_columns, distribution_values,
 };
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
@@ -153,6 +153,19 @@ pub(super) fn preempted_by(partial: &SchedPartial, rows: &[Row<'_>]) -> Section 
         |counts| &counts.preempted,
         |all| all.summary().sum(),
     );
+    let summaries = lines.iter().map(|(_, (.., waits))| waits.summary());
+    let (count, total) = summaries.fold((0, 0), |(count, total), of| {
+        (count + of.count(), total + of.sum())
+    });
+    let sum = Sentence::default()
+        .words("  ")
+        .number(count, "wait", "waits")
+        .words(", ")
+        .value(
+            Unit::Duration,
+            Value::from(u64::try_from(total).unwrap_or(u64::MAX)),
+        )
+        .words(" in total");
     let row = |(_, (by, thread, waits)): (CauseKey, CauseLine)| {
         values([by.into(), thread.into()], &waits)
     };
@@ -162,7 +175,7 @@ pub(super) fn preempted_by(partial: &SchedPartial, rows: &[Row<'_>]) -> Section 
     let totals = columns.iter_mut().filter(|column| column.key == "total_ns");
     totals.for_each(|total| *total = total.left_out(0));
     let title = "Waits after preemption, by the thread that took the CPU";
-    Section::new("preempted_by", title, columns, rows)
+    Section::new("preempted_by", title, columns, rows).noted((count > 0).then_some(sum))
 }
 
 /// True for switches of threads that began to wait.

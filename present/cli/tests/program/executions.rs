@@ -727,6 +727,13 @@ fn flame_graphs_of_slow_executions_can_be_drawn() {
         "{} {mean}",
         sum(&folded)
     );
+    let running = ["--where", "duration > 30ms", "--running"];
+    let running = text(&[&["executions", "export", file()][..], &running].concat());
+    // Reasons of waits and other threads are in brackets.
+    let is_of_wait = |line: &&str| line.replace("[running]", "").contains(['[', '<']);
+    let without_waits = folded.lines().filter(|line| !is_of_wait(line));
+    assert!(sum(&running) > 1000, "{running}");
+    assert!(running.lines().eq(without_waits), "{running}\n{folded}");
     assert!(
         folded
             .lines()

@@ -116,7 +116,13 @@ fn reason_rows(about: &[Value], sums: &CallSums) -> Vec<Vec<Value>> {
 /// All calls by wait reason.
 pub(crate) fn reasons(all: &CallSums) -> Section {
     let rows = reason_rows(&[], all);
-    Section::new("reasons", "Where the time went", reason_columns(&[]), rows).short()
+    Section::new(
+        "reasons",
+        "Where the time of system calls went",
+        reason_columns(&[]),
+        rows,
+    )
+    .short()
 }
 
 fn sorted(by_call: &BTreeMap<Syscall, CallSums>) -> Vec<(Syscall, &CallSums, CallTotals)> {

@@ -35,6 +35,7 @@ fn path(head: &Head, row: &PathRow, zone: &TimeZone) -> String {
     text.push('\n');
     tree(&row.tree, row.duration_ns, 1, &mut text);
     for part in [
+        totals(row),
         reasons(row),
         threads(head, row),
         hosts(head, row),
@@ -84,6 +85,43 @@ fn described(reason: WaitReason, detail: &str) -> String {
         "" => reason.name().to_owned(),
         detail => format!("{}: {detail}", reason.name()),
     }
+}
+
+/// Sums by reason, of all details; empty if each reason has a single detail.
+fn totals(row: &PathRow) -> String {
+    let mut sums: Vec<(WaitReason, u64, u64)> = Vec::new();
+    for part in &row.summary.reasons {
+        match sums.iter_mut().find(|(reason, ..)| *reason == part.reason) {
+            Some((_, time, segments)) => {
+                *time += part.duration_ns;
+                *segments += part.parts;
+            }
+            None => sums.push((part.reason, part.duration_ns, part.parts)),
+        }
+    }
+    if sums.len() == row.summary.reasons.len() {
+        return String::new();
+    }
+    sums.sort_by_key(|(_, time, _)| std::cmp::Reverse(*time));
+    let columns = [
+        Column::number("Time"),
+        Column::number("%").left_out(2),
+        Column::number("Segments").left_out(1),
+        Column::whole("All of a reason"),
+    ];
+    let cells = sums
+        .into_iter()
+        .enumerate()
+        .map(|(at, (reason, time, segments))| {
+            let texts = vec![
+                units::duration(time),
+                units::percent(time, row.duration_ns),
+                units::grouped(segments),
+                reason.name().to_owned(),
+            ];
+            Cell::row(texts, 0, at == 0)
+        });
+    table::render(&columns, cells)
 }
 
 fn reasons(row: &PathRow) -> String {

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tracebraid_executions::ContextId;
 use tracebraid_executions::database::{Database, Table};
+use tracebraid_executions::{ContextId, FrameKind};
 
 use super::list::number;
 use super::{open, rows, table};
@@ -21,6 +21,7 @@ use crate::terminal_text::safe;
 #[command(after_help = "Examples:
   tracebraid executions export requests.db --where 'duration > 50ms' \\
       | flamegraph.pl --countname ns > slow.svg
+  tracebraid executions export requests.db --running -o cpu.folded
   tracebraid executions export requests.db --format json -o requests.json
   tracebraid view requests.db --export requests.html")]
 pub(super) struct ExportArgs {
@@ -36,6 +37,9 @@ pub(super) struct ExportArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Leave out waits: only the CPU time of the executions' own threads (folded stacks)
+    #[arg(long)]
+    running: bool,
     /// Write to FILE instead of standard output
     #[arg(long, short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
@@ -44,7 +48,7 @@ pub(super) struct ExportArgs {
 /// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Folded stacks: nanoseconds of an average execution in each calling context
+    /// Folded stacks: nanoseconds of an average execution in each calling context, waits included
     #[default]
     Folded,
     /// JSON: calling contexts, and the times of each execution in them
@@ -59,7 +63,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let (_, table) = table(&database, args.kind.as_deref())?;
     let chosen = rows("--where", args.condition.as_deref(), &database, &table)?;
     let text = match args.format {
-        Format::Folded => folded(&database, &table, &chosen),
+        Format::Folded => folded(&database, &table, &chosen, args.running),
         Format::Json => format!("{:#}\n", as_json(&database, &table, &chosen)),
     };
     match &args.output {
@@ -71,7 +75,12 @@ pub(super) fn run(args: &ExportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn folded(database: &Database, table: &Table, chosen: &[usize]) -> String {
+fn folded(database: &Database, table: &Table, chosen: &[usize], only_running: bool) -> String {
+    let is_of_wait = |context: ContextId| {
+        let frames = database.union.contexts.frames(context);
+        let is_own = |kind| matches!(kind, FrameKind::Function | FrameKind::Call);
+        frames.iter().any(|frame| !is_own(frame.kind))
+    };
     let mut sums: BTreeMap<ContextId, u128> = BTreeMap::new();
     for &row in chosen {
         for &(context, time) in table.rows.of(row) {
@@ -90,7 +99,9 @@ fn folded(database: &Database, table: &Table, chosen: &[usize]) -> String {
         }
         format!("{} {}\n", stack.join(";"), sum / count)
     };
-    sums.into_iter().map(line).collect()
+    let sums = sums.into_iter();
+    let sums = sums.filter(|(context, _)| !(only_running && is_of_wait(*context)));
+    sums.map(line).collect()
 }
 
 fn as_json(database: &Database, table: &Table, chosen: &[usize]) -> serde_json::Value {
@@ -122,7 +133,7 @@ fn as_json(database: &Database, table: &Table, chosen: &[usize]) -> serde_json::
             "label": source.map(|of| &of.label), "host": source.and_then(|of| of.host.as_ref()),
             "trace": source.map(|of| &of.path),
             "thread": thread.and_then(|of| of.name.as_ref()), "tid": thread.map(|of| of.tid),
-            "figures": figures.collect::<serde_json::Map<_, _>>(),
+            "metrics": figures.collect::<serde_json::Map<_, _>>(),
             "texts": texts.collect::<serde_json::Map<_, _>>(),
             "times": times.collect::<Vec<_>>(),
         })

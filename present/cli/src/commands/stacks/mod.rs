@@ -2,6 +2,7 @@
 
 mod data;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -345,7 +346,7 @@ fn short_waits(profile: &Profile) -> Option<String> {
 }
 
 /// A line on the CPU time of eBPF programs, which trace the functions beside them and are no part of
-/// the program; empty if there was none.
+/// the program; empty if no sample is in them.
 fn in_ebpf(profile: &Profile) -> String {
     let is_of_ebpf = |name: &String| {
         let name = name.strip_suffix(IN_KERNEL);
@@ -458,23 +459,25 @@ fn waits(profile: &Profile, rows: usize) -> String {
         Column::text("Process"),
         Column::text("Function, called by"),
     ];
-    let mut stacks: Vec<&Stack> = profile
-        .stacks
-        .iter()
-        .filter(|stack| stack.sums.waits > 0)
-        .collect();
-    stacks.sort_by_key(|stack| std::cmp::Reverse(stack.sums.wait_ns));
-    let row = |stack: &&Stack| {
-        let innermost = innermost(&stack.functions);
-        let Sums { waits, wait_ns, .. } = stack.sums;
+    // Stacks that differ only in frames that are not shown would be equal rows.
+    let mut shown: BTreeMap<(&str, Vec<&str>), (u64, u64)> = BTreeMap::new();
+    for stack in profile.stacks.iter().filter(|stack| stack.sums.waits > 0) {
+        let key = (stack.process.as_str(), innermost(&stack.functions));
+        let (time, waits) = shown.entry(key).or_default();
+        *time += stack.sums.wait_ns;
+        *waits += stack.sums.waits;
+    }
+    let mut shown: Vec<_> = shown.into_iter().collect();
+    shown.sort_by_key(|(_, (time, _))| std::cmp::Reverse(*time));
+    let row = |((process, innermost), (time, waits)): &((&str, Vec<&str>), (u64, u64))| {
         vec![
-            units::duration(wait_ns),
-            grouped(waits),
-            stack.process.clone(),
+            units::duration(*time),
+            grouped(*waits),
+            (*process).to_owned(),
             innermost.join(" < "),
         ]
     };
-    table::render(&columns, stacks.iter().take(rows).map(row))
+    table::render(&columns, shown.iter().take(rows).map(row))
 }
 
 #[cfg(test)]
