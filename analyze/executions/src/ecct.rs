@@ -229,7 +229,10 @@ impl<'t> Builder<'t> {
         if let SegmentKind::Running(_) = segment.kind {
             return self.runs(growing, base, actor, window);
         }
-        let stack = self.stack_at(actor, segment.begin);
+        let stack = match segment.kind {
+            SegmentKind::Waiting { .. } => self.waiting_stack(actor, segment.begin),
+            _ => self.stack_at(actor, segment.begin),
+        };
         let mut context = self.under(base, stack);
         if let SegmentKind::Waiting { call, .. } = segment.kind {
             context = self.calls(context, call);
@@ -325,7 +328,7 @@ impl<'t> Builder<'t> {
                 by if own.contains(&by) => continue,
                 Some(by) => {
                     let theirs = self.thread(context, by);
-                    let stack = self.stack_at(by, user.since);
+                    let stack = self.waiting_stack(by, user.since);
                     self.under(theirs, stack)
                 }
                 None => self.detail(context, UNKNOWN_USER),
@@ -383,7 +386,7 @@ impl<'t> Builder<'t> {
                 } else {
                     hop.begin
                 };
-                let stack = self.stack_at(waiting, since);
+                let stack = self.waiting_stack(waiting, since);
                 self.under(base, stack)
             }
         };
@@ -408,6 +411,11 @@ impl<'t> Builder<'t> {
     fn stack_at(&self, actor: ActorId, time: i64) -> StackId {
         let stacks = self.threads.get(&actor);
         stacks.map_or(Stacks::EMPTY, |stacks| stacks.at(time))
+    }
+
+    fn waiting_stack(&self, actor: ActorId, time: i64) -> StackId {
+        let stacks = self.threads.get(&actor);
+        stacks.map_or(Stacks::EMPTY, |stacks| stacks.waiting_at(time))
     }
 
     /// The context of a stack within a context.

@@ -3,7 +3,8 @@
 //! The stack of a wait is valid for that wait. Between two waits, each stack of CPU time is valid
 //! for the time before it, back to the previous sample. After the last such stack, or without one,
 //! the common part of the stacks on both sides is valid: the functions that called both are most
-//! probably still active. No function is shown that is not in a sample.
+//! probably still active. It is also that of waits that have no stack, since the next stack of CPU
+//! time may be of another system call. No function is shown that is not in a sample.
 
 use std::collections::HashMap;
 
@@ -110,12 +111,28 @@ pub(crate) struct Sample {
     pub(crate) stack: StackId,
 }
 
+/// The stacks of a thread in a stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Held {
+    running: StackId,
+    waiting: StackId,
+}
+
+impl Held {
+    fn both(stack: StackId) -> Held {
+        Held {
+            running: stack,
+            waiting: stack,
+        }
+    }
+}
+
 /// The stacks of a thread over time.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadStacks {
     samples: Vec<Sample>,
-    /// Begin of each stack, ascending; consecutive stacks differ.
-    line: Vec<(i64, StackId)>,
+    /// Begin of each stretch, ascending; the stacks of consecutive stretches differ.
+    line: Vec<(i64, Held)>,
     /// Stack of the last sample, and the end of `line`; after it the stack is unknown.
     last: StackId,
     until: Option<i64>,
@@ -153,16 +170,23 @@ impl ThreadStacks {
         let Sample { time, since, stack } = sample;
         let until = self.until.unwrap_or(i64::MIN);
         // Replaces the unknown stack after the previous sample.
+        let common = stacks.common(self.last, stack);
         match since {
             Some(since) => {
-                put(&mut self.line, until, stacks.common(self.last, stack));
-                put(&mut self.line, since.max(until), stack);
+                put(&mut self.line, until, Held::both(common));
+                put(&mut self.line, since.max(until), Held::both(stack));
             }
-            None => put(&mut self.line, until, stack),
+            None => {
+                let held = Held {
+                    running: stack,
+                    waiting: common,
+                };
+                put(&mut self.line, until, held);
+            }
         }
         let until = time.max(until);
         (self.last, self.until) = (stack, Some(until));
-        put(&mut self.line, until, Stacks::EMPTY);
+        put(&mut self.line, until, Held::default());
     }
 
     /// End of the known stacks.
@@ -176,14 +200,24 @@ impl ThreadStacks {
         self.line.drain(..before.saturating_sub(1));
     }
 
-    /// The stack at a time.
+    /// The stack at a time at which the thread runs, or could.
     pub fn at(&self, time: i64) -> StackId {
-        let after = self.line.partition_point(|(begin, _)| *begin <= time);
-        let holds = after.checked_sub(1).and_then(|at| self.line.get(at));
-        holds.map_or(Stacks::EMPTY, |(_, stack)| *stack)
+        self.held(time).running
     }
 
-    /// The stacks of a window in order, each with its end. The last one ends with the window.
+    /// The stack at a time at which the thread waits.
+    pub fn waiting_at(&self, time: i64) -> StackId {
+        self.held(time).waiting
+    }
+
+    fn held(&self, time: i64) -> Held {
+        let after = self.line.partition_point(|(begin, _)| *begin <= time);
+        let holds = after.checked_sub(1).and_then(|at| self.line.get(at));
+        holds.map_or(Held::default(), |(_, held)| *held)
+    }
+
+    /// The stacks of a window in which the thread runs, in order, each with its end. The last one
+    /// ends with the window.
     pub fn within(&self, begin: i64, end: i64) -> impl Iterator<Item = (i64, StackId)> {
         let after = self.line.partition_point(|(from, _)| *from <= begin);
         let rest = self.line.get(after..).unwrap_or_default();
@@ -191,18 +225,18 @@ impl ThreadStacks {
         let ends = changes.clone().map(|(from, _)| *from).chain([end]);
         let stacks = [self.at(begin)]
             .into_iter()
-            .chain(changes.map(|(_, stack)| *stack));
+            .chain(changes.map(|(_, held)| held.running));
         ends.zip(stacks).filter(move |_| begin < end)
     }
 }
 
-/// Begins a stack at a time; stacks without duration are removed.
-fn put(line: &mut Vec<(i64, StackId)>, time: i64, stack: StackId) {
+/// Begins a stretch at a time; stretches without duration are removed.
+fn put(line: &mut Vec<(i64, Held)>, time: i64, held: Held) {
     if line.last().is_some_and(|last| last.0 == time) {
         line.pop();
     }
-    if line.last().is_none_or(|last| last.1 != stack) {
-        line.push((time, stack));
+    if line.last().is_none_or(|last| last.1 != held) {
+        line.push((time, held));
     }
 }
 
@@ -253,8 +287,11 @@ mod tests {
                 Stacks::EMPTY
             ]
         );
+        // Waits without a stack: between a read and a hash, and between a hash and a sort.
+        let waiting = [150, 210, 240].map(|time| thread.waiting_at(time));
+        assert_eq!(waiting, [read, common[0], stack(&mut stacks, &[1])]);
         let parts: Vec<_> = thread.within(210, 310).collect();
-        assert_eq!(parts, [(230, hash), (300, sort), (310, write)]);
+        assert_eq!(parts, [(230, hash), (260, sort), (300, sort), (310, write)]);
         assert_eq!(thread.within(210, 210).count(), 0);
         assert_eq!(
             thread.within(0, 20).collect::<Vec<_>>(),

@@ -33,6 +33,9 @@ mod quality;
 mod samples;
 mod system;
 
+/// End of the names of kernel functions.
+pub const KERNEL_SUFFIX: &str = "_[k]";
+
 pub use addresses::{Addresses, Named};
 pub use nameless::{MissingFiles, NamelessFile, NamelessFrames};
 pub use profile::{Function, Met, Missing, Process, Profile, Stack, Sums};

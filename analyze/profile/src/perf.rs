@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_symbols::{AddressSpace, BuildId, KernelSymbols, Module, Placed};
 
+use crate::KERNEL_SUFFIX;
 use crate::Process;
 use crate::events::{EventOrigin, EventRole, Sample, StackSource, Weight};
 use crate::fields::Fields;
@@ -168,7 +169,7 @@ impl PerfSystem {
                 let name = kernel.as_ref().and_then(|kernel| kernel.name(asked));
                 let name = name.map_or_else(|| format!("[{asked:#x}]"), str::to_owned);
                 // Suffix of kernel functions in flame graphs.
-                naming.id(format!("{name}_[k]"))
+                naming.id(format!("{name}{KERNEL_SUFFIX}"))
             })
         };
         addresses.iter().enumerate().map(&mut name).collect()

@@ -229,7 +229,7 @@ impl Quality {
     }
 }
 
-/// Limits of recorded stacks; the largest of all traces.
+/// Limits of recorded stacks; the largest of all traces that have stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Limits {
     /// Maximum number of user-space frames.
@@ -238,7 +238,7 @@ pub struct Limits {
     /// Number of stack bytes that are copied. Recordings of earlier versions do not contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack_bytes: Option<u64>,
-    /// The shortest wait that has a stack, in nanoseconds; 0 if waits have none.
+    /// Minimum duration of waits with a stack, in nanoseconds; 0: waits have none. All waits: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold_ns: Option<u64>,
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use tracebraid_ctf::trace::Trace;
 use tracebraid_symbols::{AddressSpace, Placed};
 
+use crate::KERNEL_SUFFIX;
 use crate::Process;
 use crate::events::{EventOrigin, EventRole, Sample, StackSource};
 use crate::fields::Fields;
@@ -141,7 +142,7 @@ impl System {
                 let found = found.filter(|(begin, (end, _))| address < *end || address == **begin);
                 let name =
                     found.map_or_else(|| format!("[{address:#x}]"), |(_, (_, name))| name.clone());
-                naming.id(format!("{name}_[k]"))
+                naming.id(format!("{name}{KERNEL_SUFFIX}"))
             })
         };
         addresses.iter().map(&mut id).collect()

@@ -146,10 +146,23 @@ fn as_modelled(name: &str, set: &TraceSet) -> usize {
     model.len()
 }
 
-/// Rows of processes are the sums of their rows by file; the first two columns, of regular files.
+/// Rows of processes are the sums of their rows by file: `file_*` columns of those of the type
+/// `file`. The rows with most bytes of files come first.
 fn same_processes(name: &str, report: &Value) {
     let parts = rows(report, "process_files");
-    for row in rows(report, "processes") {
+    let processes = rows(report, "processes");
+    let id = |row: &Value| ["trace", "pid", "tid", "name"].map(|key| row[key].to_string());
+    let all = |of: &[Value]| of.iter().map(id).collect::<BTreeSet<_>>();
+    assert_eq!(all(processes), all(parts), "{name}");
+    let of_files = |row: &Value| {
+        let bytes = ["file_read_bytes", "file_written_bytes"].map(|key| row[key].as_u64().unwrap());
+        bytes[0] + bytes[1]
+    };
+    assert!(
+        processes.is_sorted_by_key(|row| std::cmp::Reverse(of_files(row))),
+        "{name}"
+    );
+    for row in processes {
         let own = parts.iter().filter(|part| {
             let is_same = |key: &&str| part[*key] == row[*key];
             ["trace", "pid", "tid", "name"].iter().all(is_same)

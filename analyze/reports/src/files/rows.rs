@@ -61,7 +61,6 @@ impl<'a> Names<'a> {
             .map_or("unknown", |file| file.kind.name())
     }
 
-    /// A process' use of files and of all types.
     fn sums_of<'p>(
         &self,
         (process, uses): &'p (Process, BTreeMap<FileId, Use>),
@@ -69,7 +68,11 @@ impl<'a> Names<'a> {
         let (mut of_files, mut of_all) = (Use::default(), Use::default());
         for (&file, sums) in uses {
             of_all.merge(sums);
-            if self.kind(file) == FdType::File.name() {
+            if self
+                .files
+                .get(file)
+                .is_some_and(|file| file.kind == FdType::File)
+            {
                 of_files.merge(sums);
             }
         }
@@ -100,7 +103,7 @@ struct Users<'a> {
     processes: u64,
 }
 
-/// A process' use of descriptors of the type `file`, and of all types.
+/// Bytes and calls of a process: of files, and of all types of descriptors.
 struct ProcessSums<'a> {
     process: &'a Process,
     of_files: Use,
@@ -192,7 +195,6 @@ pub(super) fn classes(by_class: &BTreeMap<Class, ClassStats>) -> Section {
     Section::new("classes", "Latency of I/O calls", columns, rows).short()
 }
 
-/// By process: bytes and calls of files, and of all types of descriptors.
 pub(super) fn processes(names: &Names<'_>, by_process: &ByProcess) -> Section {
     let mut lines: Vec<_> = by_process.iter().map(|of| names.sums_of(of)).collect();
     lines.sort_by_cached_key(|line| {
@@ -223,7 +225,12 @@ pub(super) fn processes(names: &Names<'_>, by_process: &ByProcess) -> Section {
         OPENS,
     ];
     let rows = lines.iter().map(row).collect();
-    Section::new("processes", "By process", columns, rows)
+    Section::new(
+        "processes",
+        "By process, most bytes of files first",
+        columns,
+        rows,
+    )
 }
 
 pub(super) fn process_files(names: &Names<'_>, by_process: &ByProcess) -> Section {

@@ -11,7 +11,7 @@ use crate::irq::lane::IrqCpu;
 use crate::irq::run::{DURATION, LATENCY, Run, Stats};
 use crate::irq::source::{HandlerKind, Source};
 use crate::irq::{GROUPINGS, IrqPartial, IrqRules};
-use tracebraid_follow::{By, ByCpu, CpuKey, Head, Input, share};
+use tracebraid_follow::{By, ByCpu, CpuKey, Head, Input, Limits, share};
 use tracebraid_statistics::{Bins, Distribution, Ranges};
 use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
@@ -237,9 +237,12 @@ fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<IrqCpu>) -> Section {
         Column::new("softirq_share", "Of range", Unit::Share),
     ];
     let options = &rules.options;
-    let title = match options.interrupts.is_empty() && options.softirqs.is_empty() {
+    let is_all = options.interrupts.is_empty()
+        && options.softirqs.is_empty()
+        && options.views.limits == Limits::default();
+    let title = match is_all {
         true => "By CPU",
-        false => "By CPU (all interrupts)",
+        false => "By CPU (all interrupts and softirqs)",
     };
     Section {
         key: "cpus",

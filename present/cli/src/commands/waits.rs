@@ -19,7 +19,7 @@ use crate::options;
 /// process. Further tables show which threads wait at each futex and which wake them, and socket
 /// times by peer. `--view top` lists the longest waits with their causes, `--view log` every
 /// wait. Waits outside system calls (page faults, preemption of a program's own code) are not
-/// counted: `tracebraid critical-path` divides all the time of a thread.
+/// counted: `tracebraid critical-path` covers all of a thread's time.
 ///
 /// Needs the events of system calls, sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
 /// timer_hrtimer_expire_* and block_rq_* identify what woke a thread. Reasons that were not

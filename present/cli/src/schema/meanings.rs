@@ -259,6 +259,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("files.opens", "Calls that opened the file, or failed to"),
     (
+        "files.processes.opens",
+        "Calls that opened a file, or failed to",
+    ),
+    (
         "files.p99_ns",
         "99th percentile of the durations of the calls, at most 1/128 off; null without calls",
     ),

@@ -33,7 +33,7 @@ fn a_task_of_higher_priority_takes_the_cpu() {
 fn the_log_is_written_while_a_request_reads() {
     let Some(study) = study(
         "disk-contention",
-        ["duration < 10ms", "duration > 12ms"],
+        ["duration < 6ms", "duration > 8ms"],
         ("request", 8),
     ) else {
         return;

@@ -123,6 +123,11 @@ fn threads_and_cpus_that_are_not_there_are_named() {
 fn softirqs_are_chosen_in_either_case() {
     let trace = recorded_trace("kernel-mix-small");
     let json = |name: &str| text(&["irq", "--softirq", name, "--format", "json", &trace]);
+    let table = text(&["irq", "--softirq", "net_rx", "--table", "cpus", &trace]);
+    assert!(
+        table.contains("By CPU (all interrupts and softirqs)"),
+        "{table}"
+    );
     let upper = json("NET_RX,R*");
     assert!(
         upper.contains("\"NET_RX\"") && upper.contains("\"RCU\""),

@@ -729,6 +729,18 @@ fn flame_graphs_of_slow_executions_can_be_drawn() {
     );
     let running = ["--where", "duration > 30ms", "--running"];
     let running = text(&[&["executions", "export", file()][..], &running].concat());
+    let (code, said) = crate::support::failure(&[
+        "executions",
+        "export",
+        file(),
+        "--running",
+        "--format",
+        "json",
+    ]);
+    assert!(
+        code == 2 && said.contains("--running applies to"),
+        "{code}: {said}"
+    );
     // Reasons of waits and other threads are in brackets.
     let is_of_wait = |line: &&str| line.replace("[running]", "").contains(['[', '<']);
     let without_waits = folded.lines().filter(|line| !is_of_wait(line));

@@ -455,13 +455,13 @@ fn tables_state_which_waits_are_left_out() {
     // Three waits each of 2, 4 and 8 ms.
     let (tables, found) = with(&recordings[0], "7000");
     assert!(
-        tables.contains("waits of less than 7.000 ms are left out"),
+        tables.contains("waits shorter than 7.000 ms have no stack"),
         "{tables}"
     );
     assert_eq!(found["threshold_ns"], 7_000_000);
     assert!((3..9).contains(&sleeps(&found)), "{found:#}");
     let (tables, found) = with(&recordings[1], "0");
-    assert!(!tables.contains("are left out"), "{tables}");
+    assert!(!tables.contains("have no stack"), "{tables}");
     assert_eq!(sleeps(&found), 9, "{found:#}");
 }
 

@@ -63,7 +63,6 @@ fn interval(test: &Test, unit: &str) -> String {
     test.interval.map_or_else(String::new, text)
 }
 
-/// The line instead of, or above, a table without a significant row.
 const NO_DIFFERENCE: &str = "  no significant difference\n";
 
 /// A comparison as text.

@@ -107,7 +107,7 @@ fn totals(row: &PathRow) -> String {
         Column::number("Time"),
         Column::number("%").left_out(2),
         Column::number("Segments").left_out(1),
-        Column::whole("All of a reason"),
+        Column::whole("Reason (all details)"),
     ];
     let cells = sums
         .into_iter()

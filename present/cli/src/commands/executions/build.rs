@@ -349,8 +349,12 @@ fn without_effect(warnings: &mut Warnings, renames: &[(String, String)], union: 
 /// Why there are no executions of a kind, with a remedy.
 fn nothing(set: &TraceSet, delimiter: &Delimiter) -> String {
     let streams = set.traces.iter().flat_map(|trace| &trace.layout.streams);
-    let mut events = streams.flat_map(|stream| &stream.events);
-    let has_spans = events.any(|event| event.name == "tracebraid:span_begin");
+    let events = streams.flat_map(|stream| &stream.events);
+    let is_function = |name: &str| name.ends_with(":func_entry") || name == "tracebraid:prof_in";
+    let has_spans = events
+        .clone()
+        .any(|event| event.name == "tracebraid:span_begin");
+    let has_functions = events.clone().any(|event| is_function(&event.name));
     let why = match delimiter {
         Delimiter::Process(name) => return no_process(set, name),
         Delimiter::Period(_) => {
@@ -359,9 +363,12 @@ fn nothing(set: &TraceSet, delimiter: &Delimiter) -> String {
         Delimiter::Call(_) => {
             "the traces contain none: `tracebraid syscalls` lists the system calls"
         }
-        Delimiter::Function(_) => {
-            "no function has this name: `executions build --function '*'` takes all, `executions list` lists them (functions \
+        Delimiter::Function(_) if has_functions => {
+            "no function has this name: build with --function '*', then `executions list` shows the names (functions \
              without symbols are named [program+0x...]: see --debug-dir)"
+        }
+        Delimiter::Function(_) => {
+            "the traces contain none: record functions with --probes 'lttng_ust_cyg_profile:*' or tb_prof_in"
         }
         Delimiter::Span(_) if has_spans => {
             "no span has this name: `tracebraid print --filter 'tracebraid:span_begin'` shows the names of spans"

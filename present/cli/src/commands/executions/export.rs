@@ -37,7 +37,7 @@ pub(super) struct ExportArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Leave out waits: only the CPU time of the executions' own threads (folded stacks)
+    /// Write only the CPU time of the executions' threads, without waits (folded stacks only)
     #[arg(long)]
     running: bool,
     /// Write to FILE instead of standard output
@@ -48,7 +48,7 @@ pub(super) struct ExportArgs {
 /// Output formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Folded stacks: nanoseconds of an average execution in each calling context, waits included
+    /// Folded stacks: nanoseconds of an average execution in each calling context
     #[default]
     Folded,
     /// JSON: calling contexts, and the times of each execution in them
@@ -56,6 +56,9 @@ enum Format {
 }
 
 pub(super) fn run(args: &ExportArgs) -> Result<ExitCode, Failure> {
+    if args.running && args.format == Format::Json {
+        return Err(Failure::usage("--running applies to --format folded only"));
+    }
     let database = open(&args.file)?;
     if let Some(file) = &args.output {
         spare::check_read(file, std::slice::from_ref(&args.file))?;

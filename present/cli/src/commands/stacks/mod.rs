@@ -11,7 +11,7 @@ use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_follow::Head;
 use tracebraid_language::glob::Glob;
-use tracebraid_profile::{Met, Profile, Stack, Sums};
+use tracebraid_profile::{KERNEL_SUFFIX, Met, Profile, Stack, Sums};
 
 use crate::commands::data_tables::TablesArgs;
 use crate::commands::report;
@@ -26,17 +26,14 @@ use crate::terminal_text;
 use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
-/// End of the names of functions of the kernel.
-const IN_KERNEL: &str = "_[k]";
-
 /// Show which functions used CPU time and which waited
 ///
 /// Uses the call stacks in the trace (`tracebraid record --stacks`, or `perf record -g`). A wait is
 /// the time off the CPU, from the switch away from the thread until it runs again: it includes the
 /// time in the run queue after the wake-up, which `tracebraid waits` and `critical-path` show separately.
-/// Names of kernel functions end in `_[k]`; `bpf_*` functions are programs of the recorder. Functions are
-/// named from the files of the programs, if these are unchanged, and from debug information found
-/// by build id. In perf.data, samples of cpu-clock, cycles or another event count as CPU time, and
+/// Names of kernel functions end in `_[k]`; `bpf_*` functions are eBPF programs of the recorder or
+/// another tool. Functions are named from the files of the programs, if these are unchanged, and
+/// from debug information found by build id. In perf.data, samples of cpu-clock, cycles or another event count as CPU time, and
 /// the call chains of sched_switch as waits.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -103,7 +100,11 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
     if args.format != Format::Table {
         let lines = stack_quality::lines(&profile.quality);
         lines.iter().for_each(|line| warnings.note(line));
-        let short_waits = short_waits(&profile).filter(|_| args.waits);
+        let is_shown = match args.format {
+            Format::Folded => args.waits,
+            format => format == Format::Csv,
+        };
+        let short_waits = short_waits(&profile).filter(|_| is_shown);
         short_waits.iter().for_each(|line| warnings.note(line));
     }
     Ok(warnings.finish(args.input.strict))
@@ -334,22 +335,19 @@ fn tables(profile: &Profile, top: usize) -> String {
 
 /// A line on waits that are too short to have a stack.
 fn short_waits(profile: &Profile) -> Option<String> {
-    let shortest = profile
-        .quality
-        .limits
-        .threshold_ns
-        .filter(|shortest| *shortest > 1)?;
+    let limits = profile.quality.limits;
+    let shortest = limits.threshold_ns.filter(|shortest| *shortest > 1)?;
     Some(format!(
-        "waits of less than {} are left out (record them with --stacks=threshold_us=0); `tracebraid waits` counts all",
+        "waits shorter than {} have no stack (record all with --stacks=threshold_us=0); critical-path includes them",
         units::duration(shortest)
     ))
 }
 
-/// A line on the CPU time of eBPF programs, which trace the functions beside them and are no part of
-/// the program; empty if no sample is in them.
+/// A line on CPU time in eBPF programs; without such time, no line. Tracers run such programs inside the
+/// traced functions: their time is not the program's own.
 fn in_ebpf(profile: &Profile) -> String {
     let is_of_ebpf = |name: &String| {
-        let name = name.strip_suffix(IN_KERNEL);
+        let name = name.strip_suffix(KERNEL_SUFFIX);
         name.is_some_and(|name| name.starts_with("bpf_prog_") || name.starts_with("bpf_trace_run"))
     };
     let stacks = profile.stacks.iter();
@@ -357,7 +355,7 @@ fn in_ebpf(profile: &Profile) -> String {
     match stacks.map(|stack| stack.sums.cpu_ns).sum() {
         0 => String::new(),
         time => terminal_text::paragraph(&format!(
-            "{} ({}) of the CPU time is that of eBPF programs (bpf_*): of the recorder or another tool",
+            "{} ({}) of the CPU time was spent in eBPF programs (bpf_*)",
             units::duration(time),
             units::percent(time, profile.total.cpu_ns)
         )),
@@ -439,7 +437,7 @@ fn functions(profile: &Profile, rows: usize) -> String {
 /// The innermost function and its callers, from a stack that begins with the outermost function. Of
 /// kernel functions, only the first is kept if there are others.
 fn innermost(functions: &[String]) -> Vec<&str> {
-    let in_kernel = |function: &&str| function.ends_with(IN_KERNEL);
+    let in_kernel = |function: &&str| function.ends_with(KERNEL_SUFFIX);
     let all = || functions.iter().rev().map(String::as_str);
     let mut own = all().filter(|function| !in_kernel(function)).peekable();
     let kernels = if own.peek().is_some() { 1 } else { 4 };
