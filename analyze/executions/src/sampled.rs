@@ -33,6 +33,7 @@ pub(crate) struct Sampling {
     waiting: VecDeque<(Sample, u32, Option<i64>)>,
     /// Times of the stacks in `waiting`, by thread.
     times: HashMap<ThreadKey, VecDeque<i64>>,
+    waits_have_stacks: bool,
 }
 
 impl Sampled {
@@ -80,6 +81,7 @@ impl Sampling {
             sampled,
             waiting: waiting.into(),
             times,
+            waits_have_stacks: samples.quality.limits.threshold_ns > Some(0),
         }
     }
 
@@ -98,7 +100,9 @@ impl Sampling {
                     let since = sample
                         .since
                         .map(|since| began(graph, actor, since, sample.time));
-                    let thread = self.sampled.threads.entry(actor).or_default();
+                    let thread = self.sampled.threads.entry(actor);
+                    let thread =
+                        thread.or_insert_with(|| ThreadStacks::with_waits(self.waits_have_stacks));
                     thread.go_on(&self.sampled.stacks, Sample { since, ..sample });
                 }
                 None => self.sampled.of_nobody += 1,

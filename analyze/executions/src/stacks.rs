@@ -3,8 +3,9 @@
 //! The stack of a wait is valid for that wait. Between two waits, each stack of CPU time is valid
 //! for the time before it, back to the previous sample. After the last such stack, or without one,
 //! the common part of the stacks on both sides is valid: the functions that called both are most
-//! probably still active. It is also that of waits that have no stack, since the next stack of CPU
-//! time may be of another system call. No function is shown that is not in a sample.
+//! probably still active. Where waits are recorded with their stacks, it is also that of waits without
+//! one, which were short: the next stack of CPU time may be of another system call. No function is
+//! shown that is not in a sample.
 
 use std::collections::HashMap;
 
@@ -136,9 +137,18 @@ pub struct ThreadStacks {
     /// Stack of the last sample, and the end of `line`; after it the stack is unknown.
     last: StackId,
     until: Option<i64>,
+    waits_have_stacks: bool,
 }
 
 impl ThreadStacks {
+    /// Stacks of a recording that has a stack for each wait that is long enough.
+    pub(crate) fn with_waits(waits_have_stacks: bool) -> ThreadStacks {
+        ThreadStacks {
+            waits_have_stacks,
+            ..ThreadStacks::default()
+        }
+    }
+
     /// Adds a stack of CPU time, taken at `time` (nanoseconds from the origin).
     pub fn ran(&mut self, time: i64, stack: StackId) {
         self.samples.push(Sample {
@@ -179,7 +189,10 @@ impl ThreadStacks {
             None => {
                 let held = Held {
                     running: stack,
-                    waiting: common,
+                    waiting: match self.waits_have_stacks {
+                        true => common,
+                        false => stack,
+                    },
                 };
                 put(&mut self.line, until, held);
             }
@@ -268,7 +281,7 @@ mod tests {
         let [read, hash, sort, write] = [&[1, 2, 3][..], &[1, 2, 4], &[1, 5], &[1, 5, 6]]
             .map(|functions| stack(&mut stacks, functions));
         let common = [&[1, 2][..], &[1, 5]].map(|functions| stack(&mut stacks, functions));
-        let mut thread = ThreadStacks::default();
+        let mut thread = ThreadStacks::with_waits(true);
         thread.waited(100, 200, read);
         thread.ran(230, hash);
         thread.ran(260, sort);

@@ -21,10 +21,11 @@ const LAYERS: &[&[&str]] = &[
         "record/unwind",
         "present/allocator",
     ],
-    &["ctf", "analyze/symbols", "record/modules"],
+    &["ctf", "analyze/symbols", "record/modules", "record/opencl"],
     &[
         "import/tracepoint",
         "analyze/engine",
+        "record/gpu",
         "analyze/kernel/model",
     ],
     &[
