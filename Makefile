@@ -11,7 +11,7 @@ help: ## List the targets
 build: ## Build the program: target/release/tracebraid, or below CARGO_TARGET_DIR
 	@scripts/setup build
 	@scripts/web
-	$(CARGO) build --release --locked -p tracebraid -p tracebraid-probe -p tracebraid-modules
+	$(CARGO) build --release --locked -p tracebraid -p tracebraid-probe -p tracebraid-modules -p tracebraid-gpu
 
 $(DATA)/%: tests/data/%.tar.xz
 	@mkdir -p $(DATA)

@@ -111,6 +111,12 @@ pub fn forget_session() {
     kept::SESSION.forget();
 }
 
+/// True if the environment named a session when this library was loaded.
+#[doc(hidden)]
+pub fn has_session() -> bool {
+    kept::SESSION.value().is_some()
+}
+
 #[doc(hidden)]
 pub use process::has_ended;
 #[doc(hidden)]

@@ -58,7 +58,7 @@ impl FieldText<'_> {
         let _ = writeln!(self.text, "string _{};", self.name);
     }
 
-    fn bytes(&mut self) {
+    fn sequence(&mut self, bits: u32, base: &str) {
         let name = self.name;
         let _ = writeln!(
             self.text,
@@ -66,24 +66,22 @@ impl FieldText<'_> {
         );
         let _ = writeln!(
             self.text,
-            "integer {{ size = 8; align = 8; signed = false; }} _{name}[ __{name}_length ];"
+            "integer {{ size = {bits}; align = 8; signed = false; {base}}} _{name}[ __{name}_length ];"
+        );
+    }
+
+    fn address(&mut self) {
+        let _ = writeln!(
+            self.text,
+            "integer {{ size = 64; align = 8; signed = false; base = x; }} _{};",
+            self.name
         );
     }
 }
 
-impl FieldText<'_> {
-    fn words(&mut self) {
-        let name = self.name;
-        let _ = writeln!(
-            self.text,
-            "integer {{ size = 32; align = 8; signed = false; }} __{name}_length;"
-        );
-        let _ = writeln!(
-            self.text,
-            "integer {{ size = 64; align = 8; signed = false; base = x; }} _{name}[ __{name}_length ];"
-        );
-    }
-}
+/// A number that readers show in base 16: an address or a handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub u64);
 
 /// A value that can be a field.
 pub trait Field {
@@ -169,7 +167,7 @@ impl Field for &str {
 
 impl Field for &[u8] {
     fn describe(text: &mut FieldText<'_>) {
-        text.bytes();
+        text.sequence(8, "");
     }
     #[inline]
     fn size(&self) -> usize {
@@ -186,7 +184,7 @@ impl Field for &[u8] {
 /// Up to 511 words, shown in base 16, for addresses.
 impl Field for &[u64] {
     fn describe(text: &mut FieldText<'_>) {
-        text.words();
+        text.sequence(64, "base = x; ");
     }
     #[inline]
     fn size(&self) -> usize {
@@ -199,6 +197,73 @@ impl Field for &[u64] {
         for word in words {
             record.put(&word.to_ne_bytes());
         }
+    }
+}
+
+impl Field for Address {
+    fn describe(text: &mut FieldText<'_>) {
+        text.address();
+    }
+    #[inline(always)]
+    fn size(&self) -> usize {
+        8
+    }
+    #[inline(always)]
+    fn write(&self, record: &mut Record) {
+        record.put(&self.0.to_ne_bytes());
+    }
+}
+
+/// Up to 511 numbers, for sizes and counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers<'a>(pub &'a [u64]);
+
+impl Field for Numbers<'_> {
+    fn describe(text: &mut FieldText<'_>) {
+        text.sequence(64, "");
+    }
+    #[inline]
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+    #[inline]
+    fn write(&self, record: &mut Record) {
+        self.0.write(record);
+    }
+}
+
+/// Up to 1,023 numbers.
+impl Field for &[u32] {
+    fn describe(text: &mut FieldText<'_>) {
+        text.sequence(32, "");
+    }
+    #[inline]
+    fn size(&self) -> usize {
+        4 + self.len().min(MOST_TEXT / 4) * 4
+    }
+    #[inline]
+    fn write(&self, record: &mut Record) {
+        let numbers = &self[..self.len().min(MOST_TEXT / 4)];
+        record.put(&(numbers.len() as u32).to_ne_bytes());
+        for number in numbers {
+            record.put(&number.to_ne_bytes());
+        }
+    }
+}
+
+impl Field for &core::ffi::CStr {
+    fn describe(text: &mut FieldText<'_>) {
+        text.string();
+    }
+    #[inline]
+    fn size(&self) -> usize {
+        self.to_bytes().len().min(MOST_TEXT) + 1
+    }
+    #[inline]
+    fn write(&self, record: &mut Record) {
+        let bytes = self.to_bytes();
+        record.put(&bytes[..bytes.len().min(MOST_TEXT)]);
+        record.put(&[0]);
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Probes {
     /// Library to preload into programs that are not linked with it; unnecessary if the library for
     /// modules is preloaded.
     pub library: Option<PathBuf>,
+    /// Library that records OpenCL: preloaded, and a layer. It contains the others.
+    pub gpu: Option<PathBuf>,
 }
 
 /// Recording of the modules of programs, with which addresses of functions are resolved to names.
@@ -36,18 +38,40 @@ const MODULES: &str = "lttng_ust_lib:*";
 
 /// The value of `LD_PRELOAD` that loads a library ahead of the user's own.
 pub(crate) fn preload(library: &Path) -> (String, OsString) {
+    first_of("LD_PRELOAD", library)
+}
+
+/// The value of `OPENCL_LAYERS` that makes a library the innermost layer: it records the calls that
+/// reach the device's driver.
+pub(crate) fn layer(library: &Path) -> (String, OsString) {
+    first_of("OPENCL_LAYERS", library)
+}
+
+/// A variable whose list of libraries begins with this one.
+fn first_of(variable: &str, library: &Path) -> (String, OsString) {
     let mut libraries = library.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+    if let Some(others) = std::env::var_os(variable).filter(|others| !others.is_empty()) {
         libraries.push(":");
         libraries.push(others);
     }
-    ("LD_PRELOAD".to_owned(), libraries)
+    (variable.to_owned(), libraries)
 }
+
+/// Event classes of OpenCL.
+const OF_GPU: [&str; 2] = ["lttng_ust_opencl*", "tracebraid_opencl:*"];
 
 impl Probes {
     /// True if functions of programs compiled with `-finstrument-functions` are recorded.
     pub fn has_functions(&self) -> bool {
         switches_on(&self.patterns, "lttng_ust_cyg_profile:func_entry")
+    }
+
+    /// Adds the event classes of OpenCL, if it is recorded.
+    pub(crate) fn with_gpu(mut self) -> Probes {
+        if self.gpu.is_some() {
+            self.patterns.extend(OF_GPU.map(str::to_owned));
+        }
+        self
     }
 
     /// Adds the event classes of modules.

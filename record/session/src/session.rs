@@ -10,7 +10,7 @@ use tracebraid_kernel_recorder::{
 };
 use tracebraid_probe::finish::Finished;
 
-use crate::probes::{Modules, Probes, copy_probes, finish_probes, locked, preload, prepare};
+use crate::probes::{Modules, Probes, copy_probes, finish_probes, layer, locked, preload, prepare};
 use crate::{SessionError, symbols};
 
 /// The recorders of a recording, and its directory.
@@ -102,6 +102,7 @@ impl SessionOptions {
             let probes = self.probes.take().unwrap_or_default();
             self.probes = Some(probes.with_modules());
         }
+        self.probes = self.probes.take().map(Probes::with_gpu);
         let mut environment = match &self.probes {
             Some(probes) => prepare(probes, &self.directory, offset)?,
             None => Vec::new(),
@@ -114,7 +115,12 @@ impl SessionOptions {
             .probes
             .as_ref()
             .and_then(|probes| probes.library.as_deref());
-        environment.extend(of_modules.or(of_probes).map(preload));
+        let of_gpu = self
+            .probes
+            .as_ref()
+            .and_then(|probes| probes.gpu.as_deref());
+        environment.extend(of_gpu.or(of_modules).or(of_probes).map(preload));
+        environment.extend(of_gpu.map(layer));
         Ok(environment)
     }
 }

@@ -109,6 +109,9 @@ pub(crate) struct RecordArgs {
     /// default: *. With patterns, programs that are not linked with libtracebraid_probe.so load it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     probes: Vec<String>,
+    /// Record the OpenCL calls of the command, and its device commands with their times
+    #[arg(long, requires = "command")]
+    gpu: bool,
     /// Record call stacks: for each millisecond of CPU time, and for each wait of 100 us or
     /// longer. OPTIONS change these values, for example period_us=500,threshold_us=50,depth=64.
     /// Programs need no preparation. stack_bytes=0 follows frame pointers instead of unwind tables

@@ -40,8 +40,13 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
         ring: args.snapshot,
         limit: size_limit(args),
         library: None,
+        gpu: None,
     };
-    let has_probes = !args.command.is_empty() && !probes.patterns.is_empty();
+    if args.gpu && !args.command.is_empty() {
+        probes.gpu = Some(stacks::of_gpu()?);
+    }
+    let has_events = !probes.patterns.is_empty() || probes.gpu.is_some();
+    let has_probes = !args.command.is_empty() && has_events;
     let kernel = kernel_options(args)?;
     let modules = stacks::modules(has_probes && probes.has_functions() && !args.snapshot);
     // Only on request: programs with other C libraries or with sanitizers may refuse to start with

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use tracebraid_session::{Modules, kernel};
 
+use crate::failure::Failure;
 use crate::fold;
 use crate::output::say;
 
@@ -111,6 +112,11 @@ pub(super) fn of_probes() -> Option<PathBuf> {
         say!("warning: {why}");
     }
     found.ok()
+}
+
+/// The library that records OpenCL.
+pub(super) fn of_gpu() -> Result<PathBuf, Failure> {
+    find("libtracebraid_gpu.so", "which records OpenCL").map_err(Failure::usage)
 }
 
 /// The library that records loaded modules, if functions of a command are recorded: without it,

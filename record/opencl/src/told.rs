@@ -1,0 +1,245 @@
+//! Names and properties of kernels, queues and devices, recorded before their first use.
+//!
+//! Caches remember the recorded objects. An object whose entry was replaced is recorded again, which
+//! readers must expect.
+
+#![allow(unsafe_code)]
+
+use core::ffi::CStr;
+use core::mem::size_of;
+
+use tracebraid_probe::probe;
+use tracebraid_probe::site::Address;
+
+use crate::functions::{
+    clGetCommandQueueInfo, clGetDeviceAndHostTimer, clGetDeviceInfo, clGetKernelInfo,
+    clGetPlatformInfo,
+};
+use crate::handles::Handles;
+use crate::next;
+
+const KERNEL_FUNCTION_NAME: u32 = 0x1190;
+const QUEUE_CONTEXT: u32 = 0x1090;
+const QUEUE_DEVICE: u32 = 0x1091;
+const QUEUE_PROPERTIES: u32 = 0x1093;
+const DEVICE_TYPE: u32 = 0x1000;
+const DEVICE_PROFILING_TIMER_RESOLUTION: u32 = 0x1025;
+const DEVICE_NAME: u32 = 0x102B;
+const DEVICE_VERSION: u32 = 0x102F;
+const DEVICE_PLATFORM: u32 = 0x1031;
+const DEVICE_PARENT_DEVICE: u32 = 0x1042;
+const PLATFORM_NAME: u32 = 0x0902;
+/// The bit of queues with profiling.
+pub(crate) const PROFILING: u64 = 1 << 1;
+
+static KERNELS: Handles<1024> = Handles::new();
+static QUEUES: Handles<256> = Handles::new();
+static DEVICES: Handles<64> = Handles::new();
+
+/// True if handles are remembered, which new objects may get.
+#[inline(always)]
+pub(crate) fn is_used() -> bool {
+    KERNELS.is_used() || QUEUES.is_used()
+}
+
+/// Records a kernel that has not been recorded; nothing for 0.
+pub(crate) fn kernel(kernel: usize) {
+    if kernel != 0 && !KERNELS.has(kernel) {
+        KERNELS.put(kernel);
+        record_kernel(kernel);
+    }
+}
+
+/// Records a new kernel, whose handle may have been that of another.
+pub(crate) fn new_kernel(kernel: usize) {
+    KERNELS.remove(kernel);
+    if crate::commands::are_recorded() {
+        self::kernel(kernel);
+    }
+}
+
+/// Records a queue, and its device, that have not been recorded; nothing for 0.
+pub(crate) fn queue(queue: usize) {
+    if queue != 0 && !QUEUES.has(queue) {
+        QUEUES.put(queue);
+        record_queue(queue);
+    }
+}
+
+/// Records a new queue, whose handle may have been that of another.
+pub(crate) fn new_queue(queue: usize) {
+    QUEUES.remove(queue);
+    if crate::commands::are_recorded() {
+        self::queue(queue);
+    }
+}
+
+/// A text of at most 255 bytes.
+struct Text {
+    bytes: [u8; 256],
+}
+
+impl Text {
+    fn get(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
+    }
+}
+
+type Query = unsafe extern "C" fn(usize, u32, usize, usize, usize) -> i32;
+
+/// A property that is a value; its default if it cannot be read.
+///
+/// # Safety
+/// `query` is a query for properties of `object`, and the property has the type `T`.
+unsafe fn value<T: Default>(query: Option<Query>, object: usize, name: u32) -> T {
+    let mut value = T::default();
+    if let Some(query) = query {
+        // SAFETY: there is room for the value.
+        unsafe { query(object, name, size_of::<T>(), &raw mut value as usize, 0) };
+    }
+    value
+}
+
+/// A property that is a text; empty if it cannot be read or is too long.
+///
+/// # Safety
+/// `query` is a query for properties of `object`.
+unsafe fn text(query: Option<Query>, object: usize, name: u32) -> Text {
+    let mut text = Text { bytes: [0; 256] };
+    if let Some(query) = query {
+        // The last byte stays 0.
+        // SAFETY: there is room for 255 bytes.
+        unsafe { query(object, name, 255, text.bytes.as_mut_ptr() as usize, 0) };
+    }
+    text
+}
+
+macro_rules! query {
+    ($function:ident) => {
+        // SAFETY: the type is that of the function.
+        unsafe { next::own::<$function::Function>($function::INDEX, $function::NUMBER) }
+    };
+}
+
+fn record_kernel(kernel: usize) {
+    let query = query!(clGetKernelInfo);
+    // SAFETY: the kernel exists, since the program uses it.
+    let name = unsafe { text(query, kernel, KERNEL_FUNCTION_NAME) };
+    probe!(
+        lttng_ust_opencl_arguments,
+        kernel_info,
+        kernel: Address = Address(kernel as u64),
+        function_name: &CStr = name.get()
+    );
+}
+
+fn record_queue(queue: usize) {
+    let query = query!(clGetCommandQueueInfo);
+    // SAFETY: the queue exists, since the program uses it; properties have these types.
+    let (context, device, properties) = unsafe {
+        (
+            value::<usize>(query, queue, QUEUE_CONTEXT),
+            value::<usize>(query, queue, QUEUE_DEVICE),
+            value::<u64>(query, queue, QUEUE_PROPERTIES),
+        )
+    };
+    if device != 0 && !DEVICES.has(device) {
+        DEVICES.put(device);
+        record_device(device);
+    }
+    let is_added = crate::special::is_hidden(queue);
+    probe!(
+        tracebraid_opencl,
+        queue,
+        queue: Address = Address(queue as u64),
+        context: Address = Address(context as u64),
+        device: Address = Address(device as u64),
+        properties: u64 = if is_added { properties & !PROFILING } else { properties },
+        is_profiled: bool = properties & PROFILING != 0
+    );
+    record_timer(device);
+}
+
+fn record_device(device: usize) {
+    let query = query!(clGetDeviceInfo);
+    // SAFETY: the device exists, since a queue uses it; properties have these types.
+    let (name, of_type, resolution, platform, parent) = unsafe {
+        (
+            text(query, device, DEVICE_NAME),
+            value::<u64>(query, device, DEVICE_TYPE),
+            value::<usize>(query, device, DEVICE_PROFILING_TIMER_RESOLUTION),
+            value::<usize>(query, device, DEVICE_PLATFORM),
+            value::<usize>(query, device, DEVICE_PARENT_DEVICE),
+        )
+    };
+    let query = query!(clGetPlatformInfo);
+    // SAFETY: the platform is that of a device.
+    let platform_name = unsafe { text(query, platform, PLATFORM_NAME) };
+    probe!(
+        lttng_ust_opencl_devices,
+        device_name,
+        device: Address = Address(device as u64),
+        name: &CStr = name.get()
+    );
+    probe!(
+        tracebraid_opencl,
+        device,
+        device: Address = Address(device as u64),
+        platform: Address = Address(platform as u64),
+        parent: Address = Address(parent as u64),
+        of_type: u64 = of_type,
+        resolution_ns: u64 = resolution as u64,
+        platform_name: &CStr = platform_name.get()
+    );
+}
+
+/// Records the clocks of device and host at one moment, if the device supports it.
+fn record_timer(device: usize) {
+    let query = query!(clGetDeviceInfo);
+    // SAFETY: the device exists.
+    let version = unsafe { text(query, device, DEVICE_VERSION) };
+    if !has_timers(version.get().to_bytes()) {
+        return;
+    }
+    let (mut of_device, mut of_host) = (0_u64, 0_u64);
+    let (to_device, to_host) = (&raw mut of_device as usize, &raw mut of_host as usize);
+    let Some(read) = query!(clGetDeviceAndHostTimer) else {
+        return;
+    };
+    // SAFETY: there is room for both times.
+    if unsafe { read(device, to_device, to_host) } == 0 {
+        probe!(
+            lttng_ust_opencl_devices,
+            device_timer,
+            device: Address = Address(device as u64),
+            device_timestamp: u64 = of_device,
+            host_timestamp: u64 = of_host
+        );
+    }
+}
+
+/// True if a version of a device, `OpenCL 3.0 ...`, has the function for timers. The tables of older
+/// devices end before it.
+fn has_timers(version: &[u8]) -> bool {
+    let number = version.strip_prefix(b"OpenCL ");
+    number.is_some_and(|number| number.get(..3).is_some_and(|number| number >= &b"2.1"[..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_need_a_device_of_2_1() {
+        for (version, expected) in [
+            ("OpenCL 3.0 CUDA", true),
+            ("OpenCL 2.1 ", true),
+            ("OpenCL 2.0 pocl", false),
+            ("OpenCL 1.2", false),
+            ("OpenCL", false),
+            ("", false),
+        ] {
+            assert_eq!(has_timers(version.as_bytes()), expected, "{version}");
+        }
+    }
+}
