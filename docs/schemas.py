@@ -31,7 +31,7 @@ SCHEMAS = run.ROOT / "docs/reference/schemas"
 ROWS = "60"
 
 REPORTS = (
-    "cpu disk files io irq memory net periods processes report sched syscalls waits".split()
+    "cpu disk files gpu io irq memory net periods processes report sched syscalls waits".split()
 )
 VIEWS = ["--view", "stats,top,log,freq"]
 SELECTED = ["--from", "+0.2s", "--to", "+50ms"]
@@ -39,6 +39,7 @@ ALL_FIXTURES = {
     "kernel-trace",
     "kernel-discarded",
     "kernel-ust-requests",
+    "opencl-calls",
     "perf-memory",
     "perf-queues",
     "perf.data",
@@ -98,6 +99,9 @@ def cases():
     top = ["--top", ROWS]
     for report in REPORTS:
         views = [] if report == "report" else VIEWS
+        if report == "gpu":
+            yield report, [report, *top, "opencl-calls"]
+            continue
         if report == "periods":
             definitions = ["--file", "requests.periods", "--freq-series", "--group-by", "cpu"]
             yield report, [report, *views, *top, *definitions, "requests"]

@@ -152,7 +152,7 @@ fn holds_for_synthetic(what: &str, shape: Shape) {
         cpus: Some(&[0, 2]),
         ..ALL
     };
-    for seed in seeds(12) {
+    for seed in seeds(8) {
         let what = &format!("{what}, seed {seed}");
         let cpus = 1 + seed % 4;
         with_trace(seed, Shape { cpus, ..shape }, |set| {
@@ -214,7 +214,7 @@ fn one_exit_for_all_calls() {
 /// Streams of one CPU are merged by time: the report is that of one stream for each CPU.
 #[test]
 fn two_streams_for_each_cpu() {
-    for seed in seeds(12) {
+    for seed in seeds(8) {
         let one = Shape {
             cpus: 1 + seed % 3,
             ties: false,
@@ -251,7 +251,7 @@ fn two_streams_for_each_cpu() {
 /// If each event contains its thread, the report stays the same, but depends less on switches.
 #[test]
 fn threads_by_context() {
-    for seed in seeds(12) {
+    for seed in seeds(8) {
         let plain = Shape {
             cpus: 1 + seed % 3,
             ..SHAPE

@@ -6,10 +6,10 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs,
-    FilesArgs, HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs,
-    NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs,
-    RotateArgs, SchedArgs, SchemaArgs, SnapshotArgs, SqlArgs, StacksArgs, StartArgs, StatusArgs,
-    StopArgs, SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
+    FilesArgs, GpuArgs, HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs,
+    MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs,
+    RecordArgs, RotateArgs, SchedArgs, SchemaArgs, SnapshotArgs, SqlArgs, StacksArgs, StartArgs,
+    StatusArgs, StopArgs, SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
 };
 use crate::settings::Settings;
 
@@ -63,6 +63,7 @@ pub(crate) enum Command {
     Net(NetArgs),
     Memory(MemoryArgs),
     Irq(IrqArgs),
+    Gpu(GpuArgs),
     Stacks(StacksArgs),
     Waits(WaitsArgs),
     CriticalPath(Box<CriticalPathArgs>),

@@ -12,6 +12,7 @@ mod definitions;
 mod disk;
 mod executions;
 mod files;
+mod gpu;
 mod histograms;
 mod history;
 mod import;
@@ -86,6 +87,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Syscalls(args) => syscalls::run(args),
         Command::Waits(args) => waits::run(args),
         Command::Periods(args) => periods::run(args),
+        Command::Gpu(args) => gpu::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Memory(args) => memory::run(args),
         Command::Man(args) => man::run(args),
@@ -115,6 +117,7 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         "files" => Some(Analysis::of::<FilesAnalysis>(
             "Bytes read and written, and call latency, by file",
         )),
+        "gpu" => Some(gpu::lami()),
         "io" => Some(io::lami()),
         "irq" => Some(Analysis::of::<IrqAnalysis>(
             "Interrupts and softirqs: counts, handler times",
@@ -151,6 +154,7 @@ pub(crate) use critical_path::CriticalPathArgs;
 pub(crate) use disk::DiskArgs;
 pub(crate) use executions::ExecutionsArgs;
 pub(crate) use files::FilesArgs;
+pub(crate) use gpu::GpuArgs;
 pub(crate) use history::HistoryArgs;
 pub(crate) use import::ImportArgs;
 pub(crate) use info::InfoArgs;

@@ -283,6 +283,92 @@ const MEANINGS: &[(&str, &str)] = &[
         "unstarted",
         "Exits in the range whose entry is not in the trace",
     ),
+    // gpu
+    ("gpu.devices.device", "Name of the device"),
+    (
+        "gpu.devices.drift_ppm",
+        "Drift of the trace's clock against the device's, in millionths; null if unbounded",
+    ),
+    (
+        "gpu.devices.error_ns",
+        "Half the width of the bounds of the offset; null without bounds",
+    ),
+    (
+        "gpu.devices.offset_ns",
+        "Time of the trace minus that of the device, in the middle of the recording; null without bounds",
+    ),
+    ("gpu.devices.platform", "Name of the platform"),
+    (
+        "gpu.devices.relation",
+        "How tightly commands bound the relation of both clocks: accurate, approximate, incomplete, absent or fail",
+    ),
+    ("gpu.functions.calls", "Number of calls that ended"),
+    ("gpu.functions.function", "Name of the function"),
+    (
+        "gpu.kernels.average_device_queue_ns",
+        "Average time from submitted to started",
+    ),
+    (
+        "gpu.kernels.average_host_queue_ns",
+        "Average time from queued to submitted",
+    ),
+    ("gpu.kernels.commands", "Number of complete commands"),
+    ("gpu.kernels.items", "Number of work items of all commands"),
+    ("gpu.kernels.kernel", "Name of the kernel; empty if unknown"),
+    ("gpu.queues.commands", "Number of complete commands"),
+    ("gpu.queues.device", "Name of the device; empty if unknown"),
+    (
+        "gpu.queues.device_queue_ns",
+        "Time from submitted to started, of all commands",
+    ),
+    (
+        "gpu.queues.errors",
+        "Number of commands that ended with an error",
+    ),
+    (
+        "gpu.queues.execution_ns",
+        "Time from started to ended, of all commands",
+    ),
+    ("gpu.queues.handle", "Handle of the queue"),
+    (
+        "gpu.queues.host_queue_ns",
+        "Time from queued to submitted, of all commands",
+    ),
+    (
+        "gpu.queues.queue",
+        "Number among the queues of the process, from 1; null if unknown",
+    ),
+    ("gpu.total.calls", "Number of calls of the API that ended"),
+    ("gpu.total.commands", "Number of complete commands"),
+    (
+        "gpu.total.errors",
+        "Number of commands that ended with an error",
+    ),
+    (
+        "gpu.total.unfinished",
+        "Number of commands that are not complete at the end",
+    ),
+    (
+        "gpu.total.unprofiled",
+        "Number of complete commands without times",
+    ),
+    (
+        "gpu.total.without_call",
+        "Number of completions whose call is not in the trace",
+    ),
+    (
+        "gpu.transfers.bytes",
+        "Bytes of all commands, as far as their calls contain them",
+    ),
+    (
+        "gpu.transfers.bytes_per_second",
+        "Bytes divided by the time of execution; null without bytes",
+    ),
+    ("gpu.transfers.commands", "Number of complete commands"),
+    (
+        "gpu.transfers.kind",
+        "read (to the host), write (to the device), copy, fill, map, unmap or migrate",
+    ),
     // irq
     ("irq.cpus.interrupts", "Interrupts that ended"),
     ("irq.cpus.softirqs", "Softirqs that ended"),

@@ -42,7 +42,7 @@ const LAYERS: &[&[&str]] = &[
         "analyze/statistics",
     ],
     &["analyze/tables", "analyze/graph", "analyze/kernel/files"],
-    &["analyze/periods", "analyze/reports"],
+    &["analyze/devices", "analyze/periods", "analyze/reports"],
     &["analyze/history", "analyze/executions"],
     &["analyze/sql", "present/export", "present/server"],
     &["present/cli"],

@@ -52,10 +52,16 @@ impl std::fmt::Display for Written {
     }
 }
 
+/// Part of the options of a recording with `--gpu`.
+const OF_GPU: &str = "lttng_ust_opencl";
+
 /// A message with the most useful command for a recording.
 pub(crate) fn see_it(directory: &Path) -> String {
     let has = |name: &str| directory.join(name).is_dir();
     let shown = directory.display();
+    if has("ust") && crate::unfinished::options(directory).is_some_and(|of| of.contains(OF_GPU)) {
+        return format!("See it with: tracebraid gpu {shown}");
+    }
     let has_kernel = has("kernel") || !super::chunks_below(directory).is_empty();
     match (has_kernel, has("ust")) {
         (true, _) => format!("See it with: tracebraid report {shown}"),

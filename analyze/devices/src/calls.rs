@@ -1,0 +1,92 @@
+//! Open calls of threads.
+
+use serde::{Deserialize, Serialize};
+
+use crate::item::{Entered, Exited};
+
+/// Maximum number of open calls of a thread. Calls of the API rarely nest; exits may be lost.
+const DEEPEST: usize = 64;
+
+/// The open calls of a thread, the innermost last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OpenCalls(Vec<Entered>);
+
+impl OpenCalls {
+    pub(crate) fn enter(&mut self, call: Entered) {
+        if self.0.len() >= DEEPEST {
+            self.0.remove(0);
+        }
+        self.0.push(call);
+    }
+
+    /// Ends the innermost call of that function. Calls within it have lost their exits.
+    pub(crate) fn exit(&mut self, exit: &Exited) -> Option<Entered> {
+        let place = self
+            .0
+            .iter()
+            .rposition(|call| call.function == exit.function)?;
+        let call = self.0.get(place).copied();
+        self.0.truncate(place);
+        call
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All calls, the outermost first.
+    pub(crate) fn take(&mut self) -> Vec<Entered> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Calls that began after these.
+    pub(crate) fn append(&mut self, later: OpenCalls) {
+        later.0.into_iter().for_each(|call| self.enter(call));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(function: u32, begin: i64) -> Entered {
+        Entered {
+            function,
+            begin,
+            queue: 0,
+            kernel: 0,
+            device: 0,
+            bytes: 0,
+            items: 0,
+            group: 0,
+        }
+    }
+
+    fn exit(function: u32) -> Exited {
+        Exited {
+            function,
+            status: 0,
+            event: 0,
+            queue: 0,
+        }
+    }
+
+    #[test]
+    fn calls_end_in_reverse_order_and_lost_exits_end_with_the_call_around() {
+        let mut open = OpenCalls::default();
+        for (function, begin) in [(1, 10), (2, 20), (3, 30)] {
+            open.enter(call(function, begin));
+        }
+        assert_eq!(open.exit(&exit(3)), Some(call(3, 30)));
+        assert_eq!(open.exit(&exit(7)), None);
+        assert_eq!(open.exit(&exit(1)), Some(call(1, 10)));
+        assert!(open.is_empty());
+    }
+
+    #[test]
+    fn lost_exits_do_not_take_memory_without_bound() {
+        let mut open = OpenCalls::default();
+        (0..1000).for_each(|begin| open.enter(call(1, begin)));
+        assert_eq!(open.take().len(), DEEPEST);
+    }
+}

@@ -1,0 +1,282 @@
+//! Meaning of event classes, and the locations of their fields.
+
+use tracebraid_ctf::layout::{FieldRef, StreamLayout};
+use tracebraid_ctf::schema::Scope;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_engine::Record;
+use tracebraid_language::ClassField;
+use tracebraid_language::ast::Field;
+
+use crate::kind::Kind;
+
+/// Meaning of an event class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A function begins.
+    Entry,
+    /// It ends.
+    Exit,
+    /// Times of a complete command.
+    Completed,
+    /// Name of a kernel.
+    Kernel,
+    /// Device of a queue.
+    Queue,
+    /// Name of a device.
+    DeviceName,
+    /// Platform of a device.
+    Device,
+}
+
+/// Fields of event classes that are read.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Role {
+    Queue,
+    Kernel,
+    Device,
+    Bytes,
+    Region,
+    Items,
+    Group,
+    Status,
+    Event,
+    Queued,
+    Submit,
+    Start,
+    End,
+    /// Status of the time of the end, which is that of all four.
+    Profiled,
+    Name,
+}
+
+const ROLES: usize = Role::Name as usize + 1;
+
+/// An event class with a meaning.
+#[derive(Debug)]
+pub(crate) struct Class {
+    pub(crate) meaning: Meaning,
+    /// Index of the function among [`Classes::functions`], of entries and exits.
+    pub(crate) function: u32,
+    fields: [Option<FieldRef>; ROLES],
+    tid: Option<ClassField>,
+}
+
+/// The event classes with a meaning.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    classes: Vec<Class>,
+    /// By trace, stream class and event class: 1 + index in `classes`, or 0.
+    places: Vec<Vec<Vec<u32>>>,
+    /// Names of functions.
+    functions: Vec<Function>,
+    /// By trace and stream class: whether all event records of a packet are of one thread.
+    of_thread: Vec<Vec<bool>>,
+}
+
+/// A function of the API.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// Kind of its commands.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) creates_queue: bool,
+}
+
+impl Classes {
+    pub(crate) fn new(set: &TraceSet) -> Classes {
+        let mut found = Classes {
+            classes: Vec::new(),
+            places: Vec::new(),
+            functions: Vec::new(),
+            of_thread: Vec::new(),
+        };
+        for trace in &set.traces {
+            let streams = trace.layout.streams.iter();
+            let places = streams.clone().map(|stream| found.stream(trace, stream));
+            let places = places.collect();
+            found.places.push(places);
+            let of_thread = streams.map(|stream| stream.packet_context_member("tid").is_some());
+            found.of_thread.push(of_thread.collect());
+        }
+        found
+    }
+
+    fn stream(&mut self, trace: &Trace, stream: &StreamLayout) -> Vec<u32> {
+        let place = |event: usize| {
+            let name = &stream.events[event].name;
+            let Some((meaning, function)) = meaning(name) else {
+                return 0;
+            };
+            let function = self.function(function);
+            let class = Class::new((trace, stream, event), meaning, function);
+            self.classes.push(class);
+            self.classes.len() as u32
+        };
+        (0..stream.events.len()).map(place).collect()
+    }
+
+    fn function(&mut self, name: &str) -> u32 {
+        let known = self.functions.iter().position(|of| of.name == name);
+        let place = known.unwrap_or_else(|| {
+            self.functions.push(Function {
+                name: name.to_owned(),
+                kind: Kind::of_function(name),
+                creates_queue: name.starts_with("clCreateCommandQueue"),
+            });
+            self.functions.len() - 1
+        });
+        place as u32
+    }
+
+    /// The class with indexes of trace, stream class and event class, if it has a meaning.
+    #[inline]
+    pub(crate) fn get(&self, trace: usize, stream: usize, class: usize) -> Option<&Class> {
+        let place = *self.places.get(trace)?.get(stream)?.get(class)?;
+        self.classes.get((place as usize).checked_sub(1)?)
+    }
+
+    /// True if a stream class has event records with a meaning.
+    pub(crate) fn reads(&self, trace: usize, stream: usize) -> bool {
+        let classes = self.places.get(trace).and_then(|of| of.get(stream));
+        classes.is_some_and(|classes| classes.iter().any(|place| *place > 0))
+    }
+
+    /// True if the packets of a stream class are of one thread each.
+    pub(crate) fn is_of_thread(&self, trace: usize, stream: usize) -> bool {
+        let of_trace = self.of_thread.get(trace);
+        of_trace
+            .and_then(|of| of.get(stream))
+            .copied()
+            .unwrap_or(false)
+    }
+
+    pub(crate) fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+}
+
+/// Meaning of an event class, with the name of its function.
+fn meaning(name: &str) -> Option<(Meaning, &str)> {
+    if let Some(edge) = name.strip_prefix("lttng_ust_opencl:") {
+        return match edge.rsplit_once('_')? {
+            (function, "entry") => Some((Meaning::Entry, function)),
+            (function, "exit") => Some((Meaning::Exit, function)),
+            _ => None,
+        };
+    }
+    let meaning = match name {
+        "lttng_ust_opencl_profiling:event_profiling_results" => Meaning::Completed,
+        "lttng_ust_opencl_arguments:kernel_info" => Meaning::Kernel,
+        "lttng_ust_opencl_devices:device_name" => Meaning::DeviceName,
+        "tracebraid_opencl:queue" => Meaning::Queue,
+        "tracebraid_opencl:device" => Meaning::Device,
+        _ => return None,
+    };
+    Some((meaning, ""))
+}
+
+impl Class {
+    fn new(
+        (trace, stream, event): (&Trace, &StreamLayout, usize),
+        meaning: Meaning,
+        function: u32,
+    ) -> Class {
+        let mut fields = [const { None }; ROLES];
+        let mut set = |role: Role, names: &[&str]| {
+            let found = names
+                .iter()
+                .find_map(|name| stream.field(event, Scope::Payload, &[name]));
+            fields[role as usize] = found;
+        };
+        match meaning {
+            Meaning::Entry => {
+                set(Role::Queue, &["command_queue", "queue"]);
+                set(Role::Kernel, &["kernel"]);
+                set(Role::Device, &["device"]);
+                set(Role::Bytes, &["size", "cb"]);
+                set(Role::Region, &["region_vals"]);
+                set(Role::Items, &["global_work_size_vals"]);
+                set(Role::Group, &["local_work_size_vals"]);
+            }
+            Meaning::Exit => {
+                set(Role::Status, &["errcode_ret_val"]);
+                set(Role::Event, &["event_val"]);
+                set(Role::Queue, &["command_queue"]);
+            }
+            Meaning::Completed => {
+                set(Role::Event, &["event"]);
+                set(Role::Status, &["event_command_exec_status"]);
+                set(Role::Queued, &["queued"]);
+                set(Role::Submit, &["submit"]);
+                set(Role::Start, &["start"]);
+                set(Role::End, &["end"]);
+                set(Role::Profiled, &["end_status"]);
+            }
+            Meaning::Kernel => {
+                set(Role::Kernel, &["kernel"]);
+                set(Role::Name, &["function_name"]);
+            }
+            Meaning::Queue => {
+                set(Role::Queue, &["queue"]);
+                set(Role::Device, &["device"]);
+            }
+            Meaning::DeviceName => {
+                set(Role::Device, &["device"]);
+                set(Role::Name, &["name"]);
+            }
+            Meaning::Device => {
+                set(Role::Device, &["device"]);
+                set(Role::Name, &["platform_name"]);
+            }
+        }
+        Class {
+            meaning,
+            function,
+            fields,
+            tid: ClassField::new(&Field::Tid, trace, stream, event),
+        }
+    }
+
+    /// Value of an integer field; 0 without it.
+    #[inline]
+    pub(crate) fn number(&self, role: Role, record: &mut Record<'_>) -> u64 {
+        match &self.fields[role as usize] {
+            Some(field) => field.integer(record.body, record.slots).unwrap_or(0),
+            None => 0,
+        }
+    }
+
+    /// Product of the elements of an array; 0 without elements.
+    pub(crate) fn product(&self, role: Role, record: &mut Record<'_>) -> u64 {
+        let Some(field) = &self.fields[role as usize] else {
+            return 0;
+        };
+        let bytes = field.bytes(record.body, record.slots).unwrap_or_default();
+        let numbers = bytes
+            .chunks_exact(8)
+            .filter_map(|bytes| bytes.try_into().ok());
+        let mut numbers = numbers.map(u64::from_le_bytes).peekable();
+        match numbers.peek() {
+            Some(_) => numbers.fold(1, u64::saturating_mul),
+            None => 0,
+        }
+    }
+
+    /// A text; empty without it.
+    pub(crate) fn text(&self, role: Role, record: &mut Record<'_>) -> String {
+        let Some(field) = &self.fields[role as usize] else {
+            return String::new();
+        };
+        let bytes = field.bytes(record.body, record.slots).unwrap_or_default();
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    pub(crate) fn has(&self, role: Role) -> bool {
+        self.fields[role as usize].is_some()
+    }
+
+    pub(crate) fn tid(&self) -> Option<&ClassField> {
+        self.tid.as_ref()
+    }
+}

@@ -1,0 +1,105 @@
+//! Facts from event records, which are played in the order of time.
+
+use serde::{Deserialize, Serialize};
+
+/// A thread of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct ThreadId {
+    pub(crate) trace: u32,
+    pub(crate) tid: i32,
+}
+
+/// A handle of a trace: handles are addresses in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Handle {
+    pub(crate) trace: u32,
+    pub(crate) handle: u64,
+}
+
+/// The begin of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entered {
+    pub(crate) function: u32,
+    pub(crate) begin: i64,
+    pub(crate) queue: u64,
+    pub(crate) kernel: u64,
+    pub(crate) device: u64,
+    /// Bytes of a transfer; 0 if unknown.
+    pub(crate) bytes: u64,
+    /// Work items of a kernel, and of its groups; 0 if unknown.
+    pub(crate) items: u64,
+    pub(crate) group: u64,
+}
+
+/// The end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Exited {
+    pub(crate) function: u32,
+    pub(crate) status: i32,
+    /// The event of a command; 0 without one.
+    pub(crate) event: u64,
+    /// A new queue; 0 without one.
+    pub(crate) queue: u64,
+}
+
+/// A command that was enqueued: its call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Enqueued {
+    pub(crate) call: Entered,
+    pub(crate) end: i64,
+    pub(crate) thread: ThreadId,
+}
+
+/// A command that is complete, in nanoseconds of the clock of its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Completed {
+    /// 0, or an error.
+    pub(crate) status: i32,
+    /// False if the device has no times of the command.
+    pub(crate) is_profiled: bool,
+    /// Queued, submitted, started, ended.
+    pub(crate) times: [u64; 4],
+}
+
+/// A fact from an event record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Fact {
+    /// A call begins, in a stream of several threads or at the end of a chunk.
+    Enters(ThreadId, Entered),
+    /// A call ends whose begin is not known.
+    Exits(ThreadId, Exited),
+    /// A command was enqueued; the handle is its event.
+    Enqueued(Handle, Box<Enqueued>),
+    /// A command is complete.
+    Completed(Handle, Completed),
+    /// A kernel has this name from now on.
+    Kernel(Handle, String),
+    /// A queue is of this device from now on.
+    Queue(Handle, u64),
+    /// A device has this name.
+    DeviceName(Handle, String),
+    /// A device is of this platform.
+    Platform(Handle, String),
+}
+
+/// A fact at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Item {
+    pub(crate) time: i64,
+    /// Number of the stream among those of all traces.
+    pub(crate) stream: u32,
+    pub(crate) fact: Fact,
+}
+
+impl Item {
+    /// Position in the order in which facts are played. Of one time, names come first, and the
+    /// completion of a command after its call.
+    pub(crate) fn order(&self) -> (i64, u8, u32) {
+        let rank = match self.fact {
+            Fact::Kernel(..) | Fact::Queue(..) | Fact::DeviceName(..) | Fact::Platform(..) => 0,
+            Fact::Enters(..) | Fact::Exits(..) | Fact::Enqueued(..) => 1,
+            Fact::Completed(..) => 2,
+        };
+        (self.time, rank, self.stream)
+    }
+}

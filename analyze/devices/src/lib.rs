@@ -1,0 +1,364 @@
+//! Commands of GPUs and other devices: how long each waited in the queues of host and device, how
+//! long it ran, what the calls of the API cost.
+//!
+//! In: traces of programs with the events of OpenCL calls and of the times of commands, by
+//! `tracebraid record --gpu` or by THAPI. Out: tables of devices, queues, kernels, transfers and
+//! functions ([`DeviceAnalysis`]). Promise: the law of folding and that of scale.
+//!
+//! **Calls** are the pairs of entries and exits of a thread. In streams of one thread they are paired
+//! while a chunk is folded, otherwise in the order of time.
+//!
+//! **Commands** (`matching`). The record of a complete command has four times of the device's clock:
+//! queued, submitted, started, ended. It names the event that the call returned, whose handle later
+//! commands may get again. So both are matched in the order of time, in slices beside each other.
+//!
+//! **Clocks** (`sums`). A command is queued after its call began, and ends before its completion is
+//! recorded: each command bounds the relation of the two clocks twice (D. Couturier, M. Dagenais:
+//! LTTng CLUST, 2015, section 3.4; `tracebraid_clocks` finds the lines). Waits and executions are
+//! differences of times of one device, so they do not depend on that relation.
+#![forbid(unsafe_code)]
+
+mod calls;
+mod classes;
+mod item;
+mod kind;
+mod matching;
+mod sums;
+mod tables;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_follow::{Head, Packets, Subjects, Thread, Window};
+use tracebraid_language::{At, Datum};
+use tracebraid_tables::Report;
+
+use calls::OpenCalls;
+use classes::{Class, Classes, Meaning, Role};
+use item::{Completed, Entered, Exited, Fact, Handle, Item, ThreadId};
+pub use kind::Kind;
+use matching::{Played, Rules, Slice, State};
+use sums::Sums;
+
+/// Analyses calls and commands.
+#[derive(Debug)]
+pub struct DeviceAnalysis {
+    rules: Rules,
+    subjects: Subjects,
+    head: Head,
+    /// By trace.
+    processes: Vec<Thread>,
+}
+
+/// State after some chunks.
+///
+/// Besides facts that wait to be played, its size is bounded by the number of functions, queues,
+/// kernels and devices, and of calls and commands that are open at once.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct DevicePartial {
+    /// Facts of the chunks that have been merged, each in the order of its events.
+    runs: Vec<Vec<Item>>,
+    /// Facts of the chunk.
+    run: Vec<Item>,
+    /// Open calls of the thread of the packet, in streams of one thread.
+    open: OpenCalls,
+    thread: Option<(ThreadId, u32)>,
+    /// Calls that begin and end within chunks.
+    sums: Sums,
+    state: State,
+    #[serde(skip)]
+    packets: Packets,
+}
+
+impl DeviceAnalysis {
+    /// Analyses the commands in `set` that are complete in the window.
+    pub fn new(set: &TraceSet, window: Window) -> DeviceAnalysis {
+        let classes = Classes::new(set);
+        DeviceAnalysis {
+            head: tables::head(set, &classes, window),
+            subjects: Subjects::new(set),
+            processes: (0..)
+                .zip(&set.traces)
+                .map(|(at, trace)| tables::process(at, trace))
+                .collect(),
+            rules: Rules { classes, window },
+        }
+    }
+
+    /// True if the traces have event classes of an API for devices.
+    pub fn is_possible(&self) -> bool {
+        !self.rules.classes.functions().is_empty()
+    }
+
+    /// Packets that begin at or after this time need not be read.
+    pub fn until(&self) -> Option<Timestamp> {
+        self.rules.window.to
+    }
+
+    fn thread(
+        &self,
+        partial: &DevicePartial,
+        class: &Class,
+        record: &mut Record<'_>,
+    ) -> Option<ThreadId> {
+        let subject = self.subjects.subject(&partial.packets, record);
+        let mut at = At::new(record.body, record.slots);
+        let tid = class.tid()?.get(&mut at, &subject);
+        let Datum::Integer(tid) = tid else {
+            return None;
+        };
+        Some(ThreadId {
+            trace: record.stream.trace,
+            tid: i32::try_from(tid).ok()?,
+        })
+    }
+
+    fn is_of_thread(&self, stream: StreamRef) -> bool {
+        let class = self.subjects.class(stream);
+        class.is_some_and(|class| {
+            self.rules
+                .classes
+                .is_of_thread(stream.trace as usize, class)
+        })
+    }
+
+    fn enters(&self, partial: &mut DevicePartial, class: &Class, record: &mut Record<'_>) {
+        let Some(thread) = self.thread(partial, class, record) else {
+            return;
+        };
+        let function = self.rules.classes.functions().get(class.function as usize);
+        let is_command = function.is_some_and(|function| function.kind.is_some());
+        let is_rect = class.has(Role::Region) && !class.has(Role::Bytes);
+        let call = Entered {
+            function: class.function,
+            begin: record.time.0,
+            queue: class.number(Role::Queue, record),
+            kernel: if is_command {
+                class.number(Role::Kernel, record)
+            } else {
+                0
+            },
+            device: class.number(Role::Device, record),
+            bytes: match is_command {
+                true if is_rect => class.product(Role::Region, record),
+                true => class.number(Role::Bytes, record),
+                false => 0,
+            },
+            items: if is_command {
+                class.product(Role::Items, record)
+            } else {
+                0
+            },
+            group: if is_command {
+                class.product(Role::Group, record)
+            } else {
+                0
+            },
+        };
+        if self.is_of_thread(record.stream) {
+            if partial.thread.is_none_or(|(of, _)| of != thread) {
+                partial.flush();
+                partial.thread = Some((thread, record.number));
+            }
+            return partial.open.enter(call);
+        }
+        partial.push(record, Fact::Enters(thread, call));
+    }
+
+    fn exits(&self, partial: &mut DevicePartial, class: &Class, record: &mut Record<'_>) {
+        let Some(thread) = self.thread(partial, class, record) else {
+            return;
+        };
+        let exit = Exited {
+            function: class.function,
+            status: class.number(Role::Status, record) as i32,
+            event: class.number(Role::Event, record),
+            queue: class.number(Role::Queue, record),
+        };
+        let is_own = partial.thread.is_some_and(|(of, _)| of == thread);
+        match is_own.then(|| partial.open.exit(&exit)).flatten() {
+            Some(call) => {
+                let end = record.time.0;
+                self.rules
+                    .count_call(&mut partial.sums, thread.trace, &call, &exit, end);
+                if let Some(fact) = self.rules.outcome(thread, call, exit, end) {
+                    partial.push(record, fact);
+                }
+            }
+            None => partial.push(record, Fact::Exits(thread, exit)),
+        }
+    }
+
+    /// Takes the facts before a time, or all, in the order in which they are played.
+    fn take(partial: &mut DevicePartial, before: Option<i64>) -> Vec<Vec<Item>> {
+        let mut taken = Vec::new();
+        partial.runs.retain_mut(|run| {
+            let count = match before {
+                Some(before) => run.partition_point(|item| item.time < before),
+                None => run.len(),
+            };
+            if count == run.len() {
+                taken.push(std::mem::take(run));
+                return false;
+            }
+            let rest = run.split_off(count);
+            taken.push(std::mem::replace(run, rest));
+            true
+        });
+        taken.retain(|run| !run.is_empty());
+        taken
+    }
+
+    fn play(&self, runs: Vec<Vec<Item>>) -> Played {
+        let mut items: Vec<Item> = runs.into_iter().flatten().collect();
+        // Stable: facts of a stream keep their order.
+        items.sort_by_key(Item::order);
+        let mut slice = Slice::new(&self.rules);
+        slice.play(items);
+        slice.end()
+    }
+}
+
+impl DevicePartial {
+    fn push(&mut self, record: &Record<'_>, fact: Fact) {
+        self.run.push(Item {
+            time: record.time.0,
+            stream: record.number,
+            fact,
+        });
+    }
+
+    /// The packets of a thread end: its open calls may end in a later chunk.
+    fn flush(&mut self) {
+        let calls = self.open.take();
+        if let Some((thread, stream)) = self.thread.take() {
+            self.run.extend(calls.into_iter().map(|call| Item {
+                time: call.begin,
+                stream,
+                fact: Fact::Enters(thread, call),
+            }));
+        }
+    }
+}
+
+impl Analysis for DeviceAnalysis {
+    type Partial = DevicePartial;
+    type Report = Report;
+
+    fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
+        let is_read = |stream: &StreamRef| {
+            let class = self.subjects.class(*stream);
+            class.is_some_and(|class| self.rules.classes.reads(stream.trace as usize, class))
+        };
+        StreamRef::all(set)
+            .filter(is_read)
+            .map(|stream| vec![stream])
+            .collect()
+    }
+
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.rules.classes.get(trace, stream_class, class).is_some()
+    }
+
+    fn begin(&self, _: &Chunk) -> DevicePartial {
+        DevicePartial::default()
+    }
+
+    fn packet(&self, partial: &mut DevicePartial, packet: &StreamPlace<'_>) {
+        self.subjects.packet(&mut partial.packets, packet);
+    }
+
+    fn exchange(&self, partial: &mut DevicePartial, resident: &mut DevicePartial) {
+        std::mem::swap(&mut partial.sums, &mut resident.sums);
+    }
+
+    #[inline]
+    fn event(&self, partial: &mut DevicePartial, record: &mut Record<'_>) {
+        let Some(stream_class) = self.subjects.class(record.stream) else {
+            return;
+        };
+        let trace = record.stream.trace;
+        let Some(class) = self
+            .rules
+            .classes
+            .get(trace as usize, stream_class, record.class)
+        else {
+            return;
+        };
+        if self.rules.window.is_over(record.time.0) {
+            return;
+        }
+        let of = |handle: u64| Handle { trace, handle };
+        let fact = match class.meaning {
+            Meaning::Entry => return self.enters(partial, class, record),
+            Meaning::Exit => return self.exits(partial, class, record),
+            Meaning::Completed => {
+                let times = [Role::Queued, Role::Submit, Role::Start, Role::End];
+                let completed = Completed {
+                    status: class.number(Role::Status, record) as i32,
+                    is_profiled: class.number(Role::Profiled, record) as i32 == 0,
+                    times: times.map(|role| class.number(role, record)),
+                };
+                Fact::Completed(of(class.number(Role::Event, record)), completed)
+            }
+            Meaning::Kernel => Fact::Kernel(
+                of(class.number(Role::Kernel, record)),
+                class.text(Role::Name, record),
+            ),
+            Meaning::Queue => Fact::Queue(
+                of(class.number(Role::Queue, record)),
+                class.number(Role::Device, record),
+            ),
+            Meaning::DeviceName => Fact::DeviceName(
+                of(class.number(Role::Device, record)),
+                class.text(Role::Name, record),
+            ),
+            Meaning::Device => Fact::Platform(
+                of(class.number(Role::Device, record)),
+                class.text(Role::Name, record),
+            ),
+        };
+        partial.push(record, fact);
+    }
+
+    fn end(&self, partial: &mut DevicePartial, _: &Chunk) {
+        partial.flush();
+        let mut run = std::mem::take(&mut partial.run);
+        run.sort_by_key(Item::order);
+        partial.runs.push(run);
+        partial.packets = Packets::default();
+    }
+
+    /// The later part has no state: only the state from the beginning of the trace is joined.
+    fn merge(&self, earlier: &mut DevicePartial, later: DevicePartial) {
+        earlier.runs.extend(later.runs);
+        earlier.sums.merge(later.sums);
+    }
+
+    fn slices<'a>(
+        &'a self,
+        partial: &mut DevicePartial,
+        watermark: Timestamp,
+    ) -> Vec<tracebraid_engine::Slice<'a, DevicePartial>> {
+        let taken = DeviceAnalysis::take(partial, Some(watermark.0));
+        if taken.is_empty() {
+            return Vec::new();
+        }
+        vec![Box::new(move |_: &mut DevicePartial| {
+            let played = self.play(taken);
+            Box::new(move |partial: &mut DevicePartial| {
+                partial.state.join(&self.rules, played);
+            })
+        })]
+    }
+
+    fn finish(&self, mut partial: DevicePartial) -> Report {
+        let rest = DeviceAnalysis::take(&mut partial, None);
+        let played = self.play(rest);
+        let mut state = partial.state;
+        state.join(&self.rules, played);
+        state.sums.merge(partial.sums);
+        tables::report(self, state)
+    }
+}

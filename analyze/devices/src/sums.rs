@@ -1,0 +1,160 @@
+//! Sums of calls and commands.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_clocks::Timeline;
+use tracebraid_statistics::Distribution;
+
+use crate::item::{Completed, Enqueued, Handle};
+use crate::kind::Kind;
+
+/// Calls of a function.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Calls {
+    pub(crate) durations: Distribution,
+    pub(crate) errors: u64,
+}
+
+impl Calls {
+    pub(crate) fn add(&mut self, duration: u64, is_error: bool) {
+        self.durations.add(duration);
+        self.errors += u64::from(is_error);
+    }
+
+    fn merge(&mut self, other: &Calls) {
+        self.durations.merge(&other.durations);
+        self.errors += other.errors;
+    }
+}
+
+/// Sums of commands, in nanoseconds of the clock of their device.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Commands {
+    /// Complete commands.
+    pub(crate) count: u64,
+    pub(crate) errors: u64,
+    /// Complete commands without times.
+    pub(crate) unprofiled: u64,
+    /// In the queue of the host: from queued to submitted.
+    pub(crate) host: Distribution,
+    /// In the queue of the device: from submitted to started.
+    pub(crate) device: Distribution,
+    /// From started to ended.
+    pub(crate) execution: Distribution,
+    pub(crate) bytes: u64,
+    /// Nanoseconds of execution of commands whose bytes are known.
+    pub(crate) moving: u64,
+    pub(crate) items: u64,
+}
+
+impl Commands {
+    pub(crate) fn add(&mut self, enqueued: &Enqueued, completed: &Completed) {
+        self.count += 1;
+        self.errors += u64::from(completed.status < 0);
+        let call = &enqueued.call;
+        self.bytes = self.bytes.saturating_add(call.bytes);
+        self.items = self.items.saturating_add(call.items);
+        if !completed.is_profiled {
+            self.unprofiled += 1;
+            return;
+        }
+        let [queued, submit, start, end] = completed.times;
+        // Times of a device may be equal, and a broken driver may have them in any order.
+        self.host.add(submit.saturating_sub(queued));
+        self.device.add(start.saturating_sub(submit));
+        let execution = end.saturating_sub(start);
+        self.execution.add(execution);
+        if call.bytes > 0 {
+            self.moving = self.moving.saturating_add(execution);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Commands) {
+        self.count += other.count;
+        self.errors += other.errors;
+        self.unprofiled += other.unprofiled;
+        self.host.merge(&other.host);
+        self.device.merge(&other.device);
+        self.execution.merge(&other.execution);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.moving = self.moving.saturating_add(other.moving);
+        self.items = self.items.saturating_add(other.items);
+    }
+}
+
+/// Key by which commands are added up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Row {
+    /// The queue; its handle is 0 if unknown.
+    pub(crate) queue: Handle,
+    pub(crate) kind: Kind,
+    pub(crate) name: Name,
+}
+
+/// Name of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Name {
+    /// The command is no kernel.
+    None,
+    Known(String),
+    /// The name that the handle has at the begin of the slice.
+    Inherited(u64),
+}
+
+/// Sums that may be added in any order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Sums {
+    /// By trace and function.
+    pub(crate) calls: BTreeMap<(u32, u32), Calls>,
+    pub(crate) commands: BTreeMap<Row, Commands>,
+    /// Relation of the clock of a queue's device (first) to that of the trace (second).
+    pub(crate) clocks: BTreeMap<Handle, Timeline>,
+    /// Completions of commands whose call is not in the trace.
+    pub(crate) without_call: u64,
+}
+
+impl Sums {
+    /// Adds what a command shows of the clock of its queue's device. It was enqueued after its call
+    /// began, and ended before its completion was recorded.
+    pub(crate) fn clock(
+        &mut self,
+        queue: Handle,
+        enqueued: &Enqueued,
+        completed: &Completed,
+        at: i64,
+    ) {
+        if !completed.is_profiled {
+            return;
+        }
+        let clock = self.clocks.entry(queue).or_default();
+        let [queued, .., end] = completed.times.map(|time| i64::try_from(time).ok());
+        if let Some(queued) = queued {
+            clock.receives(queued, enqueued.call.begin);
+        }
+        if let Some(end) = end {
+            clock.sends(end, at);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Sums) {
+        for (key, calls) in other.calls {
+            self.calls.entry(key).or_default().merge(&calls);
+        }
+        for (row, commands) in other.commands {
+            self.commands.entry(row).or_default().merge(&commands);
+        }
+        for (queue, clock) in other.clocks {
+            match self.clocks.entry(queue) {
+                Entry::Vacant(entry) => {
+                    entry.insert(clock);
+                }
+                Entry::Occupied(mut entry) => {
+                    entry.get_mut().merge(clock);
+                }
+            }
+        }
+        self.without_call += other.without_call;
+    }
+}

@@ -1,0 +1,378 @@
+//! The tables.
+
+use std::collections::BTreeMap;
+
+use tracebraid_clocks::{Accuracy, Path, Timeline};
+use tracebraid_ctf::schema::EnvValue;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_follow::{Extent, Head, Thread, Window, hosts, unended};
+use tracebraid_statistics::Distribution;
+use tracebraid_tables::{Column, Forms, Report, Section, Total, Unit, Value};
+
+use crate::DeviceAnalysis;
+use crate::classes::Classes;
+use crate::item::Handle;
+use crate::kind::Kind;
+use crate::matching::{Queue, State};
+use crate::sums::{Calls, Commands, Name};
+
+/// The process of a trace. A trace of several processes has neither id nor name.
+pub(crate) fn process(trace: u32, content: &Trace) -> Thread {
+    let class = &content.layout.class;
+    let pid = match class.env("vpid") {
+        Some(EnvValue::Int(pid)) => i32::try_from(*pid).ok(),
+        _ => None,
+    };
+    Thread {
+        trace,
+        tid: None,
+        pid,
+        name: class.env_str("procname").map(str::to_owned),
+    }
+}
+
+/// The range of time and the hosts of the traces that have commands.
+pub(crate) fn head(set: &TraceSet, classes: &Classes, window: Window) -> Head {
+    let is_read = |trace: usize| {
+        let streams = set
+            .traces
+            .get(trace)
+            .map_or(0, |of| of.layout.streams.len());
+        (0..streams).any(|stream| classes.reads(trace, stream))
+    };
+    let range = Extent::of(set, is_read).map(|extent| extent.within(window));
+    Head {
+        begin: range.map(|range| range.0),
+        end: range.map(|range| range.1),
+        duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
+        hosts: hosts(set, is_read),
+        not_recorded: Vec::new(),
+        unended: unended(set),
+        cpus_by_stream: Vec::new(),
+        start: None,
+    }
+}
+
+const PROCESS: Column = Column::new("process", "Process", Unit::Process);
+const QUEUE: Column = Column::new("queue", "Queue", Unit::Id);
+const DEVICE: Column = Column::new("device", "Device", Unit::Text).left_out(1);
+const KIND: Column = Column::new("kind", "Kind", Unit::Text);
+const COMMANDS: Column = Column::new("commands", "Commands", Unit::Count);
+const ERRORS: Column = Column::new("errors", "Errors", Unit::Count).left_out(2);
+
+pub(crate) fn report(analysis: &DeviceAnalysis, state: State) -> Report {
+    let of = Of {
+        analysis,
+        state: &state,
+    };
+    Report {
+        head: analysis.head.clone(),
+        totals: of.totals(),
+        sections: vec![
+            of.clocks(),
+            of.queues(),
+            of.kernels(),
+            of.transfers(),
+            of.calls(),
+        ],
+        ..Report::default()
+    }
+}
+
+/// The analysis and its final state.
+struct Of<'a> {
+    analysis: &'a DeviceAnalysis,
+    state: &'a State,
+}
+
+/// Greatest time of execution first.
+fn greatest<K: Ord + Clone>(sums: BTreeMap<K, Commands>) -> Vec<(K, Commands)> {
+    let mut rows: Vec<_> = sums.into_iter().collect();
+    rows.sort_by_cached_key(|(key, of)| {
+        let time = of.execution.summary().sum();
+        (std::cmp::Reverse((time, of.count)), key.clone())
+    });
+    rows
+}
+
+fn total(durations: &Distribution) -> Value {
+    u64::try_from(durations.summary().sum())
+        .unwrap_or(u64::MAX)
+        .into()
+}
+
+/// Columns of a distribution of execution times.
+fn execution_columns() -> Vec<Column> {
+    vec![
+        Column::new("total_ns", "Total", Unit::Duration),
+        Column::new("min_ns", "Min", Unit::Duration)
+            .optional()
+            .left_out(3),
+        Column::new("average_ns", "Average", Unit::Duration).optional(),
+        Column::new("p99_ns", "p99", Unit::Duration)
+            .optional()
+            .left_out(4),
+        Column::new("max_ns", "Max", Unit::Duration).optional(),
+    ]
+}
+
+fn execution_values(durations: &Distribution) -> Vec<Value> {
+    let summary = durations.summary();
+    vec![
+        total(durations),
+        summary.min().into(),
+        summary.mean().into(),
+        durations.quantile(990).into(),
+        summary.max().into(),
+    ]
+}
+
+impl Of<'_> {
+    fn process(&self, trace: u32) -> Value {
+        let process = self.analysis.processes.get(trace as usize);
+        process.cloned().unwrap_or_default().into()
+    }
+
+    fn queue(&self, queue: Handle) -> Option<&Queue> {
+        self.state.queues.get(&queue)
+    }
+
+    fn device(&self, queue: Handle) -> String {
+        let known = self.queue(queue).and_then(|of| {
+            let handle = Handle {
+                handle: of.device,
+                ..queue
+            };
+            self.state.devices.get(&handle)
+        });
+        known.map_or_else(String::new, |device| device.name.clone())
+    }
+
+    fn sums<K: Ord>(
+        &self,
+        key: impl Fn(Handle, Kind, &Name) -> Option<K>,
+    ) -> BTreeMap<K, Commands> {
+        let mut sums: BTreeMap<K, Commands> = BTreeMap::new();
+        for (row, commands) in &self.state.sums.commands {
+            if let Some(key) = key(row.queue, row.kind, &row.name) {
+                sums.entry(key).or_default().merge(commands);
+            }
+        }
+        sums
+    }
+
+    fn totals(&self) -> Vec<Total> {
+        let all = self.state.sums.commands.values();
+        let sum = |of: fn(&Commands) -> u64| -> Value { all.clone().map(of).sum::<u64>().into() };
+        let calls = self.state.sums.calls.values();
+        let calls: u64 = calls.map(|of| of.durations.summary().count()).sum();
+        vec![
+            Total::new("commands", "commands", sum(|of| of.count)).or_one("command"),
+            Total::new("calls", "calls", calls.into()).or_one("call"),
+            Total::new("errors", "failed commands", sum(|of| of.errors)).or_one("failed command"),
+            Total::new(
+                "unfinished",
+                "not complete at the end",
+                self.state.waiting().into(),
+            ),
+            Total::new("unprofiled", "without times", sum(|of| of.unprofiled)),
+            Total::new(
+                "without_call",
+                "completions without a call",
+                self.state.sums.without_call.into(),
+            )
+            .or_one("completion without a call"),
+        ]
+    }
+
+    fn queues(&self) -> Section {
+        let rows = greatest(self.sums(|queue, _, _| Some(queue)));
+        let row = |(queue, of): (Handle, Commands)| {
+            vec![
+                self.process(queue.trace),
+                self.queue(queue).map(|of| u64::from(of.number)).into(),
+                Value::Text(format!("{:#x}", queue.handle)),
+                Value::Text(self.device(queue)),
+                of.count.into(),
+                total(&of.host),
+                total(&of.device),
+                total(&of.execution),
+                of.errors.into(),
+            ]
+        };
+        let columns = vec![
+            PROCESS,
+            QUEUE,
+            Column::new("handle", "Handle", Unit::Text).only(Forms::JSON.and(Forms::CSV)),
+            DEVICE,
+            COMMANDS,
+            Column::new("host_queue_ns", "In host queue", Unit::Duration),
+            Column::new("device_queue_ns", "In device queue", Unit::Duration),
+            Column::new("execution_ns", "Executing", Unit::Duration),
+            ERRORS,
+        ];
+        let rows = rows.into_iter().map(row).collect();
+        Section::new("queues", "Queues", columns, rows)
+    }
+
+    fn kernels(&self) -> Section {
+        let rows = greatest(self.sums(|queue, kind, name| {
+            let kernel = match name {
+                _ if !matches!(kind, Kind::Kernel | Kind::CommandBuffer) => return None,
+                Name::Known(name) => name.clone(),
+                _ => String::new(),
+            };
+            Some((queue.trace, kernel))
+        }));
+        let row = |((trace, kernel), of): ((u32, String), Commands)| {
+            let mut row = vec![self.process(trace), Value::Text(kernel), of.count.into()];
+            row.extend(execution_values(&of.execution));
+            row.extend([
+                of.host.summary().mean().into(),
+                of.device.summary().mean().into(),
+                of.items.into(),
+            ]);
+            row
+        };
+        let mut columns = vec![
+            PROCESS,
+            Column::new("kernel", "Kernel", Unit::Text),
+            COMMANDS,
+        ];
+        columns.extend(execution_columns());
+        columns.extend([
+            Column::new("average_host_queue_ns", "Host queue", Unit::Duration)
+                .optional()
+                .left_out(5),
+            Column::new("average_device_queue_ns", "Device queue", Unit::Duration)
+                .optional()
+                .left_out(6),
+            Column::new("items", "Work items", Unit::Count).left_out(2),
+        ]);
+        let rows = rows.into_iter().map(row).collect();
+        Section::new("kernels", "Kernels", columns, rows)
+    }
+
+    fn transfers(&self) -> Section {
+        let rows =
+            greatest(self.sums(|queue, kind, _| kind.is_transfer().then_some((queue.trace, kind))));
+        let row = |((trace, kind), of): ((u32, Kind), Commands)| {
+            let speed = (of.moving > 0)
+                .then(|| u128::from(of.bytes) * 1_000_000_000 / u128::from(of.moving));
+            let speed = speed.and_then(|speed| u64::try_from(speed).ok());
+            let mut row = vec![
+                self.process(trace),
+                kind.name().into(),
+                of.count.into(),
+                of.bytes.into(),
+                speed.into(),
+            ];
+            row.extend(execution_values(&of.execution));
+            row
+        };
+        let mut columns = vec![
+            PROCESS,
+            KIND,
+            COMMANDS,
+            Column::new("bytes", "Bytes", Unit::Bytes),
+            Column::new("bytes_per_second", "Per second", Unit::Bytes).optional(),
+        ];
+        columns.extend(execution_columns());
+        let rows = rows.into_iter().map(row).collect();
+        Section::new("transfers", "Transfers", columns, rows)
+    }
+
+    fn calls(&self) -> Section {
+        let functions = self.analysis.rules.classes.functions();
+        let mut rows: Vec<(u32, &str, &Calls)> = Vec::new();
+        for ((trace, function), calls) in &self.state.sums.calls {
+            if let Some(function) = functions.get(*function as usize) {
+                rows.push((*trace, &function.name, calls));
+            }
+        }
+        rows.sort_by_cached_key(|(trace, name, calls)| {
+            let time = calls.durations.summary().sum();
+            (std::cmp::Reverse(time), *trace, (*name).to_owned())
+        });
+        let row = |(trace, name, calls): (u32, &str, &Calls)| {
+            let mut row = vec![
+                self.process(trace),
+                name.into(),
+                calls.durations.summary().count().into(),
+            ];
+            row.extend(execution_values(&calls.durations));
+            row.push(calls.errors.into());
+            row
+        };
+        let mut columns = vec![
+            PROCESS,
+            Column::new("function", "Function", Unit::Text),
+            Column::new("calls", "Calls", Unit::Count),
+        ];
+        columns.extend(execution_columns());
+        columns.push(ERRORS);
+        let rows = rows.into_iter().map(row).collect();
+        Section::new("functions", "Calls by function", columns, rows)
+    }
+
+    /// Relations of the clocks of devices to those of the traces, by process and device.
+    fn clocks(&self) -> Section {
+        let mut clocks: BTreeMap<(u32, u64), Timeline> = BTreeMap::new();
+        for (queue, clock) in &self.state.sums.clocks {
+            let device = self.queue(*queue).map_or(0, |of| of.device);
+            let of_device = clocks.entry((queue.trace, device)).or_default();
+            of_device.merge(clock.clone());
+        }
+        let row = |((trace, handle), clock): ((u32, u64), Timeline)| {
+            let device = self.state.devices.get(&Handle { trace, handle });
+            let path = Path::of(&clock);
+            let (accuracy, bounds) = match &path {
+                Ok(Some(path)) => (path.accuracy(), self.bounds(path)),
+                Ok(None) => (Accuracy::Absent, None),
+                Err(_) => (Accuracy::Fail, None),
+            };
+            // Without bounds for the drift, the slopes are those of assumed clocks.
+            let path = path
+                .ok()
+                .flatten()
+                .filter(|of| of.accuracy() == Accuracy::Accurate);
+            let drift = path.and_then(|path| path.slopes());
+            let drift = drift.map(|(low, high)| (low.drift_ppm() + high.drift_ppm()) / 2.0);
+            let (offset, error) = bounds.unzip();
+            vec![
+                self.process(trace),
+                Value::Text(device.map_or_else(String::new, |device| device.name.clone())),
+                Value::Text(device.map_or_else(String::new, |device| device.platform.clone())),
+                Value::Text(format!("{accuracy:?}").to_lowercase()),
+                offset.into(),
+                error.into(),
+                drift.into(),
+            ]
+        };
+        let columns = vec![
+            PROCESS,
+            Column::new("device", "Device", Unit::Text),
+            Column::new("platform", "Platform", Unit::Text).left_out(1),
+            Column::new("relation", "Clock", Unit::Text),
+            // Between a clock of the device and the time since 1970.
+            Column::new("offset_ns", "Offset", Unit::Id)
+                .optional()
+                .only(Forms::JSON.and(Forms::CSV)),
+            Column::new("error_ns", "Known within", Unit::Duration).optional(),
+            Column::new("drift_ppm", "Drift (ppm)", Unit::Number).optional(),
+        ];
+        let rows = clocks.into_iter().map(row).collect();
+        Section::new("devices", "Devices and their clocks", columns, rows).short()
+    }
+
+    /// How far the clock of the trace is ahead in the middle of the recording, and half the width
+    /// of the bounds.
+    fn bounds(&self, path: &Path) -> Option<(i64, u64)> {
+        let (first, last) = path.extent();
+        let middle = first + (last - first) / 2;
+        let at = path.at(middle)?.round();
+        let (low, high) = path.bounds(middle);
+        let (low, high) = (low?.round(), high?.round());
+        Some((at.checked_sub(middle)?, high.abs_diff(low).div_ceil(2)))
+    }
+}
