@@ -1,5 +1,6 @@
 //! Meaning of event classes, and the locations of their fields.
 
+use tracebraid_ctf::layout::node::NodeKind;
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
 use tracebraid_ctf::schema::Scope;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -249,18 +250,22 @@ impl Class {
 
     /// Product of the elements of an array; 0 without elements.
     pub(crate) fn product(&self, role: Role, record: &mut Record<'_>) -> u64 {
-        let Some(field) = &self.fields[role as usize] else {
+        let field = self.fields[role as usize].as_ref();
+        let Some((field, NodeKind::Int(read, _))) = field.zip(field.and_then(FieldRef::element))
+        else {
             return 0;
         };
         let bytes = field.bytes(record.body, record.slots).unwrap_or_default();
-        let numbers = bytes
-            .chunks_exact(8)
-            .filter_map(|bytes| bytes.try_into().ok());
-        let mut numbers = numbers.map(u64::from_le_bytes).peekable();
-        match numbers.peek() {
-            Some(_) => numbers.fold(1, u64::saturating_mul),
-            None => 0,
-        }
+        let number = |bytes: &[u8]| {
+            let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+            match read.big {
+                true => bytes.iter().fold(0, add),
+                false => bytes.iter().rev().fold(0, add),
+            }
+        };
+        let numbers = bytes.chunks_exact(usize::from(read.length / 8).max(1));
+        let product = numbers.map(number).reduce(u64::saturating_mul);
+        product.unwrap_or(0)
     }
 
     /// A text; empty without it.

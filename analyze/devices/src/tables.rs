@@ -54,7 +54,7 @@ pub(crate) fn head(set: &TraceSet, classes: &Classes, window: Window) -> Head {
 }
 
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);
-const QUEUE: Column = Column::new("queue", "Queue", Unit::Id);
+const QUEUE: Column = Column::new("queue", "Queue", Unit::Id).optional();
 const DEVICE: Column = Column::new("device", "Device", Unit::Text).left_out(1);
 const KIND: Column = Column::new("kind", "Kind", Unit::Text);
 const COMMANDS: Column = Column::new("commands", "Commands", Unit::Count);
@@ -365,14 +365,16 @@ impl Of<'_> {
         Section::new("devices", "Devices and their clocks", columns, rows).short()
     }
 
-    /// How far the clock of the trace is ahead in the middle of the recording, and half the width
-    /// of the bounds.
+    /// How far the clock of the trace is ahead in the middle of the recording, and the largest
+    /// possible error.
     fn bounds(&self, path: &Path) -> Option<(i64, u64)> {
         let (first, last) = path.extent();
         let middle = first + (last - first) / 2;
         let at = path.at(middle)?.round();
         let (low, high) = path.bounds(middle);
         let (low, high) = (low?.round(), high?.round());
-        Some((at.checked_sub(middle)?, high.abs_diff(low).div_ceil(2)))
+        // The line need not be in the middle of its bounds.
+        let error = high.abs_diff(at).max(at.abs_diff(low));
+        Some((at.checked_sub(middle)?, error))
     }
 }

@@ -291,7 +291,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "gpu.devices.error_ns",
-        "Half the width of the bounds of the offset; null without bounds",
+        "Largest possible error of the offset; null without bounds",
     ),
     (
         "gpu.devices.offset_ns",

@@ -1,0 +1,190 @@
+//! The report of made-up traces is that of a plain model, in every layout of streams, for all threads
+//! and chunks; the relation of clocks is recovered within its bounds.
+
+mod program;
+mod trace;
+
+use std::collections::BTreeMap;
+
+use program::{Command, Program};
+use serde_json::Value;
+use trace::Layout;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_devices::DeviceAnalysis;
+use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::Window;
+
+const LAYOUTS: [Layout; 2] = [Layout::ByThread, Layout::ByCpu];
+
+fn report(set: &TraceSet, threads: usize, chunk_bytes: u64) -> Value {
+    let analysis = DeviceAnalysis::new(set, Window::default());
+    let options = Options {
+        threads,
+        chunk_bytes,
+        slice_bytes: chunk_bytes,
+        ..Options::default()
+    };
+    let outcome = fold(set, &analysis, options, &Control::default()).expect("not cancelled");
+    serde_json::to_value(outcome.report).expect("JSON")
+}
+
+fn with_set<T>(program: &Program, layout: Layout, then: impl FnOnce(&TraceSet) -> T) -> T {
+    let directory = tempfile::tempdir().expect("a directory");
+    trace::write(program, layout, directory.path());
+    let paths = [directory.path().to_owned()];
+    let set = TraceSet::open(&paths).expect("a trace");
+    then(&set)
+}
+
+/// Sums of a key by another, of a table.
+fn sums(report: &Value, table: &str, by: &str, key: &str) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for row in report[table].as_array().expect("rows") {
+        let group = match &row[by] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        *sums.entry(group).or_insert(0) += row[key].as_u64().unwrap_or(0);
+    }
+    sums
+}
+
+/// The same of commands, by the plain model.
+fn expected(
+    commands: &[&Command],
+    by: impl Fn(&Command) -> Option<String>,
+    value: impl Fn(&Command) -> u64,
+) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for command in commands {
+        if let Some(group) = by(command) {
+            *sums.entry(group).or_insert(0) += value(command);
+        }
+    }
+    sums
+}
+
+fn is_as_modelled(what: &str, program: &Program, report: &Value) {
+    let done: Vec<&Command> = program
+        .commands
+        .iter()
+        .filter(|of| of.is_recorded)
+        .collect();
+    let total = |key: &str| report["total"][key].as_u64().expect("a number");
+    assert_eq!(total("commands"), done.len() as u64, "{what}");
+    let waiting = program.commands.len() - done.len();
+    assert_eq!(total("unfinished"), waiting as u64, "{what}");
+    assert_eq!(
+        total("without_call"),
+        program.strangers.len() as u64,
+        "{what}"
+    );
+    let queue = |of: &Command| Some(format!("{:#x}", of.queue));
+    let spans: [(&str, fn(&Command) -> u64); 4] = [
+        ("commands", |_| 1),
+        ("host_queue_ns", |of| of.times[1] - of.times[0]),
+        ("device_queue_ns", |of| of.times[2] - of.times[1]),
+        ("execution_ns", |of| of.times[3] - of.times[2]),
+    ];
+    for (key, value) in spans {
+        let found = sums(report, "queues", "handle", key);
+        assert_eq!(found, expected(&done, queue, value), "{what}: {key}");
+    }
+    let kernel = |of: &Command| of.kernel.map(|_| of.kernel_name.clone());
+    let execution = |of: &Command| of.times[3] - of.times[2];
+    let found = sums(report, "kernels", "kernel", "total_ns");
+    assert_eq!(found, expected(&done, kernel, execution), "{what}: kernels");
+    let kind = |of: &Command| match of.kernel {
+        None => Some(if of.is_read { "read" } else { "write" }.to_owned()),
+        Some(_) => None,
+    };
+    let found = sums(report, "transfers", "kind", "bytes");
+    assert_eq!(found, expected(&done, kind, |of| of.bytes), "{what}: bytes");
+    let calls: Vec<&Command> = program.commands.iter().collect();
+    let function = |of: &Command| Some(of.function().to_owned());
+    let found = sums(report, "functions", "function", "total_ns");
+    let of_calls = expected(&calls, function, |of| of.exit - of.entry);
+    assert_eq!(found, of_calls, "{what}: calls");
+}
+
+/// The true relation is within the bounds that the report states.
+fn clock_is_within_bounds(what: &str, program: &Program, report: &Value) {
+    let done = program.commands.iter().filter(|of| of.is_recorded);
+    let ends = done.flat_map(|of| [of.times[0], of.times[3]]);
+    let (first, last) = (
+        ends.clone().min().expect("a time"),
+        ends.max().expect("a time"),
+    );
+    let middle = first + (last - first) / 2;
+    let device = &report["devices"][0];
+    let offset = device["offset_ns"].as_i64().expect("an offset");
+    let error = device["error_ns"].as_u64().expect("bounds");
+    let truth =
+        i128::from(program.host_at(middle)) + i128::from(trace::ORIGIN) - i128::from(middle);
+    let difference = (i128::from(offset) - truth).unsigned_abs();
+    // Device times are rounded to nanoseconds.
+    assert!(
+        difference <= u128::from(error) + 2,
+        "{what}: {offset} is {difference} ns off, but known within {error}: {device}"
+    );
+    assert!(error < 1_000_000, "{what}: {device}");
+}
+
+#[test]
+fn made_up_programs_are_as_modelled() {
+    for seed in 0..10 {
+        let program = Program::random(seed, 300);
+        for layout in LAYOUTS {
+            with_set(&program, layout, |set| {
+                let what = format!("seed {seed}, {layout:?}");
+                let whole = report(set, 1, u64::MAX);
+                is_as_modelled(&what, &program, &whole);
+                for (threads, bytes) in [(1, 1), (2, 500), (5, 1), (8, 4000)] {
+                    let found = report(set, threads, bytes);
+                    assert!(
+                        found == whole,
+                        "{what}: {threads} threads, chunks of {bytes}"
+                    );
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn clocks_are_recovered_within_their_bounds() {
+    for seed in 100..200 {
+        let program = Program::random(seed, 120);
+        with_set(&program, Layout::ByThread, |set| {
+            let what = format!("seed {seed}");
+            clock_is_within_bounds(&what, &program, &report(set, 2, 1000));
+        });
+    }
+}
+
+/// Half of the time: calls and completions of the window, with commands that began before it.
+#[test]
+fn windows_count_what_ends_in_them() {
+    let program = Program::random(7, 300);
+    let middle = program.middle();
+    with_set(&program, Layout::ByCpu, |set| {
+        let count = |window: Window| {
+            let analysis = DeviceAnalysis::new(set, window);
+            let outcome = fold(set, &analysis, Options::default(), &Control::default());
+            let report = serde_json::to_value(outcome.expect("not cancelled").report);
+            let report = report.expect("JSON");
+            ["commands", "calls"].map(|key| report["total"][key].as_u64().expect("a number"))
+        };
+        let at = Some(tracebraid_ctf::clock::Timestamp(
+            middle as i64 + trace::ORIGIN,
+        ));
+        let before = count(Window { from: None, to: at });
+        let after = count(Window { from: at, to: None });
+        let all = count(Window::default());
+        assert_eq!([before[0] + after[0], before[1] + after[1]], all);
+        let done = program.commands.iter().filter(|of| of.is_recorded);
+        let late = done.filter(|of| of.recorded >= middle).count();
+        assert_eq!(after[0], late as u64);
+        assert!(late > 50, "{late}");
+    });
+}

@@ -1,0 +1,165 @@
+//! A made-up program: its calls and commands, and the clock of its device.
+
+use tracebraid_testkit::rng::Rng;
+
+/// A command.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    pub(crate) thread: usize,
+    /// CPUs at the begin and at the end of the call.
+    pub(crate) cpus: [usize; 2],
+    /// Times of the host.
+    pub(crate) entry: u64,
+    pub(crate) exit: u64,
+    /// Time at which the completion is recorded.
+    pub(crate) recorded: u64,
+    /// False for a command that is not complete at the end.
+    pub(crate) is_recorded: bool,
+    pub(crate) queue: u64,
+    pub(crate) event: u64,
+    /// Handle of a kernel; `None` for a transfer.
+    pub(crate) kernel: Option<u64>,
+    pub(crate) kernel_name: String,
+    pub(crate) bytes: u64,
+    pub(crate) is_read: bool,
+    /// Times of the device.
+    pub(crate) times: [u64; 4],
+}
+
+impl Command {
+    pub(crate) fn function(&self) -> &'static str {
+        match (self.kernel, self.is_read) {
+            (Some(_), _) => "clEnqueueNDRangeKernel",
+            (None, true) => "clEnqueueReadBuffer",
+            (None, false) => "clEnqueueWriteBuffer",
+        }
+    }
+}
+
+/// A name of a kernel, from a time on.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) time: u64,
+    pub(crate) kernel: u64,
+    pub(crate) name: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) commands: Vec<Command>,
+    pub(crate) named: Vec<Named>,
+    /// Times of completions without a call.
+    pub(crate) strangers: Vec<u64>,
+    /// Device time = (host time + offset) × (1 + drift).
+    offset: u64,
+    drift: f64,
+}
+
+pub(crate) const THREADS: usize = 3;
+pub(crate) const CPUS: usize = 3;
+
+impl Program {
+    pub(crate) fn random(seed: u64, count: usize) -> Program {
+        let mut rng = Rng::new(seed);
+        let mut program = Program {
+            commands: Vec::new(),
+            named: Vec::new(),
+            strangers: Vec::new(),
+            offset: rng.below(1 << 50),
+            drift: (rng.below(1_000_000) as f64 - 500_000.0) * 600e-12,
+        };
+        let mut free = [1000_u64; THREADS];
+        // Handles of events, and the time from which they are free.
+        let mut events: Vec<(u64, u64)> = (1..40).map(|at| (at * 64, 0)).collect();
+        for kernel in 0..3 {
+            program.name(kernel, 10 + kernel, &mut rng);
+        }
+        for _ in 0..count {
+            let thread = rng.below(THREADS as u64) as usize;
+            let entry = free[thread] + rng.between(1, 30_000);
+            let Some(at) = events.iter().position(|(_, since)| *since < entry) else {
+                free[thread] = entry;
+                continue;
+            };
+            let event = events.swap_remove(at).0;
+            let exit = entry + rng.between(200, 5000);
+            free[thread] = exit + 1;
+            if rng.chance(5) {
+                // Between two calls of this thread.
+                program.name(rng.below(3), exit + 1, &mut rng);
+                free[thread] = exit + 2;
+            }
+            let command = program.command(&mut rng, (thread, event), (entry, exit));
+            if command.is_recorded {
+                events.push((event, command.recorded));
+            }
+            program.commands.push(command);
+        }
+        program.rename();
+        for _ in 0..rng.below(4) {
+            let time = rng.between(1000, program.middle());
+            program.strangers.push(time);
+        }
+        program
+    }
+
+    fn command(
+        &self,
+        rng: &mut Rng,
+        (thread, event): (usize, u64),
+        (entry, exit): (u64, u64),
+    ) -> Command {
+        let queued = rng.between(entry, exit);
+        let submit = queued + rng.below(8000);
+        let start = submit + rng.below(20_000);
+        let end = start + rng.between(1, 50_000);
+        Command {
+            thread,
+            cpus: [0; 2].map(|_: usize| rng.below(CPUS as u64) as usize),
+            entry,
+            exit,
+            recorded: end.max(exit) + rng.between(3, 9000),
+            is_recorded: !rng.chance(2),
+            queue: 0x100 * rng.between(1, 3),
+            event,
+            kernel: rng.chance(50).then(|| rng.below(3)),
+            kernel_name: String::new(),
+            bytes: rng.between(1, 1 << 20),
+            is_read: rng.chance(50),
+            times: [queued, submit, start, end].map(|time| self.device_at(time)),
+        }
+    }
+
+    fn name(&mut self, kernel: u64, time: u64, rng: &mut Rng) {
+        let name = format!("kernel_{}", rng.below(6));
+        self.named.push(Named { time, kernel, name });
+    }
+
+    /// Gives each command the name that its kernel has at the end of its call.
+    fn rename(&mut self) {
+        for command in &mut self.commands {
+            let exit = command.exit;
+            let names = self.named.iter();
+            let names = names.filter(|of| Some(of.kernel) == command.kernel && of.time <= exit);
+            // Of equal times, the last counts.
+            let last = names.max_by_key(|of| of.time);
+            command.kernel_name = last.map_or_else(String::new, |of| of.name.clone());
+        }
+    }
+
+    fn device_at(&self, host: u64) -> u64 {
+        let since = host + self.offset;
+        since.wrapping_add_signed((host as f64 * self.drift).round() as i64)
+    }
+
+    /// The time of the host, given that of the device.
+    pub(crate) fn host_at(&self, device: u64) -> i64 {
+        let since = device as i64 - self.offset as i64;
+        (since as f64 / (1.0 + self.drift)).round() as i64
+    }
+
+    pub(crate) fn middle(&self) -> u64 {
+        let last = self.commands.iter().map(|of| of.exit).max();
+        last.unwrap_or(2000) / 2 + 1000
+    }
+}

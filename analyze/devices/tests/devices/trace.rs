@@ -1,0 +1,204 @@
+//! The trace of a made-up program, in the layout of two tracers.
+
+use std::fs;
+use std::path::Path;
+
+use crate::program::{CPUS, Command, Program, THREADS};
+
+/// Nanoseconds from the origin of times to the zero of the clock.
+pub(crate) const ORIGIN: i64 = 1_700_000_000_000_000_000;
+
+/// Which event records share a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Those of a thread, whose id is in the packet, as tracebraid's.
+    ByThread,
+    /// Those of a CPU, with the thread in each event record, as LTTng's.
+    ByCpu,
+}
+
+/// Event records in a packet.
+const PACKET: usize = 16;
+
+const HEAD: &str = r#"/* CTF 1.8 */
+typealias integer { size = 8; align = 8; } := u8;
+typealias integer { size = 32; align = 8; } := u32;
+typealias integer { size = 64; align = 8; } := u64;
+typealias integer { size = 32; align = 8; signed = true; } := i32;
+trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; u32 stream_id; }; };
+env { hostname = "box"; domain = "ust"; tracer_name = "lttng-ust"; procname = "made-up"; vpid = 42; };
+clock { name = "monotonic"; freq = 1000000000; offset_s = 1700000000; };
+typealias integer { size = 64; align = 8; map = clock.monotonic.value; } := time64;
+"#;
+
+const CLASSES: &str = r#"
+event { name = "lttng_ust_opencl:clEnqueueNDRangeKernel_entry"; id = 1; stream_id = 0; fields := struct {
+	u64 _command_queue; u64 _kernel; u32 __global_work_size_vals_length; u64 _global_work_size_vals[__global_work_size_vals_length];
+}; };
+event { name = "lttng_ust_opencl:clEnqueueNDRangeKernel_exit"; id = 2; stream_id = 0; fields := struct { i32 _errcode_ret_val; u64 _event_val; }; };
+event { name = "lttng_ust_opencl:clEnqueueReadBuffer_entry"; id = 3; stream_id = 0; fields := struct { u64 _command_queue; u64 _size; }; };
+event { name = "lttng_ust_opencl:clEnqueueReadBuffer_exit"; id = 4; stream_id = 0; fields := struct { i32 _errcode_ret_val; u64 _event_val; }; };
+event { name = "lttng_ust_opencl:clEnqueueWriteBuffer_entry"; id = 5; stream_id = 0; fields := struct { u64 _command_queue; u64 _size; }; };
+event { name = "lttng_ust_opencl:clEnqueueWriteBuffer_exit"; id = 6; stream_id = 0; fields := struct { i32 _errcode_ret_val; u64 _event_val; }; };
+event { name = "lttng_ust_opencl_profiling:event_profiling_results"; id = 7; stream_id = 0; fields := struct {
+	u64 _event; i32 _event_command_exec_status; i32 _queued_status; u64 _queued; i32 _submit_status; u64 _submit;
+	i32 _start_status; u64 _start; i32 _end_status; u64 _end;
+}; };
+event { name = "lttng_ust_opencl_arguments:kernel_info"; id = 8; stream_id = 0; fields := struct { u64 _kernel; string _function_name; }; };
+"#;
+
+/// An event record.
+struct Event {
+    time: u64,
+    thread: usize,
+    cpu: usize,
+    class: u8,
+    payload: Vec<u8>,
+}
+
+/// Fields, one after the other.
+fn bytes(fields: &[&[u8]]) -> Vec<u8> {
+    fields.concat()
+}
+
+fn class(command: &Command) -> u8 {
+    match command.function() {
+        "clEnqueueNDRangeKernel" => 1,
+        "clEnqueueReadBuffer" => 3,
+        _ => 5,
+    }
+}
+
+fn handle(kernel: u64) -> u64 {
+    0x9000 + 0x10 * kernel
+}
+
+fn entry(command: &Command) -> Vec<u8> {
+    let queue = command.queue.to_le_bytes();
+    match command.kernel {
+        Some(kernel) => bytes(&[
+            &queue,
+            &handle(kernel).to_le_bytes(),
+            &1_u32.to_le_bytes(),
+            &64_u64.to_le_bytes(),
+        ]),
+        None => bytes(&[&queue, &command.bytes.to_le_bytes()]),
+    }
+}
+
+fn results(event: u64, times: [u64; 4]) -> Vec<u8> {
+    let zero = 0_i32.to_le_bytes();
+    let mut all = bytes(&[&event.to_le_bytes(), &zero]);
+    for time in times {
+        all.extend(bytes(&[&zero, &time.to_le_bytes()]));
+    }
+    all
+}
+
+fn events(program: &Program) -> Vec<Event> {
+    let mut events = Vec::new();
+    for command in &program.commands {
+        let mut add = |time, thread, cpu, class, payload| {
+            events.push(Event {
+                time,
+                thread,
+                cpu,
+                class,
+                payload,
+            });
+        };
+        let (thread, [begin, end]) = (command.thread, command.cpus);
+        add(command.entry, thread, begin, class(command), entry(command));
+        let exit = bytes(&[&0_i32.to_le_bytes(), &command.event.to_le_bytes()]);
+        add(command.exit, thread, end, class(command) + 1, exit);
+        if command.is_recorded {
+            // Callbacks come on a thread of the runtime.
+            let payload = results(command.event, command.times);
+            add(command.recorded, THREADS, begin, 7, payload);
+        }
+    }
+    for named in &program.named {
+        let name = [named.name.as_bytes(), &[0]].concat();
+        events.push(Event {
+            time: named.time,
+            thread: THREADS + 1,
+            cpu: 0,
+            class: 8,
+            payload: bytes(&[&handle(named.kernel).to_le_bytes(), &name]),
+        });
+    }
+    for time in &program.strangers {
+        events.push(Event {
+            time: *time,
+            thread: THREADS,
+            cpu: 1,
+            class: 7,
+            payload: results(0xdead_0000, [5, 6, 7, 8]),
+        });
+    }
+    events.sort_by_key(|event| event.time);
+    events
+}
+
+/// Writes the trace to a directory.
+pub(crate) fn write(program: &Program, layout: Layout, directory: &Path) {
+    let (context, of_event) = match layout {
+        Layout::ByThread => ("u32 tid;", ""),
+        Layout::ByCpu => ("u32 cpu_id;", "event.context := struct { i32 _vtid; };"),
+    };
+    let stream = format!(
+        "stream {{ id = 0; packet.context := struct {{ time64 timestamp_begin; time64 timestamp_end; \
+         u64 content_size; u64 packet_size; {context} }}; \
+         event.header := struct {{ u8 id; time64 timestamp; }}; {of_event} }};\n"
+    );
+    let metadata = format!("{HEAD}{stream}{CLASSES}");
+    fs::write(directory.join("metadata"), metadata).expect("written");
+    let events = events(program);
+    let streams = match layout {
+        Layout::ByThread => THREADS + 2,
+        Layout::ByCpu => CPUS,
+    };
+    for stream in 0..streams {
+        let of_stream = events.iter().filter(|event| match layout {
+            Layout::ByThread => event.thread == stream,
+            Layout::ByCpu => event.cpu == stream,
+        });
+        let of_stream: Vec<&Event> = of_stream.collect();
+        let packets = of_stream.chunks(PACKET);
+        let packets = packets.map(|events| packet(stream as u32, layout, events));
+        let path = directory.join(format!("stream_{stream}"));
+        fs::write(path, packets.collect::<Vec<_>>().concat()).expect("written");
+    }
+}
+
+fn packet(stream: u32, layout: Layout, events: &[&Event]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for event in events {
+        body.push(event.class);
+        body.extend(event.time.to_le_bytes());
+        if layout == Layout::ByCpu {
+            body.extend(tid(event.thread).to_le_bytes());
+        }
+        body.extend(&event.payload);
+    }
+    let number = match layout {
+        Layout::ByThread => tid(stream as usize) as u32,
+        Layout::ByCpu => stream,
+    };
+    let times = [events.first(), events.last()].map(|event| event.map_or(0, |event| event.time));
+    let bits = (8 + 4 * 8 + 4 + body.len() as u64) * 8;
+    let head = bytes(&[
+        &0xC1FC_1FC1_u32.to_le_bytes(),
+        &0_u32.to_le_bytes(),
+        &times[0].to_le_bytes(),
+        &times[1].to_le_bytes(),
+        &bits.to_le_bytes(),
+        &bits.to_le_bytes(),
+        &number.to_le_bytes(),
+    ]);
+    [head, body].concat()
+}
+
+fn tid(thread: usize) -> i32 {
+    100 + thread as i32
+}
