@@ -87,7 +87,7 @@ fn an_order_waits_for_the_bookkeeper_s_transaction() {
         "textlike",
     ];
     assert!(first.goes(&way), "{first:?}");
-    study.gates("textlike", "5ms");
+    study.gates("textlike", "2ms");
 }
 
 #[test]
