@@ -58,7 +58,6 @@ mod tests {
             device: 0,
             bytes: 0,
             items: 0,
-            group: 0,
         }
     }
 

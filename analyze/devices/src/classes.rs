@@ -13,9 +13,9 @@ use crate::kind::Kind;
 /// Meaning of an event class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// A function begins.
+    /// Begin of a call.
     Entry,
-    /// It ends.
+    /// End of a call.
     Exit,
     /// Times of a complete command.
     Completed,
@@ -39,7 +39,6 @@ pub(crate) enum Role {
     Bytes,
     Region,
     Items,
-    Group,
     Status,
     Event,
     Queued,
@@ -198,7 +197,6 @@ impl Class {
                 set(Role::Bytes, &["size", "cb"]);
                 set(Role::Region, &["region_vals"]);
                 set(Role::Items, &["global_work_size_vals"]);
-                set(Role::Group, &["local_work_size_vals"]);
             }
             Meaning::Exit => {
                 set(Role::Status, &["errcode_ret_val"]);

@@ -26,9 +26,8 @@ pub(crate) struct Entered {
     pub(crate) device: u64,
     /// Bytes of a transfer; 0 if unknown.
     pub(crate) bytes: u64,
-    /// Work items of a kernel, and of its groups; 0 if unknown.
+    /// Work items of a kernel; 0 if unknown.
     pub(crate) items: u64,
-    pub(crate) group: u64,
 }
 
 /// The end of a call.

@@ -150,11 +150,6 @@ impl DeviceAnalysis {
             } else {
                 0
             },
-            group: if is_command {
-                class.product(Role::Group, record)
-            } else {
-                0
-            },
         };
         if self.is_of_thread(record.stream) {
             if partial.thread.is_none_or(|(of, _)| of != thread) {

@@ -322,16 +322,8 @@ impl State {
 
     /// Resolves the names that a slice inherits.
     fn inherit(&self, sums: &mut Sums) {
-        let inherits = |row: &Row| matches!(row.name, Name::Inherited(_));
-        let all = std::mem::take(&mut sums.commands);
-        for (row, commands) in all {
-            let row = match inherits(&row) {
-                true => Row {
-                    name: self.known(row.queue.trace, row.name),
-                    ..row
-                },
-                false => row,
-            };
+        for (mut row, commands) in std::mem::take(&mut sums.commands) {
+            row.name = self.known(row.queue.trace, row.name);
             sums.commands.entry(row).or_default().merge(&commands);
         }
     }
@@ -386,10 +378,13 @@ impl State {
     fn learn(&mut self, fact: Fact) {
         match fact {
             Fact::Queue(queue, device) => {
+                if let Some(known) = self.queues.get_mut(&queue) {
+                    known.device = device;
+                    return;
+                }
                 let of_trace = self.queues.keys().filter(|of| of.trace == queue.trace);
                 let number = of_trace.count() as u32 + 1;
-                let known = self.queues.entry(queue).or_insert(Queue { number, device });
-                known.device = device;
+                self.queues.insert(queue, Queue { number, device });
             }
             Fact::DeviceName(device, name) => {
                 self.devices.entry(device).or_default().name = name;

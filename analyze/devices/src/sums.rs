@@ -1,7 +1,6 @@
 //! Sums of calls and commands.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_clocks::Timeline;
@@ -146,14 +145,7 @@ impl Sums {
             self.commands.entry(row).or_default().merge(&commands);
         }
         for (queue, clock) in other.clocks {
-            match self.clocks.entry(queue) {
-                Entry::Vacant(entry) => {
-                    entry.insert(clock);
-                }
-                Entry::Occupied(mut entry) => {
-                    entry.get_mut().merge(clock);
-                }
-            }
+            self.clocks.entry(queue).or_default().merge(clock);
         }
         self.without_call += other.without_call;
     }

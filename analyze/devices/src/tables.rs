@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tracebraid_clocks::{Accuracy, Path, Timeline};
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_follow::{Extent, Head, Thread, Window, hosts, unended};
+use tracebraid_follow::{Head, Thread, Window};
 use tracebraid_statistics::Distribution;
 use tracebraid_tables::{Column, Forms, Report, Section, Total, Unit, Value};
 
@@ -40,17 +40,7 @@ pub(crate) fn head(set: &TraceSet, classes: &Classes, window: Window) -> Head {
             .map_or(0, |of| of.layout.streams.len());
         (0..streams).any(|stream| classes.reads(trace, stream))
     };
-    let range = Extent::of(set, is_read).map(|extent| extent.within(window));
-    Head {
-        begin: range.map(|range| range.0),
-        end: range.map(|range| range.1),
-        duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
-        hosts: hosts(set, is_read),
-        not_recorded: Vec::new(),
-        unended: unended(set),
-        cpus_by_stream: Vec::new(),
-        start: None,
-    }
+    Head::of_events(set, is_read, window)
 }
 
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);

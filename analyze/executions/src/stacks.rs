@@ -3,9 +3,9 @@
 //! The stack of a wait is valid for that wait. Between two waits, each stack of CPU time is valid
 //! for the time before it, back to the previous sample. After the last such stack, or without one,
 //! the common part of the stacks on both sides is valid: the functions that called both are most
-//! probably still active. Where waits are recorded with their stacks, it is also that of waits without
-//! one, which were short: the next stack of CPU time may be of another system call. No function is
-//! shown that is not in a sample.
+//! probably still active. Where waits are recorded with their stacks, it is also that of waits
+//! without one, which were short: the next stack of CPU time may be of another system call. No
+//! function is shown that is not in a sample.
 
 use std::collections::HashMap;
 

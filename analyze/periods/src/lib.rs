@@ -41,9 +41,7 @@ use plan::Plan;
 pub use report::rare_totals;
 use running::{RUNNER, Running};
 use sums::Sums;
-use tracebraid_follow::{
-    Candidates, CpuSet, Extent, Head, Packet, Packets, Subjects, Window, hosts, unended,
-};
+use tracebraid_follow::{Candidates, CpuSet, Head, Packet, Packets, Subjects, Window};
 use tracebraid_tables::Report;
 use wanted::Wanted;
 pub use wanted::{Asked, MOST_OPEN, Order};
@@ -85,7 +83,8 @@ impl PeriodAnalysis {
         let mut analysis = PeriodAnalysis {
             doubts: doubts::of(set, &periods, running.as_ref()),
             running: running.filter(|_| plan.asks_who_runs()),
-            head: head(set, asked.window),
+            // Periods may refer to any event.
+            head: Head::of_events(set, |_| true, asked.window),
             subjects: Subjects::new(set),
             window: asked.window,
             cpus: asked.cpus.clone(),
@@ -143,21 +142,6 @@ impl PeriodAnalysis {
                 .machine
                 .see(&self.plan, &self.wanted, seen, &mut partial.sums);
         }
-    }
-}
-
-fn head(set: &TraceSet, window: Window) -> Head {
-    let range = Extent::of(set, |_| true).map(|extent| extent.within(window));
-    Head {
-        begin: range.map(|range| range.0),
-        end: range.map(|range| range.1),
-        duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
-        hosts: hosts(set, |_| true),
-        // Periods may refer to any event, so none is required.
-        not_recorded: Vec::new(),
-        unended: unended(set),
-        cpus_by_stream: Vec::new(),
-        start: None,
     }
 }
 

@@ -15,21 +15,16 @@ use core::mem::size_of;
 use tracebraid_probe::site::Address;
 use tracebraid_probe::{Field, Site};
 
-use crate::functions::{
-    clGetEventProfilingInfo, clReleaseEvent, clRetainEvent, clSetEventCallback,
-};
 use crate::handles::Handles;
-use crate::{next, told, values};
+use crate::next::own;
+use crate::status::{INVALID_OPERATION, PROFILING_INFO_NOT_AVAILABLE};
+use crate::{told, values};
 
 const COMPLETE: i32 = 0;
 const QUEUED: u32 = 0x1280;
 const SUBMIT: u32 = 0x1281;
 const START: u32 = 0x1282;
 const END: u32 = 0x1283;
-/// The status of a time that could not be read: `CL_PROFILING_INFO_NOT_AVAILABLE`.
-const NOT_AVAILABLE: i32 = -7;
-/// The status of a callback that could not be set: `CL_INVALID_OPERATION`.
-const INVALID_OPERATION: i32 = -59;
 
 static RESULTS: Site = Site::new(
     "lttng_ust_opencl_profiling:event_profiling_results\0",
@@ -121,6 +116,7 @@ impl Command {
             return;
         };
         let is_own = self.wanted == 0;
+        let own = own!(clSetEventCallback);
         // SAFETY: the event exists: the program or this library has a reference to it.
         unsafe {
             if is_complete {
@@ -131,12 +127,8 @@ impl Command {
                 return;
             }
             if !is_own && !retain(event) {
-                return record(event, NOT_AVAILABLE);
+                return record(event, PROFILING_INFO_NOT_AVAILABLE);
             }
-            let own = next::own::<clSetEventCallback::Function>(
-                clSetEventCallback::INDEX,
-                clSetEventCallback::NUMBER,
-            );
             let callback = completed as *const () as usize;
             let status = own.map_or(INVALID_OPERATION, |set| {
                 set(event, COMPLETE, callback, usize::from(is_own))
@@ -159,11 +151,8 @@ impl Command {
 /// # Safety
 /// The event exists.
 unsafe fn retain(event: usize) -> bool {
-    // SAFETY: the types are those of these functions; the event exists.
-    let retained = unsafe {
-        next::own::<clRetainEvent::Function>(clRetainEvent::INDEX, clRetainEvent::NUMBER)
-            .is_some_and(|retain| retain(event) == 0)
-    };
+    // SAFETY: the event exists.
+    let retained = own!(clRetainEvent).is_some_and(|retain| unsafe { retain(event) } == 0);
     if retained {
         // Without room the reference is not hidden: a harmless difference.
         REFERENCES.add(event);
@@ -174,13 +163,9 @@ unsafe fn retain(event: usize) -> bool {
 /// # Safety
 /// This library has a reference to the event.
 unsafe fn release(event: usize) {
-    // SAFETY: as above.
-    unsafe {
-        if let Some(release) =
-            next::own::<clReleaseEvent::Function>(clReleaseEvent::INDEX, clReleaseEvent::NUMBER)
-        {
-            release(event);
-        }
+    if let Some(release) = own!(clReleaseEvent) {
+        // SAFETY: as above.
+        unsafe { release(event) };
     }
 }
 
@@ -212,18 +197,12 @@ unsafe fn record(event: usize, status: i32) {
     if !RESULTS.is_enabled() {
         return;
     }
-    // SAFETY: the type is that of the function.
-    let read = unsafe {
-        next::own::<clGetEventProfilingInfo::Function>(
-            clGetEventProfilingInfo::INDEX,
-            clGetEventProfilingInfo::NUMBER,
-        )
-    };
+    let read = own!(clGetEventProfilingInfo);
     let times = [QUEUED, SUBMIT, START, END].map(|name| {
         let mut time = 0_u64;
         let place = &raw mut time as usize;
         // SAFETY: there is room for a time.
-        let read = read.map_or(NOT_AVAILABLE, |read| unsafe {
+        let read = read.map_or(PROFILING_INFO_NOT_AVAILABLE, |read| unsafe {
             read(event, name, size_of::<u64>(), place, 0)
         });
         (read, time)

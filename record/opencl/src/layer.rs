@@ -7,14 +7,13 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::functions::LAYERED;
+use crate::status::{INVALID_VALUE, SUCCESS};
 use crate::{next, values};
 
 const API_VERSION: u32 = 0x4240;
 const NAME: u32 = 0x4241;
 /// The version of the protocol.
 const VERSION: u32 = 100;
-const SUCCESS: i32 = 0;
-const INVALID_VALUE: i32 = -30;
 
 /// Number of functions that a layer can replace.
 const ENTRIES: usize = 150;

@@ -40,5 +40,6 @@ mod handles;
 mod layer;
 mod next;
 mod special;
+mod status;
 mod told;
 mod values;

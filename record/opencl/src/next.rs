@@ -69,7 +69,7 @@ pub(crate) unsafe fn in_library<F: Copy>(number: usize) -> Option<F> {
 ///
 /// # Safety
 /// `F` is the type of the function with that index and number.
-pub(crate) unsafe fn own<F: Copy>(index: usize, number: usize) -> Option<F> {
+pub(crate) unsafe fn for_library<F: Copy>(index: usize, number: usize) -> Option<F> {
     for table in &TABLES {
         let table = table.load(Ordering::Acquire);
         // SAFETY: tables have entries for all functions up to OpenCL 3.0; an entry may be null.
@@ -81,6 +81,20 @@ pub(crate) unsafe fn own<F: Copy>(index: usize, number: usize) -> Option<F> {
     // SAFETY: as required of the caller.
     unsafe { in_library(number) }
 }
+
+/// A function of OpenCL for use by this library, by its module; `None` if no loader has it.
+macro_rules! own {
+    ($function:ident) => {
+        // SAFETY: type, index and number are those of the function.
+        unsafe {
+            $crate::next::for_library::<$crate::functions::$function::Function>(
+                $crate::functions::$function::INDEX,
+                $crate::functions::$function::NUMBER,
+            )
+        }
+    };
+}
+pub(crate) use own;
 
 /// True if exported functions record: no layer does.
 #[inline(always)]

@@ -6,17 +6,17 @@
 use core::mem::size_of;
 use core::ptr;
 
-use crate::functions::{self, clGetEventInfo as event_info};
+use crate::functions;
 use crate::handles::Handles;
+use crate::next::own;
+use crate::status::{INVALID_VALUE, PROFILING_INFO_NOT_AVAILABLE};
 use crate::told::PROFILING;
-use crate::{commands, extensions, next, told, values};
+use crate::{commands, extensions, told, values};
 
 const QUEUE_PROPERTIES: u32 = 0x1093;
 const QUEUE_PROPERTIES_ARRAY: u32 = 0x1098;
 const EVENT_COMMAND_QUEUE: u32 = 0x11D0;
 const EVENT_REFERENCE_COUNT: u32 = 0x11D2;
-const INVALID_VALUE: i32 = -30;
-const PROFILING_INFO_NOT_AVAILABLE: i32 = -7;
 
 /// Queues whose profiling this library has switched on.
 static HIDDEN: Handles<256> = Handles::new();
@@ -32,6 +32,23 @@ pub(crate) fn is_needed() -> bool {
 /// True if the program does not know that a queue is profiled.
 pub(crate) fn is_hidden(queue: usize) -> bool {
     HIDDEN.has(queue)
+}
+
+/// Creates a queue: by `profiled`, with profiling, and whether that adds a property; else by `plain`. Not every device allows profiling.
+fn create(
+    profiled: Option<(impl FnOnce() -> usize, bool)>,
+    plain: impl FnOnce() -> usize,
+) -> usize {
+    if let Some((profiled, is_appended)) = profiled {
+        let queue = profiled();
+        if queue != 0 {
+            created(queue, true, is_appended);
+            return queue;
+        }
+    }
+    let queue = plain();
+    created(queue, false, false);
+    queue
 }
 
 /// Notes how a queue was created.
@@ -59,19 +76,10 @@ pub(crate) unsafe fn clCreateCommandQueue(
     errcode_ret: usize,
 ) -> usize {
     // SAFETY: as required of the program.
-    unsafe {
-        let add = commands::are_recorded() && properties & PROFILING == 0;
-        if add {
-            let queue = next(context, device, properties | PROFILING, errcode_ret);
-            if queue != 0 {
-                created(queue, true, false);
-                return queue;
-            }
-        }
-        let queue = next(context, device, properties, errcode_ret);
-        created(queue, false, false);
-        queue
-    }
+    let with = |properties| unsafe { next(context, device, properties, errcode_ret) };
+    let add = commands::are_recorded() && properties & PROFILING == 0;
+    let profiled = add.then_some((|| with(properties | PROFILING), false));
+    create(profiled, || with(properties))
 }
 
 /// # Safety
@@ -84,21 +92,16 @@ pub(crate) unsafe fn clCreateCommandQueueWithProperties(
     errcode_ret: usize,
 ) -> usize {
     // SAFETY: as required of the program.
-    unsafe {
-        if commands::are_recorded()
-            && let Some(profiled) = Profiled::of(values::list(properties))
-        {
-            let list = profiled.list.as_ptr() as usize;
-            let queue = next(context, device, list, errcode_ret);
-            if queue != 0 {
-                created(queue, true, profiled.is_appended);
-                return queue;
-            }
-        }
-        let queue = next(context, device, properties, errcode_ret);
-        created(queue, false, false);
-        queue
-    }
+    let with = |properties: usize| unsafe { next(context, device, properties, errcode_ret) };
+    let list = match commands::are_recorded() {
+        // SAFETY: as required of the program.
+        true => Profiled::of(unsafe { values::list(properties) }),
+        false => None,
+    };
+    let profiled = list
+        .as_ref()
+        .map(|of| (|| with(of.list.as_ptr() as usize), of.is_appended));
+    create(profiled, || with(properties))
 }
 
 /// # Safety
@@ -325,11 +328,9 @@ pub(crate) unsafe fn clGetEventProfilingInfo(
 unsafe fn queue_of(event: usize) -> Option<usize> {
     let mut queue = 0_usize;
     let to = &raw mut queue as usize;
-    // SAFETY: the type is that of the function, and there is room for a handle.
-    let status = unsafe {
-        let query = next::own::<event_info::Function>(event_info::INDEX, event_info::NUMBER)?;
-        query(event, EVENT_COMMAND_QUEUE, size_of::<usize>(), to, 0)
-    };
+    let query = own!(clGetEventInfo)?;
+    // SAFETY: the event exists, and there is room for a handle.
+    let status = unsafe { query(event, EVENT_COMMAND_QUEUE, size_of::<usize>(), to, 0) };
     (status == 0).then_some(queue)
 }
 

@@ -11,12 +11,8 @@ use core::mem::size_of;
 use tracebraid_probe::probe;
 use tracebraid_probe::site::Address;
 
-use crate::functions::{
-    clGetCommandQueueInfo, clGetDeviceAndHostTimer, clGetDeviceInfo, clGetKernelInfo,
-    clGetPlatformInfo,
-};
 use crate::handles::Handles;
-use crate::next;
+use crate::next::own;
 
 const KERNEL_FUNCTION_NAME: u32 = 0x1190;
 const QUEUE_CONTEXT: u32 = 0x1090;
@@ -32,46 +28,65 @@ const PLATFORM_NAME: u32 = 0x0902;
 /// The bit of queues with profiling.
 pub(crate) const PROFILING: u64 = 1 << 1;
 
-static KERNELS: Handles<1024> = Handles::new();
-static QUEUES: Handles<256> = Handles::new();
-static DEVICES: Handles<64> = Handles::new();
+/// Objects that have been recorded, and how others are.
+struct Told<const N: usize> {
+    handles: Handles<N>,
+    record: fn(usize),
+}
+
+static KERNELS: Told<1024> = Told::new(record_kernel);
+static QUEUES: Told<256> = Told::new(record_queue);
+static DEVICES: Told<64> = Told::new(record_device);
+
+impl<const N: usize> Told<N> {
+    const fn new(record: fn(usize)) -> Told<N> {
+        Told {
+            handles: Handles::new(),
+            record,
+        }
+    }
+
+    /// Records an object that has not been recorded; nothing for 0.
+    fn use_of(&self, handle: usize) {
+        if handle != 0 && !self.handles.has(handle) {
+            self.handles.put(handle);
+            (self.record)(handle);
+        }
+    }
+
+    /// Records a new object, whose handle may have been that of another.
+    fn creation_of(&self, handle: usize) {
+        self.handles.remove(handle);
+        if crate::commands::are_recorded() {
+            self.use_of(handle);
+        }
+    }
+}
 
 /// True if handles are remembered, which new objects may get.
 #[inline(always)]
 pub(crate) fn is_used() -> bool {
-    KERNELS.is_used() || QUEUES.is_used()
+    KERNELS.handles.is_used() || QUEUES.handles.is_used()
 }
 
-/// Records a kernel that has not been recorded; nothing for 0.
+/// A command uses this kernel.
 pub(crate) fn kernel(kernel: usize) {
-    if kernel != 0 && !KERNELS.has(kernel) {
-        KERNELS.put(kernel);
-        record_kernel(kernel);
-    }
+    KERNELS.use_of(kernel);
 }
 
-/// Records a new kernel, whose handle may have been that of another.
+/// The program made this kernel.
 pub(crate) fn new_kernel(kernel: usize) {
-    KERNELS.remove(kernel);
-    if crate::commands::are_recorded() {
-        self::kernel(kernel);
-    }
+    KERNELS.creation_of(kernel);
 }
 
-/// Records a queue, and its device, that have not been recorded; nothing for 0.
+/// A command uses this queue.
 pub(crate) fn queue(queue: usize) {
-    if queue != 0 && !QUEUES.has(queue) {
-        QUEUES.put(queue);
-        record_queue(queue);
-    }
+    QUEUES.use_of(queue);
 }
 
-/// Records a new queue, whose handle may have been that of another.
+/// The program made this queue.
 pub(crate) fn new_queue(queue: usize) {
-    QUEUES.remove(queue);
-    if crate::commands::are_recorded() {
-        self::queue(queue);
-    }
+    QUEUES.creation_of(queue);
 }
 
 /// A text of at most 255 bytes.
@@ -114,15 +129,8 @@ unsafe fn text(query: Option<Query>, object: usize, name: u32) -> Text {
     text
 }
 
-macro_rules! query {
-    ($function:ident) => {
-        // SAFETY: the type is that of the function.
-        unsafe { next::own::<$function::Function>($function::INDEX, $function::NUMBER) }
-    };
-}
-
 fn record_kernel(kernel: usize) {
-    let query = query!(clGetKernelInfo);
+    let query = own!(clGetKernelInfo);
     // SAFETY: the kernel exists, since the program uses it.
     let name = unsafe { text(query, kernel, KERNEL_FUNCTION_NAME) };
     probe!(
@@ -134,7 +142,7 @@ fn record_kernel(kernel: usize) {
 }
 
 fn record_queue(queue: usize) {
-    let query = query!(clGetCommandQueueInfo);
+    let query = own!(clGetCommandQueueInfo);
     // SAFETY: the queue exists, since the program uses it; properties have these types.
     let (context, device, properties) = unsafe {
         (
@@ -143,10 +151,7 @@ fn record_queue(queue: usize) {
             value::<u64>(query, queue, QUEUE_PROPERTIES),
         )
     };
-    if device != 0 && !DEVICES.has(device) {
-        DEVICES.put(device);
-        record_device(device);
-    }
+    DEVICES.use_of(device);
     let is_added = crate::special::is_hidden(queue);
     probe!(
         tracebraid_opencl,
@@ -161,7 +166,7 @@ fn record_queue(queue: usize) {
 }
 
 fn record_device(device: usize) {
-    let query = query!(clGetDeviceInfo);
+    let query = own!(clGetDeviceInfo);
     // SAFETY: the device exists, since a queue uses it; properties have these types.
     let (name, of_type, resolution, platform, parent) = unsafe {
         (
@@ -172,7 +177,7 @@ fn record_device(device: usize) {
             value::<usize>(query, device, DEVICE_PARENT_DEVICE),
         )
     };
-    let query = query!(clGetPlatformInfo);
+    let query = own!(clGetPlatformInfo);
     // SAFETY: the platform is that of a device.
     let platform_name = unsafe { text(query, platform, PLATFORM_NAME) };
     probe!(
@@ -195,7 +200,7 @@ fn record_device(device: usize) {
 
 /// Records the clocks of device and host at one moment, if the device supports it.
 fn record_timer(device: usize) {
-    let query = query!(clGetDeviceInfo);
+    let query = own!(clGetDeviceInfo);
     // SAFETY: the device exists.
     let version = unsafe { text(query, device, DEVICE_VERSION) };
     if !has_timers(version.get().to_bytes()) {
@@ -203,7 +208,7 @@ fn record_timer(device: usize) {
     }
     let (mut of_device, mut of_host) = (0_u64, 0_u64);
     let (to_device, to_host) = (&raw mut of_device as usize, &raw mut of_host as usize);
-    let Some(read) = query!(clGetDeviceAndHostTimer) else {
+    let Some(read) = own!(clGetDeviceAndHostTimer) else {
         return;
     };
     // SAFETY: there is room for both times.

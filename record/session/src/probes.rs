@@ -60,6 +60,14 @@ fn first_of(variable: &str, library: &Path) -> (String, OsString) {
 /// Event classes of OpenCL.
 const OF_GPU: [&str; 2] = ["lttng_ust_opencl*", "tracebraid_opencl:*"];
 
+/// True if the options of a recording, the content of `probe.conf`, are those of one with
+/// [`Probes::gpu`].
+pub fn records_gpu(options: &str) -> bool {
+    options
+        .lines()
+        .any(|line| line.strip_prefix("enable = ") == Some(OF_GPU[0]))
+}
+
 impl Probes {
     /// True if functions of programs compiled with `-finstrument-functions` are recorded.
     pub fn has_functions(&self) -> bool {

@@ -12,13 +12,13 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Record, StreamPlace, StreamRef, are_in_order};
 use tracebraid_kernel_model::{Body, EventModel, KernelEvent};
 
-use crate::end_mark::Unended;
+use crate::end_mark::{Unended, unended};
 use crate::extent::Extent;
 use crate::hosts::hosts;
 use crate::not_recorded::{NotRecorded, note};
 use crate::people::Host;
 use crate::recorded::Recorded;
-use crate::selection::{Selection, ThreadFilter};
+use crate::selection::{Selection, ThreadFilter, Window};
 use crate::sources::{CpuKey, Sources};
 use crate::time::nanoseconds;
 
@@ -124,6 +124,22 @@ fn missing(recorded: &Recorded, range: Option<(Timestamp, Timestamp)>) -> Vec<No
 }
 
 impl Head {
+    /// The head of an analysis of any events of the traces (by index) that `reads` selects: it needs
+    /// no particular event, so none is missing.
+    pub fn of_events(set: &TraceSet, reads: impl Fn(usize) -> bool, window: Window) -> Head {
+        let range = Extent::of(set, &reads).map(|extent| extent.within(window));
+        Head {
+            begin: range.map(|range| range.0),
+            end: range.map(|range| range.1),
+            duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
+            hosts: hosts(set, reads),
+            not_recorded: Vec::new(),
+            unended: unended(set),
+            cpus_by_stream: Vec::new(),
+            start: None,
+        }
+    }
+
     /// Note on unrecorded CPUs and on traces without CPU numbers; `None` if there are neither.
     pub fn note(&self) -> Option<String> {
         let begin = self.start.map(|start| start.0);

@@ -7,6 +7,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{CpuSet, Window};
 use tracebraid_reports::count::Count;
+use tracebraid_session::records_gpu;
 
 use crate::units::{bytes, grouped, number_of};
 
@@ -52,14 +53,12 @@ impl std::fmt::Display for Written {
     }
 }
 
-/// Part of the options of a recording with `--gpu`.
-const OF_GPU: &str = "lttng_ust_opencl";
-
 /// A message with the most useful command for a recording.
 pub(crate) fn see_it(directory: &Path) -> String {
     let has = |name: &str| directory.join(name).is_dir();
     let shown = directory.display();
-    if has("ust") && crate::unfinished::options(directory).is_some_and(|of| of.contains(OF_GPU)) {
+    let options = crate::unfinished::options(directory);
+    if has("ust") && options.is_some_and(|options| records_gpu(&options)) {
         return format!("See it with: tracebraid gpu {shown}");
     }
     let has_kernel = has("kernel") || !super::chunks_below(directory).is_empty();

@@ -33,8 +33,8 @@ use crate::warnings::Warnings;
 /// time in the run queue after the wake-up, which `tracebraid waits` and `critical-path` show separately.
 /// Names of kernel functions end in `_[k]`; `bpf_*` functions are eBPF programs of the recorder or
 /// another tool. Functions are named from the files of the programs, if these are unchanged, and
-/// from debug information found by build id. In perf.data, samples of cpu-clock, cycles or another event count as CPU time, and
-/// the call chains of sched_switch as waits.
+/// from debug information found by build id. In perf.data, samples of cpu-clock, cycles or another
+/// event count as CPU time, and the call chains of sched_switch as waits.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record --stacks -o TRACE -- ./my-program
@@ -343,8 +343,8 @@ fn short_waits(profile: &Profile) -> Option<String> {
     ))
 }
 
-/// A line on CPU time in eBPF programs; without such time, no line. Tracers run such programs inside the
-/// traced functions: their time is not the program's own.
+/// A line on CPU time in eBPF programs; without such time, no line. Tracers run such programs inside
+/// the traced functions: their time is not the program's own.
 fn in_ebpf(profile: &Profile) -> String {
     let is_of_ebpf = |name: &String| {
         let name = name.strip_suffix(KERNEL_SUFFIX);
