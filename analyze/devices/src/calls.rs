@@ -25,9 +25,8 @@ impl OpenCalls {
             .0
             .iter()
             .rposition(|call| call.function == exit.function)?;
-        let call = self.0.get(place).copied();
-        self.0.truncate(place);
-        call
+        self.0.truncate(place + 1);
+        self.0.pop()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -37,6 +36,10 @@ impl OpenCalls {
     /// All calls, the outermost first.
     pub(crate) fn take(&mut self) -> Vec<Entered> {
         std::mem::take(&mut self.0)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entered> {
+        self.0.iter()
     }
 
     /// Calls that began after these.
@@ -53,11 +56,7 @@ mod tests {
         Entered {
             function,
             begin,
-            queue: 0,
-            kernel: 0,
-            device: 0,
-            bytes: 0,
-            items: 0,
+            ..Entered::default()
         }
     }
 

@@ -48,9 +48,13 @@ pub(crate) enum Role {
     /// Status of the time of the end, which is that of all four.
     Profiled,
     Name,
+    /// Events that a command waits for.
+    Waits,
+    /// The device of which a device is a part.
+    Parent,
 }
 
-const ROLES: usize = Role::Name as usize + 1;
+const ROLES: usize = Role::Parent as usize + 1;
 
 /// An event class with a meaning.
 #[derive(Debug)]
@@ -81,6 +85,8 @@ pub(crate) struct Function {
     /// Kind of its commands.
     pub(crate) kind: Option<Kind>,
     pub(crate) creates_queue: bool,
+    /// It completes an event of the program.
+    pub(crate) signals: bool,
 }
 
 impl Classes {
@@ -123,6 +129,7 @@ impl Classes {
                 name: name.to_owned(),
                 kind: Kind::of_function(name),
                 creates_queue: name.starts_with("clCreateCommandQueue"),
+                signals: name == "clSetUserEventStatus",
             });
             self.functions.len() - 1
         });
@@ -197,6 +204,8 @@ impl Class {
                 set(Role::Bytes, &["size", "cb"]);
                 set(Role::Region, &["region_vals"]);
                 set(Role::Items, &["global_work_size_vals"]);
+                set(Role::Event, &["event"]);
+                set(Role::Waits, &["event_wait_list_vals"]);
             }
             Meaning::Exit => {
                 set(Role::Status, &["errcode_ret_val"]);
@@ -227,6 +236,7 @@ impl Class {
             Meaning::Device => {
                 set(Role::Device, &["device"]);
                 set(Role::Name, &["platform_name"]);
+                set(Role::Parent, &["parent"]);
             }
         }
         Class {
@@ -246,24 +256,40 @@ impl Class {
         }
     }
 
-    /// Product of the elements of an array; 0 without elements.
-    pub(crate) fn product(&self, role: Role, record: &mut Record<'_>) -> u64 {
+    /// Elements of an array of integers.
+    fn elements<'r>(
+        &self,
+        role: Role,
+        record: &'r mut Record<'_>,
+    ) -> impl Iterator<Item = u64> + use<'r> {
         let field = self.fields[role as usize].as_ref();
-        let Some((field, NodeKind::Int(read, _))) = field.zip(field.and_then(FieldRef::element))
-        else {
-            return 0;
+        let read = match field.and_then(FieldRef::element) {
+            Some(NodeKind::Int(read, _)) => Some((usize::from(read.length / 8), read.big)),
+            _ => None,
         };
-        let bytes = field.bytes(record.body, record.slots).unwrap_or_default();
-        let number = |bytes: &[u8]| {
+        let (size, is_big) = read.unwrap_or((1, false));
+        let field = field.filter(|_| read.is_some());
+        let bytes = field.and_then(|field| field.bytes(record.body, record.slots).ok());
+        let number = move |bytes: &[u8]| {
             let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-            match read.big {
+            match is_big {
                 true => bytes.iter().fold(0, add),
                 false => bytes.iter().rev().fold(0, add),
             }
         };
-        let numbers = bytes.chunks_exact(usize::from(read.length / 8).max(1));
-        let product = numbers.map(number).reduce(u64::saturating_mul);
+        let numbers = bytes.unwrap_or_default().chunks_exact(size.max(1));
+        numbers.map(number)
+    }
+
+    /// Product of the elements of an array; 0 without elements.
+    pub(crate) fn product(&self, role: Role, record: &mut Record<'_>) -> u64 {
+        let product = self.elements(role, record).reduce(u64::saturating_mul);
         product.unwrap_or(0)
+    }
+
+    /// The elements of an array.
+    pub(crate) fn list(&self, role: Role, record: &mut Record<'_>) -> Box<[u64]> {
+        self.elements(role, record).collect()
     }
 
     /// A text; empty without it.

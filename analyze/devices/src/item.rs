@@ -17,7 +17,7 @@ pub(crate) struct Handle {
 }
 
 /// The begin of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entered {
     pub(crate) function: u32,
     pub(crate) begin: i64,
@@ -28,6 +28,8 @@ pub(crate) struct Entered {
     pub(crate) bytes: u64,
     /// Work items of a kernel; 0 if unknown.
     pub(crate) items: u64,
+    /// Events that the command waits for.
+    pub(crate) waits: Box<[u64]>,
 }
 
 /// The end of a call.
@@ -42,7 +44,7 @@ pub(crate) struct Exited {
 }
 
 /// A command that was enqueued: its call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Enqueued {
     pub(crate) call: Entered,
     pub(crate) end: i64,
@@ -71,14 +73,16 @@ pub(crate) enum Fact {
     Enqueued(Handle, Box<Enqueued>),
     /// A command is complete.
     Completed(Handle, Completed),
+    /// The program completes an event of its own.
+    Signal(Handle),
     /// A kernel has this name from now on.
     Kernel(Handle, String),
     /// A queue is of this device from now on.
     Queue(Handle, u64),
     /// A device has this name.
     DeviceName(Handle, String),
-    /// A device is of this platform.
-    Platform(Handle, String),
+    /// A device is of this platform, and a part of another device unless that is 0.
+    Platform(Handle, String, u64),
 }
 
 /// A fact at a time.
@@ -96,7 +100,7 @@ impl Item {
     pub(crate) fn order(&self) -> (i64, u8, u32) {
         let rank = match self.fact {
             Fact::Kernel(..) | Fact::Queue(..) | Fact::DeviceName(..) | Fact::Platform(..) => 0,
-            Fact::Enters(..) | Fact::Exits(..) | Fact::Enqueued(..) => 1,
+            Fact::Enters(..) | Fact::Exits(..) | Fact::Enqueued(..) | Fact::Signal(..) => 1,
             Fact::Completed(..) => 2,
         };
         (self.time, rank, self.stream)

@@ -73,6 +73,17 @@ impl Kind {
         Some(found.map_or(Kind::Other, |(_, kind)| *kind))
     }
 
+    /// Number among all kinds.
+    pub(crate) fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind with a number.
+    pub(crate) fn with_number(number: u8) -> Kind {
+        let kind = Kind::ALL.get(usize::from(number));
+        kind.copied().unwrap_or(Kind::Other)
+    }
+
     /// Name in output.
     pub fn name(self) -> &'static str {
         match self {
@@ -102,6 +113,13 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_have_their_numbers() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::with_number(kind.number()), kind);
+        }
+    }
 
     #[test]
     fn functions_enqueue_commands_of_their_kind() {

@@ -22,13 +22,22 @@ mod calls;
 mod classes;
 mod item;
 mod kind;
+mod late;
+mod line;
+mod line_tables;
 mod matching;
+mod same;
+mod state;
 mod sums;
 mod tables;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use tracebraid_clocks::Machines;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::parallel;
 use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_follow::{Head, Packets, Subjects, Thread, Window};
 use tracebraid_language::{At, Datum};
@@ -38,7 +47,10 @@ use calls::OpenCalls;
 use classes::{Class, Classes, Meaning, Role};
 use item::{Completed, Entered, Exited, Fact, Handle, Item, ThreadId};
 pub use kind::Kind;
-use matching::{Played, Rules, Slice, State};
+pub use late::{HostDid, Late};
+use line::{Piece, Spill};
+use matching::{Played, Rules, Slice};
+use state::State;
 use sums::Sums;
 
 /// Analyses calls and commands.
@@ -49,6 +61,19 @@ pub struct DeviceAnalysis {
     head: Head,
     /// By trace.
     processes: Vec<Thread>,
+    machines: Machines,
+    spill: Spill,
+    /// Number of commands in memory from which on more go to a file.
+    most_held: usize,
+}
+
+/// Commands in memory that wait for earlier ones take 80 bytes each.
+const MOST_HELD: usize = 1 << 20;
+
+/// What the traces tell of devices and their commands.
+#[derive(Debug, Default)]
+pub struct Devices {
+    state: State,
 }
 
 /// State after some chunks.
@@ -82,8 +107,40 @@ impl DeviceAnalysis {
                 .zip(&set.traces)
                 .map(|(at, trace)| tables::process(at, trace))
                 .collect(),
-            rules: Rules { classes, window },
+            rules: Rules {
+                classes,
+                window,
+                shared: BTreeMap::new(),
+                releases: true,
+            },
+            machines: Machines::of(set),
+            spill: Spill::default(),
+            most_held: MOST_HELD,
         }
+    }
+
+    /// Sets the number of commands in memory from which on more go to a file.
+    pub fn holding(self, most: usize) -> DeviceAnalysis {
+        DeviceAnalysis {
+            most_held: most,
+            ..self
+        }
+    }
+
+    /// Learns from a first reading that processes share a device, or that a device queued commands
+    /// in another order than that of their calls. Returns true if the traces must be read again.
+    pub fn learn(&mut self, found: &Devices) -> bool {
+        let shared = same::shared(&found.state, &self.machines);
+        let is_late = found.state.lines.values().any(|line| line.is_late);
+        let is_known = shared == self.rules.shared && !(is_late && self.rules.releases);
+        self.rules.shared = shared;
+        self.rules.releases &= !is_late;
+        !is_known
+    }
+
+    /// The tables.
+    pub fn report(&self, found: &Devices, did: &HostDid) -> Report {
+        tables::report(self, &found.state, did)
     }
 
     /// True if the traces have event classes of an API for devices.
@@ -150,7 +207,18 @@ impl DeviceAnalysis {
             } else {
                 0
             },
+            waits: match is_command {
+                true => class.list(Role::Waits, record),
+                false => Box::default(),
+            },
         };
+        if function.is_some_and(|function| function.signals) {
+            let event = Handle {
+                trace: thread.trace,
+                handle: class.number(Role::Event, record),
+            };
+            partial.push(record, Fact::Signal(event));
+        }
         if self.is_of_thread(record.stream) {
             if partial.thread.is_none_or(|(of, _)| of != thread) {
                 partial.flush();
@@ -205,13 +273,13 @@ impl DeviceAnalysis {
         taken
     }
 
-    fn play(&self, runs: Vec<Vec<Item>>) -> Played {
+    fn play(&self, runs: Vec<Vec<Item>>, spill: Option<&Spill>) -> Played {
         let mut items: Vec<Item> = runs.into_iter().flatten().collect();
         // Stable: facts of a stream keep their order.
         items.sort_by_key(Item::order);
         let mut slice = Slice::new(&self.rules);
         slice.play(items);
-        slice.end()
+        slice.end(spill)
     }
 }
 
@@ -239,7 +307,7 @@ impl DevicePartial {
 
 impl Analysis for DeviceAnalysis {
     type Partial = DevicePartial;
-    type Report = Report;
+    type Report = Devices;
 
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let is_read = |stream: &StreamRef| {
@@ -312,6 +380,7 @@ impl Analysis for DeviceAnalysis {
             Meaning::Device => Fact::Platform(
                 of(class.number(Role::Device, record)),
                 class.text(Role::Name, record),
+                class.number(Role::Parent, record),
             ),
         };
         partial.push(record, fact);
@@ -340,20 +409,44 @@ impl Analysis for DeviceAnalysis {
         if taken.is_empty() {
             return Vec::new();
         }
+        let is_crowded = partial.state.held() > self.most_held;
+        let spill = is_crowded.then_some(&self.spill);
         vec![Box::new(move |_: &mut DevicePartial| {
-            let played = self.play(taken);
+            let played = self.play(taken, spill);
             Box::new(move |partial: &mut DevicePartial| {
-                partial.state.join(&self.rules, played);
+                partial.state.join(&self.rules, played, watermark.0);
             })
         })]
     }
 
-    fn finish(&self, mut partial: DevicePartial) -> Report {
+    fn follow_up<'a>(
+        &'a self,
+        partial: &mut DevicePartial,
+    ) -> Vec<tracebraid_engine::Slice<'a, DevicePartial>> {
+        let sweep =
+            |(device, piece): (Handle, Piece)| -> tracebraid_engine::Slice<'a, DevicePartial> {
+                Box::new(move |_: &mut DevicePartial| {
+                    let part = piece.play();
+                    Box::new(move |partial: &mut DevicePartial| {
+                        partial.state.join_line(device, part)
+                    })
+                })
+            };
+        partial.state.take_due().into_iter().map(sweep).collect()
+    }
+
+    fn finish(&self, mut partial: DevicePartial) -> Devices {
         let rest = DeviceAnalysis::take(&mut partial, None);
-        let played = self.play(rest);
+        let played = self.play(rest, None);
         let mut state = partial.state;
-        state.join(&self.rules, played);
+        state.join(&self.rules, played, i64::MAX);
+        state.release_all();
+        let (devices, pieces): (Vec<_>, Vec<_>) = state.take_due().into_iter().unzip();
+        let parts = parallel::map_large(pieces, Piece::play);
+        for (device, part) in devices.into_iter().zip(parts) {
+            state.join_line(device, part);
+        }
         state.sums.merge(partial.sums);
-        tables::report(self, state)
+        Devices { state }
     }
 }

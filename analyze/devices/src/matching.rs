@@ -4,10 +4,10 @@
 //! enqueued it, and its completion. They have the same event, whose handle later commands may get
 //! again. Facts are played in slices of time beside each other ([`Slice`]): all that begins and ends
 //! within a slice is complete there. The rest is joined to the state of all earlier slices
-//! ([`State::join`]): its size is the number of calls and commands that are open at the ends of the
-//! slice.
+//! (`state`): its size is the number of calls and commands that are open at the ends of the slice.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::Window;
@@ -16,6 +16,7 @@ use crate::calls::OpenCalls;
 use crate::classes::{Classes, Function};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId};
 use crate::kind::Kind;
+use crate::line::{Placed, Run, Spill};
 use crate::sums::{Commands, Name, Row, Sums};
 
 /// Rules that all slices share.
@@ -23,14 +24,23 @@ use crate::sums::{Commands, Name, Row, Sums};
 pub(crate) struct Rules {
     pub(crate) classes: Classes,
     pub(crate) window: Window,
+    /// Devices that share the line of another.
+    pub(crate) shared: BTreeMap<Handle, Handle>,
+    /// Lines grow while the trace is read.
+    pub(crate) releases: bool,
 }
 
 impl Rules {
-    fn function(&self, number: u32) -> Option<&Function> {
+    /// The device whose line has the commands of a device.
+    pub(crate) fn line(&self, device: Handle) -> Handle {
+        self.shared.get(&device).copied().unwrap_or(device)
+    }
+
+    pub(crate) fn function(&self, number: u32) -> Option<&Function> {
         self.classes.functions().get(number as usize)
     }
 
-    fn kind(&self, enqueued: &Enqueued) -> Kind {
+    pub(crate) fn kind(&self, enqueued: &Enqueued) -> Kind {
         let function = self.function(enqueued.call.function);
         function.and_then(|of| of.kind).unwrap_or(Kind::Other)
     }
@@ -73,37 +83,129 @@ impl Rules {
     }
 }
 
-/// Names of a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Device {
-    pub(crate) name: String,
-    pub(crate) platform: String,
-}
-
-/// A queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Queue {
-    /// Number among the queues of the trace, from 1, in the order of time.
-    pub(crate) number: u32,
-    pub(crate) device: u64,
-}
-
-/// The state after some slices.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct State {
-    open: BTreeMap<ThreadId, OpenCalls>,
-    enqueued: BTreeMap<Handle, Waiting>,
-    kernels: BTreeMap<Handle, String>,
-    pub(crate) queues: BTreeMap<Handle, Queue>,
-    pub(crate) devices: BTreeMap<Handle, Device>,
-    pub(crate) sums: Sums,
-}
-
 /// A command that is not complete.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Waiting {
-    enqueued: Enqueued,
-    name: Name,
+pub(crate) struct Waiting<N, D> {
+    pub(crate) enqueued: Enqueued,
+    pub(crate) name: N,
+    pub(crate) device: D,
+    pub(crate) ready: Ready,
+}
+
+impl<N, D> Waiting<N, D> {
+    fn named<M>(self, name: M) -> Waiting<M, D> {
+        Waiting {
+            enqueued: self.enqueued,
+            name,
+            device: self.device,
+            ready: self.ready,
+        }
+    }
+}
+
+/// When the events were complete that a command waits for.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    /// The last that the program completed, by the clock of the trace.
+    signal: Option<i64>,
+    /// The last command, by the clock of its device.
+    end: u64,
+}
+
+/// An event is complete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ended {
+    /// The program completed it, at a time of the trace.
+    Signal(i64),
+    /// Its command ended, at a time of the device.
+    Command(u64),
+}
+
+/// The events that were completed in a slice, with the times of the trace.
+#[derive(Debug, Default)]
+pub(crate) struct Endings(HashMap<Handle, Vec<(i64, Ended)>>);
+
+impl Endings {
+    pub(crate) fn add(&mut self, event: Handle, at: i64, ended: Ended) {
+        self.0.entry(event).or_default().push((at, ended));
+    }
+
+    /// The first completion within some time. Handles are used again: a later one is of another event.
+    fn first(&self, handle: u64, of: &(u32, RangeInclusive<i64>)) -> Option<Ended> {
+        let (trace, within) = of;
+        let trace = *trace;
+        let all = self.0.get(&Handle { trace, handle })?.iter();
+        let first = all
+            .filter(|(at, _)| within.contains(at))
+            .min_by_key(|(at, _)| *at);
+        first.map(|(_, ended)| *ended)
+    }
+}
+
+impl Ready {
+    fn add(&mut self, ended: Ended) {
+        match ended {
+            Ended::Signal(at) => self.signal = self.signal.max(Some(at)),
+            Ended::Command(end) => self.end = self.end.max(end),
+        }
+    }
+
+    /// Adds the events of the wait list that were complete by `until`, and takes them off the list.
+    pub(crate) fn add_all(&mut self, enqueued: &mut Enqueued, ended: &Endings, until: i64) {
+        let of = (enqueued.thread.trace, enqueued.end..=until);
+        for event in enqueued.call.waits.iter_mut().filter(|event| **event != 0) {
+            if let Some(found) = ended.first(*event, &of) {
+                self.add(found);
+                *event = 0;
+            }
+        }
+    }
+
+    /// The last time, by the clock of the device of a command that was queued at `queued`. The
+    /// clocks are taken to be apart as they are between the begin of its call and that time: the
+    /// error is at most the duration of the call.
+    fn by_device(self, queued: u64, enqueued: &Enqueued) -> u64 {
+        let since = |at: i64| u64::try_from(at.saturating_sub(enqueued.call.begin)).unwrap_or(0);
+        let signal = self.signal.map_or(0, |at| queued.saturating_add(since(at)));
+        signal.max(self.end)
+    }
+}
+
+/// The device of a queue within a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum DeviceId {
+    Known(Handle),
+    /// That which the queue has at the begin of the slice.
+    Inherited(Handle),
+}
+
+/// The place of a complete command on the line of its device.
+pub(crate) fn place(
+    rules: &Rules,
+    enqueued: &Enqueued,
+    completed: &Completed,
+    ready: Ready,
+    name: u32,
+) -> Option<Placed> {
+    if !completed.is_profiled || completed.times[3] == 0 {
+        return None;
+    }
+    let [queued, submit, start, end] = Placed::times(completed.times);
+    let call = &enqueued.call;
+    Some(Placed {
+        queued,
+        submit,
+        start,
+        end,
+        ready: ready.by_device(queued, enqueued),
+        entry: call.begin,
+        exit: enqueued.end,
+        queue: call.queue,
+        trace: enqueued.thread.trace,
+        tid: enqueued.thread.tid,
+        name,
+        kind: rules.kind(enqueued),
+    })
 }
 
 /// Name of a kernel within a slice.
@@ -119,7 +221,16 @@ enum NameId {
 pub(crate) struct Slice<'a> {
     rules: &'a Rules,
     open: HashMap<ThreadId, OpenCalls>,
-    enqueued: HashMap<Handle, (Enqueued, NameId)>,
+    enqueued: HashMap<Handle, Waiting<NameId, DeviceId>>,
+    /// Devices of queues.
+    queues: HashMap<Handle, Handle>,
+    /// Events that commands wait for.
+    awaited: HashSet<Handle>,
+    ended: Endings,
+    /// Complete commands, by device.
+    placed: HashMap<DeviceId, Vec<Placed>>,
+    /// Numbers of the names that complete commands have.
+    placed_names: HashMap<(u32, NameId), u32>,
     names: Vec<String>,
     kernels: HashMap<Handle, u32>,
     /// Commands by queue, kind and name.
@@ -137,6 +248,11 @@ impl<'a> Slice<'a> {
             rules,
             open: HashMap::new(),
             enqueued: HashMap::new(),
+            queues: HashMap::new(),
+            awaited: HashSet::new(),
+            ended: Endings::default(),
+            placed: HashMap::new(),
+            placed_names: HashMap::new(),
             names: Vec::new(),
             kernels: HashMap::new(),
             rows: HashMap::new(),
@@ -160,21 +276,42 @@ impl<'a> Slice<'a> {
                     }
                 }
                 Fact::Enqueued(event, enqueued) => self.enqueue(event, *enqueued),
-                Fact::Completed(event, completed) => match self.enqueued.remove(&event) {
-                    Some((enqueued, name)) => self.complete(&enqueued, name, &completed, time),
-                    None => self.later.push(Item { time, stream, fact }),
-                },
+                Fact::Completed(event, completed) => {
+                    if self.awaited.remove(&event) {
+                        let ended = Ended::Command(completed.times[3]);
+                        self.ended.add(event, time, ended);
+                    }
+                    match self.enqueued.remove(&event) {
+                        Some(waiting) => self.complete(waiting, &completed, time),
+                        None => self.later.push(Item { time, stream, fact }),
+                    }
+                }
+                Fact::Signal(event) => {
+                    self.ended.add(event, time, Ended::Signal(time));
+                }
                 Fact::Kernel(kernel, name) => {
                     let number = self.names.len() as u32;
                     self.names.push(name);
                     self.kernels.insert(kernel, number);
                     self.named.push((time, kernel, number));
                 }
-                Fact::Queue(..) | Fact::DeviceName(..) | Fact::Platform(..) => {
+                Fact::Queue(queue, device) => {
+                    self.learn(queue, device);
+                    self.later.push(Item { time, stream, fact });
+                }
+                Fact::DeviceName(..) | Fact::Platform(..) => {
                     self.later.push(Item { time, stream, fact });
                 }
             }
         }
+    }
+
+    fn learn(&mut self, queue: Handle, device: u64) {
+        let device = Handle {
+            handle: device,
+            ..queue
+        };
+        self.queues.insert(queue, device);
     }
 
     fn ended(&mut self, thread: ThreadId, call: Entered, exit: Exited, end: i64) {
@@ -183,11 +320,16 @@ impl<'a> Slice<'a> {
         if let Some(fact) = self.rules.outcome(thread, call, exit, end) {
             match fact {
                 Fact::Enqueued(event, enqueued) => self.enqueue(event, *enqueued),
-                fact => self.later.push(Item {
-                    time: end,
-                    stream: 0,
-                    fact,
-                }),
+                fact => {
+                    if let Fact::Queue(queue, device) = fact {
+                        self.learn(queue, device);
+                    }
+                    self.later.push(Item {
+                        time: end,
+                        stream: 0,
+                        fact,
+                    });
+                }
             }
         }
     }
@@ -203,21 +345,54 @@ impl<'a> Slice<'a> {
             Some(number) => NameId::Known(*number),
             None => NameId::Inherited(kernel),
         };
-        self.enqueued.insert(event, (enqueued, name));
+        let queue = Handle {
+            handle: enqueued.call.queue,
+            ..event
+        };
+        let device = match self.queues.get(&queue) {
+            Some(device) => DeviceId::Known(*device),
+            None => DeviceId::Inherited(queue),
+        };
+        for awaited in &enqueued.call.waits {
+            self.awaited.insert(Handle {
+                handle: *awaited,
+                ..event
+            });
+        }
+        let waiting = Waiting {
+            enqueued,
+            name,
+            device,
+            ready: Ready::default(),
+        };
+        self.enqueued.insert(event, waiting);
     }
 
-    fn complete(&mut self, enqueued: &Enqueued, name: NameId, completed: &Completed, at: i64) {
+    fn complete(&mut self, waiting: Waiting<NameId, DeviceId>, completed: &Completed, at: i64) {
         if !self.rules.window.contains(at) {
             return;
         }
+        let Waiting {
+            mut enqueued,
+            name,
+            device,
+            mut ready,
+        } = waiting;
         let queue = Handle {
             trace: enqueued.thread.trace,
             handle: enqueued.call.queue,
         };
-        self.sums.clock(queue, enqueued, completed, at);
-        let kind = self.rules.kind(enqueued);
+        self.sums.clock(queue, &enqueued, completed, at);
+        let kind = self.rules.kind(&enqueued);
         let row = self.rows.entry((queue, kind, name)).or_default();
-        row.add(enqueued, completed);
+        row.add(&enqueued, completed);
+        ready.add_all(&mut enqueued, &self.ended, at);
+        let count = self.placed_names.len() as u32;
+        let of_trace = (enqueued.thread.trace, name);
+        let name = *self.placed_names.entry(of_trace).or_insert(count);
+        if let Some(placed) = place(self.rules, &enqueued, completed, ready, name) {
+            self.placed.entry(device).or_default().push(placed);
+        }
     }
 
     fn name(&self, name: NameId) -> Name {
@@ -232,7 +407,7 @@ impl<'a> Slice<'a> {
     }
 
     /// Ends the slice, with its rest to be joined.
-    pub(crate) fn end(mut self) -> Played {
+    pub(crate) fn end(mut self, spill: Option<&Spill>) -> Played {
         // Names of one slice may be equal, such as that of a kernel that is made for each call.
         let rows = std::mem::take(&mut self.rows);
         for ((queue, kind, name), commands) in rows {
@@ -241,17 +416,32 @@ impl<'a> Slice<'a> {
             self.sums.commands.entry(row).or_default().merge(&commands);
         }
         let waiting = std::mem::take(&mut self.enqueued).into_iter();
-        let waiting = waiting.map(|(event, (enqueued, name))| {
-            let name = self.name(name);
-            (event, Waiting { enqueued, name })
+        let waiting = waiting.map(|(event, waiting)| {
+            let name = self.name(waiting.name);
+            (event, waiting.named(name))
         });
         let waiting = waiting.collect();
         let named = self.named.iter().map(|(time, kernel, number)| {
             let name = self.names.get(*number as usize);
             (*time, *kernel, name.cloned().unwrap_or_default())
         });
+        let named = named.collect();
+        let mut names = vec![(0, Name::None); self.placed_names.len()];
+        for ((trace, name), number) in &self.placed_names {
+            if let Some(place) = names.get_mut(*number as usize) {
+                *place = (*trace, self.name(*name));
+            }
+        }
+        let runs = self.placed.into_iter().map(|(device, commands)| {
+            let mut run = Run::new(commands);
+            spill.into_iter().for_each(|spill| run.spill(spill));
+            (device, run)
+        });
         Played {
-            named: named.collect(),
+            runs: runs.collect(),
+            names,
+            ended: self.ended,
+            named,
             waiting,
             open: self.open,
             later: self.later,
@@ -262,137 +452,14 @@ impl<'a> Slice<'a> {
 
 /// A played slice.
 pub(crate) struct Played {
-    open: HashMap<ThreadId, OpenCalls>,
-    waiting: Vec<(Handle, Waiting)>,
-    named: Vec<(i64, Handle, String)>,
-    later: Vec<Item>,
-    sums: Sums,
-}
-
-impl State {
-    /// Joins a slice to the earlier ones.
-    pub(crate) fn join(&mut self, rules: &Rules, played: Played) {
-        let Played {
-            open,
-            waiting,
-            named,
-            later,
-            mut sums,
-        } = played;
-        self.inherit(&mut sums);
-        self.sums.merge(sums);
-        for Item { time, fact, .. } in later {
-            match fact {
-                Fact::Exits(thread, exit) => {
-                    let open = self.open.get_mut(&thread);
-                    if let Some(call) = open.and_then(|open| open.exit(&exit)) {
-                        rules.count_call(&mut self.sums, thread.trace, &call, &exit, time);
-                        match rules.outcome(thread, call, exit, time) {
-                            Some(Fact::Enqueued(event, enqueued)) => {
-                                self.enqueue(event, *enqueued, &named);
-                            }
-                            Some(fact) => self.learn(fact),
-                            None => {}
-                        }
-                    }
-                }
-                Fact::Completed(event, completed) => {
-                    self.complete(rules, event, &completed, time);
-                }
-                fact => self.learn(fact),
-            }
-        }
-        for (thread, calls) in open {
-            self.open.entry(thread).or_default().append(calls);
-        }
-        self.open.retain(|_, open| !open.is_empty());
-        for (event, mut waiting) in waiting {
-            waiting.name = self.known(event.trace, waiting.name);
-            self.enqueued.insert(event, waiting);
-        }
-        for (_, kernel, name) in named {
-            self.kernels.insert(kernel, name);
-        }
-    }
-
-    /// Number of commands that are not complete.
-    pub(crate) fn waiting(&self) -> u64 {
-        self.enqueued.len() as u64
-    }
-
-    /// Resolves the names that a slice inherits.
-    fn inherit(&self, sums: &mut Sums) {
-        for (mut row, commands) in std::mem::take(&mut sums.commands) {
-            row.name = self.known(row.queue.trace, row.name);
-            sums.commands.entry(row).or_default().merge(&commands);
-        }
-    }
-
-    /// A name, where earlier slices are known; unknown names are empty.
-    fn known(&self, trace: u32, name: Name) -> Name {
-        match name {
-            Name::Inherited(handle) => {
-                let name = self.kernels.get(&Handle { trace, handle });
-                Name::Known(name.cloned().unwrap_or_default())
-            }
-            name => name,
-        }
-    }
-
-    fn enqueue(&mut self, event: Handle, enqueued: Enqueued, named: &[(i64, Handle, String)]) {
-        let handle = Handle {
-            handle: enqueued.call.kernel,
-            ..event
-        };
-        let end = enqueued.end;
-        let in_slice = named.iter().rev();
-        let mut in_slice = in_slice.filter(|(time, kernel, _)| *kernel == handle && *time <= end);
-        let name = match in_slice.next() {
-            _ if handle.handle == 0 => Name::None,
-            Some((_, _, name)) => Name::Known(name.clone()),
-            None => self.known(event.trace, Name::Inherited(handle.handle)),
-        };
-        self.enqueued.insert(event, Waiting { enqueued, name });
-    }
-
-    fn complete(&mut self, rules: &Rules, event: Handle, completed: &Completed, at: i64) {
-        let waiting = self.enqueued.remove(&event);
-        if !rules.window.contains(at) {
-            return;
-        }
-        let Some(Waiting { enqueued, name }) = waiting else {
-            self.sums.without_call += 1;
-            return;
-        };
-        let queue = Handle {
-            trace: event.trace,
-            handle: enqueued.call.queue,
-        };
-        self.sums.clock(queue, &enqueued, completed, at);
-        let kind = rules.kind(&enqueued);
-        let row = Row { queue, kind, name };
-        let commands = self.sums.commands.entry(row).or_default();
-        commands.add(&enqueued, completed);
-    }
-
-    fn learn(&mut self, fact: Fact) {
-        match fact {
-            Fact::Queue(queue, device) => {
-                if let Some(known) = self.queues.get_mut(&queue) {
-                    known.device = device;
-                    return;
-                }
-                let of_trace = self.queues.keys().filter(|of| of.trace == queue.trace);
-                let number = of_trace.count() as u32 + 1;
-                self.queues.insert(queue, Queue { number, device });
-            }
-            Fact::DeviceName(device, name) => {
-                self.devices.entry(device).or_default().name = name;
-            }
-            Fact::Platform(device, platform) => {
-                self.devices.entry(device).or_default().platform = platform;
-            }
-            _ => {}
-        }
-    }
+    pub(crate) open: HashMap<ThreadId, OpenCalls>,
+    pub(crate) waiting: Vec<(Handle, Waiting<Name, DeviceId>)>,
+    pub(crate) named: Vec<(i64, Handle, String)>,
+    pub(crate) later: Vec<Item>,
+    pub(crate) sums: Sums,
+    /// Complete commands by device.
+    pub(crate) runs: Vec<(DeviceId, Run)>,
+    /// Traces and names of the commands in runs, by their numbers.
+    pub(crate) names: Vec<(u32, Name)>,
+    pub(crate) ended: Endings,
 }

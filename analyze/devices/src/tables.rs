@@ -13,7 +13,8 @@ use crate::DeviceAnalysis;
 use crate::classes::Classes;
 use crate::item::Handle;
 use crate::kind::Kind;
-use crate::matching::{Queue, State};
+use crate::late::{HostDid, paths};
+use crate::state::{Queue, State};
 use crate::sums::{Calls, Commands, Name};
 
 /// The process of a trace. A trace of several processes has neither id nor name.
@@ -43,36 +44,38 @@ pub(crate) fn head(set: &TraceSet, classes: &Classes, window: Window) -> Head {
     Head::of_events(set, is_read, window)
 }
 
-const PROCESS: Column = Column::new("process", "Process", Unit::Process);
+pub(crate) const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 const QUEUE: Column = Column::new("queue", "Queue", Unit::Id).optional();
 const DEVICE: Column = Column::new("device", "Device", Unit::Text).left_out(1);
 const KIND: Column = Column::new("kind", "Kind", Unit::Text);
 const COMMANDS: Column = Column::new("commands", "Commands", Unit::Count);
 const ERRORS: Column = Column::new("errors", "Errors", Unit::Count).left_out(2);
 
-pub(crate) fn report(analysis: &DeviceAnalysis, state: State) -> Report {
-    let of = Of {
-        analysis,
-        state: &state,
-    };
+pub(crate) fn report(analysis: &DeviceAnalysis, state: &State, did: &HostDid) -> Report {
+    let of = Of { analysis, state };
     Report {
         head: analysis.head.clone(),
         totals: of.totals(),
         sections: vec![
-            of.clocks(),
+            of.devices(),
+            of.idle(),
+            of.host(did),
+            of.shared(),
+            of.gaps(&paths(analysis, state)),
             of.queues(),
             of.kernels(),
             of.transfers(),
             of.calls(),
+            of.clocks(),
         ],
         ..Report::default()
     }
 }
 
 /// The analysis and its final state.
-struct Of<'a> {
-    analysis: &'a DeviceAnalysis,
-    state: &'a State,
+pub(crate) struct Of<'a> {
+    pub(crate) analysis: &'a DeviceAnalysis,
+    pub(crate) state: &'a State,
 }
 
 /// Greatest time of execution first.
@@ -118,7 +121,7 @@ fn execution_values(durations: &Distribution) -> Vec<Value> {
 }
 
 impl Of<'_> {
-    fn process(&self, trace: u32) -> Value {
+    pub(crate) fn process(&self, trace: u32) -> Value {
         let process = self.analysis.processes.get(trace as usize);
         process.cloned().unwrap_or_default().into()
     }
@@ -352,7 +355,7 @@ impl Of<'_> {
             Column::new("drift_ppm", "Drift (ppm)", Unit::Number).optional(),
         ];
         let rows = clocks.into_iter().map(row).collect();
-        Section::new("devices", "Devices and their clocks", columns, rows).short()
+        Section::new("clocks", "Clocks of devices", columns, rows).short()
     }
 
     /// How far the clock of the trace is ahead in the middle of the recording, and the largest

@@ -1,6 +1,7 @@
 //! The report of made-up traces is that of a plain model, in every layout of streams, for all threads
 //! and chunks; the relation of clocks is recovered within its bounds.
 
+mod line;
 mod program;
 mod trace;
 
@@ -10,29 +11,48 @@ use program::{Command, Program};
 use serde_json::Value;
 use trace::Layout;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_devices::DeviceAnalysis;
+use tracebraid_devices::{DeviceAnalysis, HostDid};
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::Window;
 
 const LAYOUTS: [Layout; 2] = [Layout::ByThread, Layout::ByCpu];
 
 fn report(set: &TraceSet, threads: usize, chunk_bytes: u64) -> Value {
-    let analysis = DeviceAnalysis::new(set, Window::default());
+    report_holding(set, threads, chunk_bytes, 1000)
+}
+
+/// The report, where more than some commands in memory go to a file.
+fn report_holding(set: &TraceSet, threads: usize, chunk_bytes: u64, most: usize) -> Value {
+    let mut analysis = DeviceAnalysis::new(set, Window::default()).holding(most);
     let options = Options {
         threads,
         chunk_bytes,
         slice_bytes: chunk_bytes,
         ..Options::default()
     };
-    let outcome = fold(set, &analysis, options, &Control::default()).expect("not cancelled");
-    serde_json::to_value(outcome.report).expect("JSON")
+    loop {
+        let found = fold(set, &analysis, options, &Control::default()).expect("not cancelled");
+        if !analysis.learn(&found.report) {
+            let report = analysis.report(&found.report, &HostDid::default());
+            return serde_json::to_value(report).expect("JSON");
+        }
+    }
 }
 
 fn with_set<T>(program: &Program, layout: Layout, then: impl FnOnce(&TraceSet) -> T) -> T {
+    with_sets(&[program], layout, then)
+}
+
+/// A trace for each process.
+fn with_sets<T>(programs: &[&Program], layout: Layout, then: impl FnOnce(&TraceSet) -> T) -> T {
     let directory = tempfile::tempdir().expect("a directory");
-    trace::write(program, layout, directory.path());
-    let paths = [directory.path().to_owned()];
-    let set = TraceSet::open(&paths).expect("a trace");
+    let paths = programs.iter().enumerate().map(|(number, program)| {
+        let path = directory.path().join(number.to_string());
+        std::fs::create_dir(&path).expect("a directory");
+        trace::write(program, layout, &path);
+        path
+    });
+    let set = TraceSet::open(&paths.collect::<Vec<_>>()).expect("a trace");
     then(&set)
 }
 
@@ -105,6 +125,12 @@ fn is_as_modelled(what: &str, program: &Program, report: &Value) {
     let found = sums(report, "functions", "function", "total_ns");
     let of_calls = expected(&calls, function, |of| of.exit - of.entry);
     assert_eq!(found, of_calls, "{what}: calls");
+    line::is_as_modelled(what, &complete(0, program), report);
+}
+
+fn complete(process: usize, program: &Program) -> Vec<(usize, &Command)> {
+    let done = program.commands.iter().filter(|of| of.is_recorded);
+    done.map(|of| (process, of)).collect()
 }
 
 /// The true relation is within the bounds that the report states.
@@ -116,7 +142,7 @@ fn clock_is_within_bounds(what: &str, program: &Program, report: &Value) {
         ends.max().expect("a time"),
     );
     let middle = first + (last - first) / 2;
-    let device = &report["devices"][0];
+    let device = &report["clocks"][0];
     let offset = device["offset_ns"].as_i64().expect("an offset");
     let error = device["error_ns"].as_u64().expect("bounds");
     let truth =
@@ -130,6 +156,18 @@ fn clock_is_within_bounds(what: &str, program: &Program, report: &Value) {
     assert!(error < 1_000_000, "{what}: {device}");
 }
 
+/// Compares table by table: whole reports are too long for a message.
+fn is_equal(what: &str, found: &Value, expected: &Value) {
+    for (key, table) in expected.as_object().expect("an object") {
+        let rows = |of: &Value| of.as_array().cloned().unwrap_or_else(|| vec![of.clone()]);
+        let (found, expected) = (rows(&found[key]), rows(table));
+        assert_eq!(found.len(), expected.len(), "{what}: {key}");
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found, expected, "{what}: {key}");
+        }
+    }
+}
+
 #[test]
 fn made_up_programs_are_as_modelled() {
     for seed in 0..10 {
@@ -141,13 +179,55 @@ fn made_up_programs_are_as_modelled() {
                 is_as_modelled(&what, &program, &whole);
                 for (threads, bytes) in [(1, 1), (2, 500), (5, 1), (8, 4000)] {
                     let found = report(set, threads, bytes);
-                    assert!(
-                        found == whole,
-                        "{what}: {threads} threads, chunks of {bytes}"
+                    is_equal(
+                        &format!("{what}: {threads} threads, chunks of {bytes}"),
+                        &found,
+                        &whole,
                     );
                 }
             });
         }
+    }
+}
+
+/// Commands that wait in a file, and devices whose times do not follow the order of calls.
+#[test]
+fn lines_are_sorted_in_files_and_without_a_bound() {
+    for seed in 20..26 {
+        let mut program = Program::random(seed, 300);
+        let is_confused = seed % 2 == 0;
+        if is_confused {
+            program.confuse(seed);
+        }
+        with_set(&program, Layout::ByThread, |set| {
+            for (threads, bytes, most) in [(1, u64::MAX, 1000), (2, 500, 0), (3, 1, 20)] {
+                let what = format!("seed {seed}, {threads} threads, {most} in memory");
+                let found = report_holding(set, threads, bytes, most);
+                line::is_as_modelled(&what, &complete(0, &program), &found);
+            }
+        });
+    }
+}
+
+/// Two processes on one device.
+#[test]
+fn processes_share_a_line() {
+    for seed in 30..36 {
+        let [one, other] = [seed, seed + 100].map(|of| Program::with_clock(seed, of, 150));
+        with_sets(&[&one, &other], Layout::ByThread, |set| {
+            let whole = report(set, 1, u64::MAX);
+            let commands = [complete(0, &one), complete(1, &other)].concat();
+            line::is_as_modelled(&format!("seed {seed}"), &commands, &whole);
+            assert_eq!(whole["devices"].as_array().map(Vec::len), Some(1));
+            for (threads, bytes) in [(2, 500), (5, 1)] {
+                let found = report(set, threads, bytes);
+                is_equal(
+                    &format!("seed {seed}: {threads} threads, {bytes}"),
+                    &found,
+                    &whole,
+                );
+            }
+        });
     }
 }
 
@@ -171,8 +251,9 @@ fn windows_count_what_ends_in_them() {
         let count = |window: Window| {
             let analysis = DeviceAnalysis::new(set, window);
             let outcome = fold(set, &analysis, Options::default(), &Control::default());
-            let report = serde_json::to_value(outcome.expect("not cancelled").report);
-            let report = report.expect("JSON");
+            let found = outcome.expect("not cancelled").report;
+            let report = analysis.report(&found, &HostDid::default());
+            let report = serde_json::to_value(report).expect("JSON");
             ["commands", "calls"].map(|key| report["total"][key].as_u64().expect("a number"))
         };
         let at = Some(tracebraid_ctf::clock::Timestamp(

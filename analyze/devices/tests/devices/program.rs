@@ -24,6 +24,8 @@ pub(crate) struct Command {
     pub(crate) is_read: bool,
     /// Times of the device.
     pub(crate) times: [u64; 4],
+    /// An event of the program that the command waits for, and when the program completes it.
+    pub(crate) signal: Option<(u64, u64)>,
 }
 
 impl Command {
@@ -53,21 +55,31 @@ pub(crate) struct Program {
     /// Device time = (host time + offset) × (1 + drift).
     offset: u64,
     drift: f64,
+    /// Some commands are never complete: no line grows past them.
+    loses: bool,
 }
 
 pub(crate) const THREADS: usize = 3;
 pub(crate) const CPUS: usize = 3;
+pub(crate) const QUEUES: u64 = 3;
 
 impl Program {
     pub(crate) fn random(seed: u64, count: usize) -> Program {
-        let mut rng = Rng::new(seed);
+        Program::with_clock(seed, seed, count)
+    }
+
+    /// Programs of one device have the same clock.
+    pub(crate) fn with_clock(clock: u64, seed: u64, count: usize) -> Program {
+        let mut rng = Rng::new(clock);
         let mut program = Program {
             commands: Vec::new(),
             named: Vec::new(),
             strangers: Vec::new(),
             offset: rng.below(1 << 50),
             drift: (rng.below(1_000_000) as f64 - 500_000.0) * 600e-12,
+            loses: seed % 3 == 0,
         };
+        let mut rng = Rng::new(seed);
         let mut free = [1000_u64; THREADS];
         // Handles of events, and the time from which they are free.
         let mut events: Vec<(u64, u64)> = (1..40).map(|at| (at * 64, 0)).collect();
@@ -84,6 +96,10 @@ impl Program {
             let event = events.swap_remove(at).0;
             let exit = entry + rng.between(200, 5000);
             free[thread] = exit + 1;
+            if rng.chance(2) {
+                // Sometimes the device has nothing to do.
+                free[thread] += 200_000;
+            }
             if rng.chance(5) {
                 // Between two calls of this thread.
                 program.name(rng.below(3), exit + 1, &mut rng);
@@ -92,6 +108,10 @@ impl Program {
             let command = program.command(&mut rng, (thread, event), (entry, exit));
             if command.is_recorded {
                 events.push((event, command.recorded));
+            }
+            if let Some((_, at)) = command.signal {
+                // The program completes the event in the thread that waits for it.
+                free[thread] = free[thread].max(at + 1);
             }
             program.commands.push(command);
         }
@@ -103,6 +123,17 @@ impl Program {
         program
     }
 
+    /// Gives the device times that do not follow the order of calls.
+    pub(crate) fn confuse(&mut self, seed: u64) {
+        let mut rng = Rng::new(seed);
+        for command in &mut self.commands {
+            if rng.chance(10) {
+                let back = rng.below(60_000);
+                command.times = command.times.map(|time| time - back);
+            }
+        }
+    }
+
     fn command(
         &self,
         rng: &mut Rng,
@@ -110,7 +141,11 @@ impl Program {
         (entry, exit): (u64, u64),
     ) -> Command {
         let queued = rng.between(entry, exit);
-        let submit = queued + rng.below(8000);
+        let signal = rng
+            .chance(20)
+            .then(|| (0x7000 + rng.below(4), exit + rng.between(1, 9000)));
+        let signalled = signal.map_or(0, |(_, at)| at);
+        let submit = queued.max(signalled) + rng.below(8000);
         let start = submit + rng.below(20_000);
         let end = start + rng.between(1, 50_000);
         Command {
@@ -119,14 +154,15 @@ impl Program {
             entry,
             exit,
             recorded: end.max(exit) + rng.between(3, 9000),
-            is_recorded: !rng.chance(2),
-            queue: 0x100 * rng.between(1, 3),
+            is_recorded: !(self.loses && rng.chance(2)),
+            queue: 0x100 * rng.between(1, QUEUES),
             event,
             kernel: rng.chance(50).then(|| rng.below(3)),
             kernel_name: String::new(),
             bytes: rng.between(1, 1 << 20),
             is_read: rng.chance(50),
             times: [queued, submit, start, end].map(|time| self.device_at(time)),
+            signal,
         }
     }
 

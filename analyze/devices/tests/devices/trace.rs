@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::program::{CPUS, Command, Program, THREADS};
+use crate::program::{CPUS, Command, Program, QUEUES, THREADS};
 
 /// Nanoseconds from the origin of times to the zero of the clock.
 pub(crate) const ORIGIN: i64 = 1_700_000_000_000_000_000;
@@ -34,17 +34,25 @@ typealias integer { size = 64; align = 8; map = clock.monotonic.value; } := time
 const CLASSES: &str = r#"
 event { name = "lttng_ust_opencl:clEnqueueNDRangeKernel_entry"; id = 1; stream_id = 0; fields := struct {
 	u64 _command_queue; u64 _kernel; u32 __global_work_size_vals_length; u64 _global_work_size_vals[__global_work_size_vals_length];
+	u32 _event_wait_list_vals_length; u64 _event_wait_list_vals[_event_wait_list_vals_length];
 }; };
 event { name = "lttng_ust_opencl:clEnqueueNDRangeKernel_exit"; id = 2; stream_id = 0; fields := struct { i32 _errcode_ret_val; u64 _event_val; }; };
-event { name = "lttng_ust_opencl:clEnqueueReadBuffer_entry"; id = 3; stream_id = 0; fields := struct { u64 _command_queue; u64 _size; }; };
+event { name = "lttng_ust_opencl:clEnqueueReadBuffer_entry"; id = 3; stream_id = 0; fields := struct { u64 _command_queue; u64 _size;
+	u32 _event_wait_list_vals_length; u64 _event_wait_list_vals[_event_wait_list_vals_length];
+}; };
 event { name = "lttng_ust_opencl:clEnqueueReadBuffer_exit"; id = 4; stream_id = 0; fields := struct { i32 _errcode_ret_val; u64 _event_val; }; };
-event { name = "lttng_ust_opencl:clEnqueueWriteBuffer_entry"; id = 5; stream_id = 0; fields := struct { u64 _command_queue; u64 _size; }; };
+event { name = "lttng_ust_opencl:clEnqueueWriteBuffer_entry"; id = 5; stream_id = 0; fields := struct { u64 _command_queue; u64 _size;
+	u32 _event_wait_list_vals_length; u64 _event_wait_list_vals[_event_wait_list_vals_length];
+}; };
 event { name = "lttng_ust_opencl:clEnqueueWriteBuffer_exit"; id = 6; stream_id = 0; fields := struct { i32 _errcode_ret_val; u64 _event_val; }; };
 event { name = "lttng_ust_opencl_profiling:event_profiling_results"; id = 7; stream_id = 0; fields := struct {
 	u64 _event; i32 _event_command_exec_status; i32 _queued_status; u64 _queued; i32 _submit_status; u64 _submit;
 	i32 _start_status; u64 _start; i32 _end_status; u64 _end;
 }; };
 event { name = "lttng_ust_opencl_arguments:kernel_info"; id = 8; stream_id = 0; fields := struct { u64 _kernel; string _function_name; }; };
+event { name = "lttng_ust_opencl:clSetUserEventStatus_entry"; id = 9; stream_id = 0; fields := struct { u64 _event; i32 _execution_status; }; };
+event { name = "lttng_ust_opencl_devices:device_name"; id = 10; stream_id = 0; fields := struct { u64 _device; string _name; }; };
+event { name = "tracebraid_opencl:queue"; id = 11; stream_id = 0; fields := struct { u64 _queue; u64 _device; }; };
 "#;
 
 /// An event record.
@@ -75,7 +83,11 @@ fn handle(kernel: u64) -> u64 {
 
 fn entry(command: &Command) -> Vec<u8> {
     let queue = command.queue.to_le_bytes();
-    match command.kernel {
+    let waits: Vec<u8> = match command.signal {
+        Some((event, _)) => bytes(&[&2_u32.to_le_bytes(), &event.to_le_bytes(), &[9; 8]]),
+        None => bytes(&[&0_u32.to_le_bytes()]),
+    };
+    let arguments = match command.kernel {
         Some(kernel) => bytes(&[
             &queue,
             &handle(kernel).to_le_bytes(),
@@ -83,7 +95,8 @@ fn entry(command: &Command) -> Vec<u8> {
             &64_u64.to_le_bytes(),
         ]),
         None => bytes(&[&queue, &command.bytes.to_le_bytes()]),
-    }
+    };
+    [arguments, waits].concat()
 }
 
 fn results(event: u64, times: [u64; 4]) -> Vec<u8> {
@@ -93,6 +106,19 @@ fn results(event: u64, times: [u64; 4]) -> Vec<u8> {
         all.extend(bytes(&[&zero, &time.to_le_bytes()]));
     }
     all
+}
+
+const DEVICE: u64 = 0xd0;
+
+/// An event record before all calls.
+fn early(class: u8, payload: Vec<u8>) -> Event {
+    Event {
+        time: 1,
+        thread: THREADS + 1,
+        cpu: 0,
+        class,
+        payload,
+    }
 }
 
 fn events(program: &Program) -> Vec<Event> {
@@ -111,12 +137,22 @@ fn events(program: &Program) -> Vec<Event> {
         add(command.entry, thread, begin, class(command), entry(command));
         let exit = bytes(&[&0_i32.to_le_bytes(), &command.event.to_le_bytes()]);
         add(command.exit, thread, end, class(command) + 1, exit);
+        if let Some((event, at)) = command.signal {
+            let payload = bytes(&[&event.to_le_bytes(), &0_i32.to_le_bytes()]);
+            add(at, thread, end, 9, payload);
+        }
         if command.is_recorded {
             // Callbacks come on a thread of the runtime.
             let payload = results(command.event, command.times);
             add(command.recorded, THREADS, begin, 7, payload);
         }
     }
+    for queue in 1..=QUEUES {
+        let queue = (0x100 * queue).to_le_bytes();
+        events.push(early(11, bytes(&[&queue, &DEVICE.to_le_bytes()])));
+    }
+    let name = bytes(&[&DEVICE.to_le_bytes(), b"made-up device\0"]);
+    events.push(early(10, name));
     for named in &program.named {
         let name = [named.name.as_bytes(), &[0]].concat();
         events.push(Event {

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_devices::DeviceAnalysis;
+use tracebraid_devices::{DeviceAnalysis, Devices, HostDid};
 use tracebraid_engine::{Control, Options};
-use tracebraid_follow::Window;
+use tracebraid_follow::{KernelAnalysis, Selection, Window};
+use tracebraid_graph::{GraphAnalysis, NO_SWITCHES};
 use tracebraid_tables::Report;
 
 use crate::commands::report::{self, ShowArgs, Subject};
@@ -44,20 +45,53 @@ pub(crate) struct GpuArgs {
 pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
     args.show.say_progress()?;
     let mut subject = Subject::open(&args.input, &args.time, args.show.zone)?;
-    let analysis = DeviceAnalysis::new(&subject.set, report::window(subject.range));
+    let mut analysis = DeviceAnalysis::new(&subject.set, report::window(subject.range));
     if !analysis.is_possible() {
         return Err(Failure::nothing_readable(
             "the traces contain no calls of OpenCL: record them with `tracebraid record --gpu -- COMMAND`",
         ));
     }
-    let report = fold::run(
+    let mut found = None;
+    while found.is_none() {
+        let once =
+            fold::run_without_warnings(&subject.set, &analysis, &args.fold, analysis.until())?;
+        if !analysis.learn(&once.report) {
+            subject.warnings.reading(&once.damage);
+            found = Some(once.report);
+        }
+    }
+    let found = found.unwrap_or_default();
+    let did = host_did(args, &analysis, &found, &mut subject)?;
+    let report = analysis.report(&found, &did);
+    report::show(&args.show, args.input.strict, None, subject, report)
+}
+
+/// What the host did while devices waited for it, by the events of the kernel.
+fn host_did(
+    args: &GpuArgs,
+    analysis: &DeviceAnalysis,
+    found: &Devices,
+    subject: &mut Subject,
+) -> Result<HostDid, Failure> {
+    let late = analysis.late(found);
+    let selection = Selection {
+        window: report::window(subject.range),
+        behind: Selection::BEHIND_NS,
+        ..Selection::default()
+    };
+    let of_kernel = GraphAnalysis::new(&subject.set, selection);
+    if late.is_empty() || of_kernel.lacks() == Some(NO_SWITCHES) {
+        return Ok(HostDid::default());
+    }
+    let until = of_kernel.input().until();
+    let graph = fold::run(
         &subject.set,
-        &analysis,
+        &of_kernel,
         &args.fold,
-        analysis.until(),
+        until,
         &mut subject.warnings,
     )?;
-    report::show(&args.show, args.input.strict, None, subject, report)
+    Ok(analysis.explain(&late, &graph))
 }
 
 /// The LAMI interface.
@@ -77,5 +111,8 @@ fn empty() -> Report {
     let set = TraceSet::default();
     let analysis = DeviceAnalysis::new(&set, Window::default());
     let outcome = tracebraid_engine::fold(&set, &analysis, Options::default(), &Control::default());
-    outcome.map_or_else(|_| Report::default(), |outcome| outcome.report)
+    outcome.map_or_else(
+        |_| Report::default(),
+        |outcome| analysis.report(&outcome.report, &HostDid::default()),
+    )
 }

@@ -1,0 +1,108 @@
+//! What the host did while a device had nothing to do because of it.
+
+use std::collections::BTreeMap;
+
+use tracebraid_clocks::Path;
+use tracebraid_follow::ThreadKey;
+use tracebraid_graph::Graph;
+use tracebraid_threads::WaitReason;
+
+use crate::item::Handle;
+use crate::line::Cause;
+use crate::state::State;
+use crate::{DeviceAnalysis, Devices};
+
+/// A time in which a device was idle because a thread had not enqueued the next command.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    line: Handle,
+    /// Trace and id of the thread.
+    trace: u32,
+    tid: i32,
+    /// By the clock of the trace, in nanoseconds from the origin.
+    begin: i64,
+    end: i64,
+}
+
+/// What threads did while devices waited for them.
+#[derive(Clone, Debug, Default)]
+pub struct HostDid {
+    /// Time and number of parts by device, trace, reason and detail.
+    pub(crate) rows: BTreeMap<(Handle, u32, WaitReason, String), (u64, u64)>,
+}
+
+/// Relations of the clocks of lines to that of the trace.
+pub(crate) fn paths(analysis: &DeviceAnalysis, state: &State) -> BTreeMap<Handle, Path> {
+    let mut timelines: BTreeMap<Handle, tracebraid_clocks::Timeline> = BTreeMap::new();
+    for (queue, clock) in &state.sums.clocks {
+        let line = analysis.rules.line(state.device_of(*queue));
+        timelines.entry(line).or_default().merge(clock.clone());
+    }
+    let known = timelines.into_iter();
+    known
+        .filter_map(|(line, clock)| Some((line, Path::of(&clock).ok()??)))
+        .collect()
+}
+
+/// A time of a device, by the clock of the trace.
+pub(crate) fn host_time(path: &Path, device: u64) -> Option<i64> {
+    Some(path.at(i64::try_from(device).ok()?)?.round())
+}
+
+impl DeviceAnalysis {
+    /// The longest times in which devices were idle because of the host.
+    pub fn late(&self, found: &Devices) -> Vec<Late> {
+        let paths = paths(self, &found.state);
+        let mut late = Vec::new();
+        for (line, of) in &found.state.lines {
+            let Some(path) = paths.get(line) else {
+                continue;
+            };
+            for gap in of.sums.longest() {
+                let [length, ..] = Cause::split(gap.begin, &gap.command);
+                let begin = host_time(path, gap.begin);
+                let end = host_time(path, gap.begin.saturating_add(length));
+                if let Some((begin, end)) = begin.zip(end).filter(|(begin, end)| begin < end) {
+                    late.push(Late {
+                        line: *line,
+                        trace: gap.command.trace,
+                        tid: gap.command.tid,
+                        begin,
+                        end,
+                    });
+                }
+            }
+        }
+        late
+    }
+
+    /// What the threads did, by their critical paths.
+    pub fn explain(&self, late: &[Late], graph: &Graph) -> HostDid {
+        let mut did = HostDid::default();
+        for late in late {
+            let traces = 0..self.processes.len() as u32;
+            let machine = self.machines.of_trace(late.trace as usize);
+            let mut same =
+                traces.filter(|trace| self.machines.of_trace(*trace as usize) == machine);
+            let actor = same.find_map(|trace| {
+                let tid = late.tid;
+                graph.at(ThreadKey { trace, tid }, late.begin)
+            });
+            let mut add = |reason, detail, time, parts| {
+                let key = (late.line, late.trace, reason, detail);
+                let sum: &mut (u64, u64) = did.rows.entry(key).or_default();
+                *sum = (sum.0 + time, sum.1 + parts);
+            };
+            let Some(actor) = actor else {
+                let time = late.begin.abs_diff(late.end);
+                add(WaitReason::Unknown, String::new(), time, 1);
+                continue;
+            };
+            let path = graph.path(actor, late.begin, late.end);
+            for sum in graph.summary(&path).reasons {
+                add(sum.reason, sum.detail, sum.duration_ns, sum.parts);
+            }
+        }
+        did
+    }
+}

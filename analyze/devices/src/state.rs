@@ -1,0 +1,336 @@
+//! The state after some slices.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::calls::OpenCalls;
+use crate::item::{Completed, Enqueued, Fact, Handle, Item, ThreadId};
+use crate::line::{Line, Part, Piece, Placed, Run};
+use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, place};
+use crate::sums::{Name, Row, Sums};
+
+/// Names of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Device {
+    pub(crate) name: String,
+    pub(crate) platform: String,
+    /// The device of which this is a part; 0 without one.
+    pub(crate) parent: u64,
+}
+
+/// A queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Queue {
+    /// Number among the queues of the trace, from 1, in the order of time.
+    pub(crate) number: u32,
+    pub(crate) device: u64,
+}
+
+/// Numbers of names.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Names {
+    numbers: BTreeMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl Names {
+    fn number(&mut self, name: &Name) -> u32 {
+        let name = match name {
+            Name::Known(name) => name.as_str(),
+            _ => "",
+        };
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.names.len() as u32;
+        self.numbers.insert(name.to_owned(), number);
+        self.names.push(name.to_owned());
+        number
+    }
+
+    /// The name with a number; empty if unknown.
+    pub(crate) fn get(&self, number: u32) -> &str {
+        self.names.get(number as usize).map_or("", String::as_str)
+    }
+}
+
+/// The state after some slices.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct State {
+    open: BTreeMap<ThreadId, OpenCalls>,
+    enqueued: BTreeMap<Handle, Waiting<Name, Handle>>,
+    kernels: BTreeMap<Handle, String>,
+    pub(crate) queues: BTreeMap<Handle, Queue>,
+    pub(crate) devices: BTreeMap<Handle, Device>,
+    pub(crate) sums: Sums,
+    pub(crate) names: Names,
+    pub(crate) lines: BTreeMap<Handle, Line>,
+    /// Pieces of lines that can be swept, in order.
+    #[serde(skip)]
+    due: Vec<(Handle, Piece)>,
+}
+
+/// Complete commands by device, while a slice is joined.
+type Complete = BTreeMap<Handle, Vec<Placed>>;
+
+impl State {
+    /// Joins a slice to the earlier ones.
+    pub(crate) fn join(&mut self, rules: &Rules, played: Played, until: i64) {
+        let Played {
+            open,
+            waiting,
+            named,
+            later,
+            mut sums,
+            runs,
+            names,
+            mut ended,
+        } = played;
+        self.inherit(&mut sums);
+        self.sums.merge(sums);
+        let numbers: Vec<u32> = names
+            .into_iter()
+            .map(|(trace, name)| {
+                let name = self.known(trace, name);
+                self.names.number(&name)
+            })
+            .collect();
+        let of_slice: Vec<(Handle, Run)> = runs
+            .into_iter()
+            .map(|(device, run)| (self.device(device), run.named(numbers.clone())))
+            .collect();
+        let waiting: Vec<_> = waiting
+            .into_iter()
+            .map(|(event, waiting)| (event, self.inherited(event, waiting)))
+            .collect();
+        let mut complete = Complete::new();
+        for Item { time, fact, .. } in later {
+            match fact {
+                Fact::Exits(thread, exit) => {
+                    let open = self.open.get_mut(&thread);
+                    if let Some(call) = open.and_then(|open| open.exit(&exit)) {
+                        rules.count_call(&mut self.sums, thread.trace, &call, &exit, time);
+                        match rules.outcome(thread, call, exit, time) {
+                            Some(Fact::Enqueued(event, enqueued)) => {
+                                self.enqueue(event, *enqueued, &named);
+                            }
+                            Some(fact) => self.learn(fact),
+                            None => {}
+                        }
+                    }
+                }
+                Fact::Completed(event, completed) => {
+                    ended.add(event, time, Ended::Command(completed.times[3]));
+                    let known = (rules, &ended);
+                    if let Some((device, placed)) = self.complete(known, event, &completed, time) {
+                        complete.entry(device).or_default().push(placed);
+                    }
+                }
+                fact => self.learn(fact),
+            }
+        }
+        for (thread, calls) in open {
+            self.open.entry(thread).or_default().append(calls);
+        }
+        self.open.retain(|_, open| !open.is_empty());
+        self.enqueued.extend(waiting);
+        for waiting in self.enqueued.values_mut() {
+            let Waiting {
+                enqueued, ready, ..
+            } = waiting;
+            ready.add_all(enqueued, &ended, i64::MAX);
+        }
+        for (_, kernel, name) in named {
+            self.kernels.insert(kernel, name);
+        }
+        let complete = complete.into_iter();
+        let complete = complete.map(|(device, commands)| (device, Run::new(commands)));
+        for (device, run) in of_slice.into_iter().chain(complete) {
+            self.lines.entry(rules.line(device)).or_default().add(run);
+        }
+        self.release(rules, until);
+    }
+
+    /// Makes pieces of the lines, where all facts before a time are known.
+    fn release(&mut self, rules: &Rules, until: i64) {
+        if !rules.releases {
+            return;
+        }
+        let calls = self.open.values().flat_map(OpenCalls::iter);
+        let calls = calls.filter(|call| {
+            rules
+                .function(call.function)
+                .is_some_and(|of| of.kind.is_some())
+        });
+        let earliest = calls.map(|call| call.begin).fold(until, i64::min);
+        let mut of_line: BTreeMap<Handle, i64> = BTreeMap::new();
+        for waiting in self.enqueued.values() {
+            let entry = of_line
+                .entry(rules.line(waiting.device))
+                .or_insert(earliest);
+            *entry = waiting.enqueued.call.begin.min(*entry);
+        }
+        for (device, line) in &mut self.lines {
+            let entry = of_line.get(device).copied().unwrap_or(earliest);
+            let pieces = line.release(entry).into_iter();
+            self.due.extend(pieces.map(|piece| (*device, piece)));
+        }
+    }
+
+    /// Makes pieces of all that is left.
+    pub(crate) fn release_all(&mut self) {
+        for (device, line) in &mut self.lines {
+            let pieces = line.cut(u64::MAX).into_iter();
+            self.due.extend(pieces.map(|piece| (*device, piece)));
+        }
+    }
+
+    /// Takes the pieces that can be swept, in the order in which they are joined.
+    pub(crate) fn take_due(&mut self) -> Vec<(Handle, Piece)> {
+        std::mem::take(&mut self.due)
+    }
+
+    pub(crate) fn join_line(&mut self, device: Handle, part: Part) {
+        self.lines.entry(device).or_default().join(part);
+    }
+
+    /// Complete commands in memory that wait for earlier ones.
+    pub(crate) fn held(&self) -> usize {
+        self.lines.values().map(Line::waiting).sum()
+    }
+
+    fn device(&self, device: DeviceId) -> Handle {
+        match device {
+            DeviceId::Known(device) => device,
+            DeviceId::Inherited(queue) => self.device_of(queue),
+        }
+    }
+
+    /// The device of a queue; its handle is 0 if unknown.
+    pub(crate) fn device_of(&self, queue: Handle) -> Handle {
+        let known = self.queues.get(&queue);
+        Handle {
+            handle: known.map_or(0, |of| of.device),
+            ..queue
+        }
+    }
+
+    fn inherited(&self, event: Handle, waiting: Waiting<Name, DeviceId>) -> Waiting<Name, Handle> {
+        Waiting {
+            enqueued: waiting.enqueued,
+            name: self.known(event.trace, waiting.name),
+            device: self.device(waiting.device),
+            ready: waiting.ready,
+        }
+    }
+
+    /// Number of commands that are not complete.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.enqueued.len() as u64
+    }
+
+    /// Resolves the names that a slice inherits.
+    fn inherit(&self, sums: &mut Sums) {
+        for (mut row, commands) in std::mem::take(&mut sums.commands) {
+            row.name = self.known(row.queue.trace, row.name);
+            sums.commands.entry(row).or_default().merge(&commands);
+        }
+    }
+
+    /// A name, where earlier slices are known; unknown names are empty.
+    fn known(&self, trace: u32, name: Name) -> Name {
+        match name {
+            Name::Inherited(handle) => {
+                let name = self.kernels.get(&Handle { trace, handle });
+                Name::Known(name.cloned().unwrap_or_default())
+            }
+            name => name,
+        }
+    }
+
+    fn enqueue(&mut self, event: Handle, enqueued: Enqueued, named: &[(i64, Handle, String)]) {
+        let handle = Handle {
+            handle: enqueued.call.kernel,
+            ..event
+        };
+        let end = enqueued.end;
+        let in_slice = named.iter().rev();
+        let mut in_slice = in_slice.filter(|(time, kernel, _)| *kernel == handle && *time <= end);
+        let name = match in_slice.next() {
+            _ if handle.handle == 0 => Name::None,
+            Some((_, _, name)) => Name::Known(name.clone()),
+            None => self.known(event.trace, Name::Inherited(handle.handle)),
+        };
+        let queue = Handle {
+            handle: enqueued.call.queue,
+            ..event
+        };
+        let waiting = Waiting {
+            device: self.device_of(queue),
+            enqueued,
+            name,
+            ready: Ready::default(),
+        };
+        self.enqueued.insert(event, waiting);
+    }
+
+    fn complete(
+        &mut self,
+        (rules, ended): (&Rules, &Endings),
+        event: Handle,
+        completed: &Completed,
+        at: i64,
+    ) -> Option<(Handle, Placed)> {
+        let waiting = self.enqueued.remove(&event);
+        if !rules.window.contains(at) {
+            return None;
+        }
+        let Some(mut waiting) = waiting else {
+            self.sums.without_call += 1;
+            return None;
+        };
+        waiting.ready.add_all(&mut waiting.enqueued, ended, at);
+        let Waiting {
+            enqueued,
+            name,
+            device,
+            ready,
+        } = waiting;
+        let queue = Handle {
+            trace: event.trace,
+            handle: enqueued.call.queue,
+        };
+        self.sums.clock(queue, &enqueued, completed, at);
+        let kind = rules.kind(&enqueued);
+        let number = self.names.number(&name);
+        let row = Row { queue, kind, name };
+        let commands = self.sums.commands.entry(row).or_default();
+        commands.add(&enqueued, completed);
+        let placed = place(rules, &enqueued, completed, ready, number)?;
+        Some((device, placed))
+    }
+
+    fn learn(&mut self, fact: Fact) {
+        match fact {
+            Fact::Queue(queue, device) => {
+                if let Some(known) = self.queues.get_mut(&queue) {
+                    known.device = device;
+                    return;
+                }
+                let of_trace = self.queues.keys().filter(|of| of.trace == queue.trace);
+                let number = of_trace.count() as u32 + 1;
+                self.queues.insert(queue, Queue { number, device });
+            }
+            Fact::DeviceName(device, name) => {
+                self.devices.entry(device).or_default().name = name;
+            }
+            Fact::Platform(device, platform, parent) => {
+                let device = self.devices.entry(device).or_default();
+                device.platform = platform;
+                device.parent = parent;
+            }
+            _ => {}
+        }
+    }
+}
