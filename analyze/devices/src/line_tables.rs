@@ -6,6 +6,7 @@ use tracebraid_clocks::Path;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_statistics::Distribution;
 use tracebraid_tables::{Column, Forms, Section, Sentence, Unit, Value};
+use tracebraid_threads::WaitReason;
 
 use crate::item::Handle;
 use crate::late::{HostDid, host_time};
@@ -83,6 +84,24 @@ const fn name(cause: Cause) -> &'static str {
         Cause::HostQueue => "host queue",
         Cause::DeviceQueue => "device queue",
     }
+}
+
+/// Advice for threads that are late because they had no CPU.
+fn without_cpu(did: &HostDid) -> Option<Sentence> {
+    let lacks_cpu = |reason| matches!(reason, WaitReason::Preempted | WaitReason::Runnable);
+    let rows = did.rows.iter();
+    let of_cpu = rows
+        .clone()
+        .filter(|((_, _, reason, _), _)| lacks_cpu(*reason));
+    let lacking: u64 = of_cpu.map(|(_, (time, _))| time).sum();
+    let all: u64 = rows.map(|(_, (time, _))| time).sum();
+    let is_much = lacking > 0 && lacking * 100 >= all * IDLE;
+    is_much.then(|| {
+        Sentence::default()
+            .words("The threads that enqueue commands had no CPU for ")
+            .value(Unit::Share, Value::Part(lacking, all))
+            .words(" of this time. Give them a higher priority, or keep other work off their CPUs.")
+    })
 }
 
 impl Of<'_> {
@@ -184,12 +203,7 @@ impl Of<'_> {
             Column::new("average_ns", "Average", Unit::Duration).optional(),
             Column::new("max_ns", "Max", Unit::Duration).optional(),
         ];
-        Section::new(
-            "idle",
-            "Why devices were idle: the next command was…",
-            columns,
-            rows,
-        )
+        Section::new("idle", "Idle time of devices by cause", columns, rows)
     }
 
     /// What threads did while devices waited for them.
@@ -201,7 +215,7 @@ impl Of<'_> {
         let mut sorted: Vec<_> = did.rows.iter().collect();
         sorted.sort_by_key(|(key, (time, _))| (std::cmp::Reverse(*time), *key));
         let row = |((line, trace, reason, detail), (time, parts)): (
-            &(Handle, u32, tracebraid_threads::WaitReason, String),
+            &(Handle, u32, WaitReason, String),
             &(u64, u64),
         )| {
             let whole = all.get(line).copied().unwrap_or(0);
@@ -225,7 +239,8 @@ impl Of<'_> {
             Column::new("share", "Share", Unit::Share),
             Column::new("parts", "Parts", Unit::Count).left_out(2),
         ];
-        Section::new("host", "What the host did while it was late", columns, rows)
+        let title = "What the host did while it was late";
+        Section::new("host", title, columns, rows).noted(without_cpu(did))
     }
 
     pub(crate) fn shared(&self) -> Section {
@@ -245,7 +260,7 @@ impl Of<'_> {
         let columns = vec![
             DEVICE.left_out(1),
             PROCESS,
-            Column::new("other", "Commands of", Unit::Thread),
+            Column::new("other", "Commands of", Unit::Process),
             Column::new("time_ns", "Time", Unit::Duration),
         ];
         let title = "Waiting for commands of other processes";

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tracebraid_clocks::{Accuracy, Path, Timeline};
+use tracebraid_clocks::{Accuracy, Machines, Path, Timeline};
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_follow::{Head, Thread, Window};
+use tracebraid_follow::{Head, Host, Thread, Window};
 use tracebraid_statistics::Distribution;
 use tracebraid_tables::{Column, Forms, Report, Section, Total, Unit, Value};
 
@@ -41,7 +41,24 @@ pub(crate) fn head(set: &TraceSet, classes: &Classes, window: Window) -> Head {
             .map_or(0, |of| of.layout.streams.len());
         (0..streams).any(|stream| classes.reads(trace, stream))
     };
-    Head::of_events(set, is_read, window)
+    let mut head = Head::of_events(set, is_read, window);
+    // Traces of one machine are processes, which rows name anyway.
+    let machines = Machines::of(set);
+    let of = |host: &Host| machines.of_trace(host.trace as usize);
+    if let Some(first) = head.hosts.first()
+        && head.hosts.iter().all(|host| of(host) == of(first))
+    {
+        let class = set
+            .traces
+            .get(first.trace as usize)
+            .map(|of| &of.layout.class);
+        let name = class.and_then(|class| class.env_str("hostname"));
+        head.hosts = vec![Host {
+            trace: first.trace,
+            name: name.map(str::to_owned),
+        }];
+    }
+    head
 }
 
 pub(crate) const PROCESS: Column = Column::new("process", "Process", Unit::Process);

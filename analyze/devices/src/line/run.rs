@@ -179,7 +179,7 @@ impl Run {
         let mut beyond = Vec::new();
         for at in late {
             let part = (at * BLOCK).max(range.start)..((at + 1) * BLOCK).min(range.end);
-            beyond.extend(self.storage.read(part).into_iter());
+            beyond.extend(self.storage.read(part));
         }
         beyond.retain(|command| command.end > until);
         let mut stretch = Stretch {

@@ -284,26 +284,123 @@ const MEANINGS: &[(&str, &str)] = &[
         "Exits in the range whose entry is not in the trace",
     ),
     // gpu
-    ("gpu.devices.device", "Name of the device"),
+    ("gpu.clocks.device", "Name of the device"),
     (
-        "gpu.devices.drift_ppm",
+        "gpu.clocks.drift_ppm",
         "Drift of the trace's clock against the device's, in millionths; null if unbounded",
     ),
     (
-        "gpu.devices.error_ns",
+        "gpu.clocks.error_ns",
         "Largest possible error of the offset; null without bounds",
     ),
     (
-        "gpu.devices.offset_ns",
+        "gpu.clocks.offset_ns",
         "Time of the trace minus that of the device, in the middle of the recording; null without bounds",
     ),
-    ("gpu.devices.platform", "Name of the platform"),
+    ("gpu.clocks.platform", "Name of the platform"),
     (
-        "gpu.devices.relation",
+        "gpu.clocks.relation",
         "How tightly commands bound the relation of both clocks: accurate, approximate, incomplete, absent or fail",
+    ),
+    (
+        "gpu.devices.advice",
+        "What could make the device less idle: overlap (transfers and kernels hardly overlap) or enqueue-ahead (the device waits for the host); null without advice",
+    ),
+    (
+        "gpu.devices.busy",
+        "Part of span_ns in which at least one command executed",
+    ),
+    (
+        "gpu.devices.busy_ns",
+        "Time in which at least one command executed",
+    ),
+    ("gpu.devices.device", "Name of the device; empty if unknown"),
+    (
+        "gpu.devices.idle_ns",
+        "Time between the first and the last command in which none executed",
+    ),
+    (
+        "gpu.devices.kernels_ns",
+        "Time in which at least one kernel executed",
+    ),
+    (
+        "gpu.devices.overlap_ns",
+        "Time in which both a kernel and a transfer executed",
+    ),
+    (
+        "gpu.devices.processes",
+        "Number of processes whose commands executed",
+    ),
+    (
+        "gpu.devices.several_kernels_ns",
+        "Time in which several kernels executed",
+    ),
+    (
+        "gpu.devices.span_ns",
+        "Time from the start of the first command to the end of the last",
+    ),
+    (
+        "gpu.devices.transfers_ns",
+        "Time in which at least one transfer executed",
     ),
     ("gpu.functions.calls", "Number of calls that ended"),
     ("gpu.functions.function", "Name of the function"),
+    (
+        "gpu.gaps.begin",
+        "Begin, by the clock of the trace; null if the relation of the clocks is unknown",
+    ),
+    (
+        "gpu.gaps.cause",
+        "Cause of the largest part: host late, dependency, host queue or device queue",
+    ),
+    (
+        "gpu.gaps.dependency_ns",
+        "Part in which the next command waited for an event that the program completes, or for a command of another device",
+    ),
+    ("gpu.gaps.device", "Name of the device; empty if unknown"),
+    (
+        "gpu.gaps.device_queue_ns",
+        "Part in which the next command was submitted to the device",
+    ),
+    (
+        "gpu.gaps.host_late_ns",
+        "Part in which the next command was not queued",
+    ),
+    (
+        "gpu.gaps.host_queue_ns",
+        "Part in which the next command was queued by the driver, but not submitted",
+    ),
+    ("gpu.gaps.idle_ns", "Length"),
+    ("gpu.gaps.next", "The next command: its kernel, or its kind"),
+    ("gpu.gaps.tid", "Thread that enqueued the next command"),
+    (
+        "gpu.host.detail",
+        "Thread, device or CPU that belongs to the reason",
+    ),
+    (
+        "gpu.host.device",
+        "Name of the device that was idle; empty if unknown",
+    ),
+    ("gpu.host.parts", "Number of segments of critical paths"),
+    (
+        "gpu.host.reason",
+        "What the thread that enqueues did, as in critical paths",
+    ),
+    ("gpu.host.share", "Part of the explained time of the device"),
+    ("gpu.host.time_ns", "Time"),
+    ("gpu.idle.average_ns", "Average length of a part"),
+    (
+        "gpu.idle.cause",
+        "host late, dependency, host queue or device queue",
+    ),
+    ("gpu.idle.device", "Name of the device; empty if unknown"),
+    ("gpu.idle.idle_ns", "Idle time of this cause"),
+    ("gpu.idle.max_ns", "Longest part"),
+    (
+        "gpu.idle.parts",
+        "Number of idle times that have a part of this cause",
+    ),
+    ("gpu.idle.share", "Part of the idle time of the device"),
     (
         "gpu.kernels.average_device_queue_ns",
         "Average time from submitted to started",
@@ -337,6 +434,12 @@ const MEANINGS: &[(&str, &str)] = &[
     (
         "gpu.queues.queue",
         "Number among the queues of the process, from 1; null if unknown",
+    ),
+    ("gpu.shared.device", "Name of the device; empty if unknown"),
+    ("gpu.shared.other", "The process whose commands executed"),
+    (
+        "gpu.shared.time_ns",
+        "Time in which a command of the process was queued, none of its commands executed, and one of the other process did",
     ),
     ("gpu.total.calls", "Number of calls of the API that ended"),
     ("gpu.total.commands", "Number of complete commands"),

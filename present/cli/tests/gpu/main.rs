@@ -1,5 +1,6 @@
 //! Recordings of OpenCL programs on a real implementation.
 
 mod opencl;
+mod pipeline;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,132 @@
+//! Why a device was idle, or late: the use cases of D. Couturier, M. Dagenais: LTTng CLUST, 2015,
+//! sections 4.7 and 4.8, on a real implementation of OpenCL.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::opencl::is_installed;
+use crate::support::{compiled_with, text, tracebraid};
+
+const SOURCE: &str = include_str!("programs/pipeline.c");
+
+fn program() -> Option<&'static Path> {
+    static BUILT: OnceLock<Option<(TempDir, PathBuf)>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        is_installed().then(|| {
+            let directory = TempDir::new().expect("a temporary directory");
+            let program = compiled_with(directory.path(), "gpu-pipeline", SOURCE, &["-lOpenCL"]);
+            (directory, program)
+        })
+    });
+    built.as_ref().map(|(_, program)| program.as_path())
+}
+
+/// Records a command line of the shell, where `$0` is the program; returns the report.
+fn report(line: &str) -> Option<Value> {
+    let program = program()?.to_str().expect("UTF-8");
+    let directory = TempDir::new().expect("a temporary directory");
+    let trace = directory.path().join("trace");
+    let trace = trace.to_str().expect("UTF-8");
+    let output = tracebraid()
+        .args([
+            "record", "--gpu", "-o", trace, "--", "sh", "-c", line, program,
+        ])
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success(), "{output:?}");
+    let report = text(&["gpu", "--top", "0", "--format", "json", trace]);
+    Some(serde_json::from_str(&report).expect("JSON"))
+}
+
+fn rows<'r>(report: &'r Value, table: &str) -> impl Iterator<Item = &'r Value> {
+    report[table].as_array().expect("rows").iter()
+}
+
+fn number(row: &Value, key: &str) -> u64 {
+    row[key].as_u64().expect("a number")
+}
+
+/// Idle time by cause.
+fn idle(report: &Value, cause: &str) -> u64 {
+    let of_cause = rows(report, "idle").filter(|row| row["cause"] == cause);
+    of_cause.map(|row| number(row, "idle_ns")).sum()
+}
+
+fn all_idle(report: &Value) -> u64 {
+    rows(report, "idle").map(|row| number(row, "idle_ns")).sum()
+}
+
+#[test]
+fn a_thread_that_lost_its_cpu_is_named_with_the_thread_that_took_it() {
+    let Some(report) = report("exec \"$0\" hog 12") else {
+        return;
+    };
+    let late = idle(&report, "host late");
+    assert!(late * 2 > all_idle(&report), "{report:#}");
+    // The program needs the CPU for 10 ms between iterations, and shares it with one other.
+    let hog = rows(&report, "host").filter(|row| {
+        let detail = row["detail"].as_str().expect("text");
+        detail.contains("cpu-hog")
+            && matches!(row["reason"].as_str(), Some("preempted" | "runnable"))
+    });
+    let by_hog: u64 = hog.map(|row| number(row, "time_ns")).sum();
+    assert!(by_hog > 30_000_000, "{by_hog}: {report:#}");
+    let own = rows(&report, "host").filter(|row| row["reason"] == "running");
+    let own: u64 = own.map(|row| number(row, "time_ns")).sum();
+    assert!(own > 80_000_000, "{own}: {report:#}");
+    assert_eq!(
+        report["devices"][0]["advice"], "enqueue-ahead",
+        "{report:#}"
+    );
+}
+
+#[test]
+fn a_command_that_waits_for_an_event_of_the_program_is_a_dependency() {
+    let Some(report) = report("exec \"$0\" event 10") else {
+        return;
+    };
+    let row = rows(&report, "idle").find(|row| row["cause"] == "dependency");
+    let row = row.unwrap_or_else(|| panic!("no dependency: {report:#}"));
+    assert_eq!(row["parts"], 10, "{report:#}");
+    // The program sleeps 10 ms before it completes each event.
+    let time = number(row, "idle_ns");
+    assert!((90_000_000..400_000_000).contains(&time), "{report:#}");
+    assert!(time * 2 > all_idle(&report), "{report:#}");
+}
+
+#[test]
+fn two_processes_on_one_device_wait_for_each_other() {
+    let Some(report) = report("\"$0\" serial 60 & \"$0\" serial 60; wait") else {
+        return;
+    };
+    assert_eq!(rows(&report, "devices").count(), 1, "{report:#}");
+    assert_eq!(report["devices"][0]["processes"], 2, "{report:#}");
+    let shared: Vec<&Value> = rows(&report, "shared").collect();
+    assert!(!shared.is_empty(), "{report:#}");
+    for row in shared {
+        assert_ne!(row["pid"], row["other"]["pid"], "{report:#}");
+    }
+}
+
+#[test]
+fn transfers_and_kernels_overlap_with_several_queues_only() {
+    let Some(serial) = report("exec \"$0\" serial 40") else {
+        return;
+    };
+    let device = &serial["devices"][0];
+    assert_eq!(device["overlap_ns"], 0, "{serial:#}");
+    assert!(number(device, "kernels_ns") > 0 && number(device, "transfers_ns") > 0);
+    // A busy machine may leave the device without work for most of the time.
+    let span = number(device, "span_ns");
+    let is_part = |key| number(device, key) * 10 >= span;
+    if is_part("kernels_ns") && is_part("transfers_ns") {
+        assert_eq!(device["advice"], "overlap", "{serial:#}");
+    }
+    let queues = report("exec \"$0\" queues 40").expect("as before");
+    let device = &queues["devices"][0];
+    assert!(number(device, "overlap_ns") > 0, "{queues:#}");
+    assert_eq!(rows(&queues, "queues").count(), 4, "{queues:#}");
+}
