@@ -1,4 +1,4 @@
-//! What the host did while a device had nothing to do because of it.
+//! Activity of threads while a device is idle because of them, by their critical paths.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Late {
     end: i64,
 }
 
-/// What threads did while devices waited for them.
+/// Activity of threads while devices waited for them: nanoseconds by reason.
 #[derive(Clone, Debug, Default)]
 pub struct HostDid {
     /// Time and number of parts by device, trace, reason and detail.
@@ -76,7 +76,7 @@ impl DeviceAnalysis {
         late
     }
 
-    /// What the threads did, by their critical paths.
+    /// Sums of the critical paths of the threads, over all of `late`.
     pub fn explain(&self, late: &[Late], graph: &Graph) -> HostDid {
         let mut did = HostDid::default();
         for late in late {

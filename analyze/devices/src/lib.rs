@@ -20,6 +20,7 @@
 
 mod calls;
 mod classes;
+mod exported;
 mod item;
 mod kind;
 mod late;
@@ -45,6 +46,7 @@ use tracebraid_tables::Report;
 
 use calls::OpenCalls;
 use classes::{Class, Classes, Meaning, Role};
+pub use exported::{Call, Command, Exported};
 use item::{Completed, Entered, Exited, Fact, Handle, Item, ThreadId};
 pub use kind::Kind;
 pub use late::{HostDid, Late};
@@ -70,7 +72,7 @@ pub struct DeviceAnalysis {
 /// Commands in memory that wait for earlier ones take 80 bytes each.
 const MOST_HELD: usize = 1 << 20;
 
-/// What the traces tell of devices and their commands.
+/// State after all event records, for [`DeviceAnalysis::report`].
 #[derive(Debug, Default)]
 pub struct Devices {
     state: State,
@@ -112,6 +114,7 @@ impl DeviceAnalysis {
                 window,
                 shared: BTreeMap::new(),
                 releases: true,
+                keeps: false,
             },
             machines: Machines::of(set),
             spill: Spill::default(),
@@ -125,6 +128,12 @@ impl DeviceAnalysis {
             most_held: most,
             ..self
         }
+    }
+
+    /// Keeps all commands and calls for [`DeviceAnalysis::exported`], which takes memory for each.
+    pub fn keeping(mut self) -> DeviceAnalysis {
+        self.rules.keeps = true;
+        self
     }
 
     /// Learns from a first reading that processes share a device, or that a device queued commands
@@ -244,7 +253,7 @@ impl DeviceAnalysis {
             Some(call) => {
                 let end = record.time.0;
                 self.rules
-                    .count_call(&mut partial.sums, thread.trace, &call, &exit, end);
+                    .count_call(&mut partial.sums, thread, &call, &exit, end);
                 if let Some(fact) = self.rules.outcome(thread, call, exit, end) {
                     partial.push(record, fact);
                 }
@@ -426,7 +435,7 @@ impl Analysis for DeviceAnalysis {
         let sweep =
             |(device, piece): (Handle, Piece)| -> tracebraid_engine::Slice<'a, DevicePartial> {
                 Box::new(move |_: &mut DevicePartial| {
-                    let part = piece.play();
+                    let part = piece.play(self.rules.keeps);
                     Box::new(move |partial: &mut DevicePartial| {
                         partial.state.join_line(device, part)
                     })
@@ -442,7 +451,7 @@ impl Analysis for DeviceAnalysis {
         state.join(&self.rules, played, i64::MAX);
         state.release_all();
         let (devices, pieces): (Vec<_>, Vec<_>) = state.take_due().into_iter().unzip();
-        let parts = parallel::map_large(pieces, Piece::play);
+        let parts = parallel::map_large(pieces, |piece| piece.play(self.rules.keeps));
         for (device, part) in devices.into_iter().zip(parts) {
             state.join_line(device, part);
         }

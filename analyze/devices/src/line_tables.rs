@@ -21,7 +21,7 @@ const IDLE: u64 = 20;
 /// Least share of the time of transfers and of kernels, in percent, at which there is advice on both.
 const SERIAL: u64 = 10;
 
-/// What a program could do about an idle device.
+/// Advice on an idle device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Advice {
     /// Transfers and kernels run one after the other.
@@ -206,7 +206,7 @@ impl Of<'_> {
         Section::new("idle", "Idle time of devices by cause", columns, rows)
     }
 
-    /// What threads did while devices waited for them.
+    /// The table of reasons for which threads were late.
     pub(crate) fn host(&self, did: &HostDid) -> Section {
         let mut all: BTreeMap<Handle, u64> = BTreeMap::new();
         for ((line, ..), (time, _)) in &did.rows {

@@ -17,7 +17,7 @@ use crate::classes::{Classes, Function};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId};
 use crate::kind::Kind;
 use crate::line::{Placed, Run, Spill};
-use crate::sums::{Commands, Name, Row, Sums};
+use crate::sums::{Commands, KeptCall, Name, Row, Sums};
 
 /// Rules that all slices share.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct Rules {
     pub(crate) shared: BTreeMap<Handle, Handle>,
     /// Lines grow while the trace is read.
     pub(crate) releases: bool,
+    /// Commands and calls are kept for export.
+    pub(crate) keeps: bool,
 }
 
 impl Rules {
@@ -49,15 +51,23 @@ impl Rules {
     pub(crate) fn count_call(
         &self,
         sums: &mut Sums,
-        trace: u32,
+        thread: ThreadId,
         call: &Entered,
         exit: &Exited,
         end: i64,
     ) {
         if self.window.contains(end) {
             let duration = u64::try_from(end.saturating_sub(call.begin)).unwrap_or(0);
-            let calls = sums.calls.entry((trace, call.function)).or_default();
+            let calls = sums.calls.entry((thread.trace, call.function)).or_default();
             calls.add(duration, exit.status < 0);
+            if self.keeps {
+                sums.kept.push(KeptCall {
+                    begin: call.begin,
+                    end,
+                    thread,
+                    function: call.function,
+                });
+            }
         }
     }
 
@@ -316,7 +326,7 @@ impl<'a> Slice<'a> {
 
     fn ended(&mut self, thread: ThreadId, call: Entered, exit: Exited, end: i64) {
         self.rules
-            .count_call(&mut self.sums, thread.trace, &call, &exit, end);
+            .count_call(&mut self.sums, thread, &call, &exit, end);
         if let Some(fact) = self.rules.outcome(thread, call, exit, end) {
             match fact {
                 Fact::Enqueued(event, enqueued) => self.enqueue(event, *enqueued),

@@ -7,7 +7,7 @@ use tracebraid_clocks::Machines;
 use crate::item::Handle;
 use crate::state::{Device, State};
 
-/// What makes a device the same in each process of a machine.
+/// Equal for the same device in two processes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     machine: Option<usize>,
@@ -16,7 +16,8 @@ struct Identity {
 }
 
 /// Devices that share the line of another: parts of a device, and devices that other processes use
-/// as well. The latter are told by platform and name, unless a process has several of one name.
+/// as well. The latter have equal platforms and names, which says nothing if a process has several
+/// devices of one name.
 pub(crate) fn shared(state: &State, machines: &Machines) -> BTreeMap<Handle, Handle> {
     let mut of_identity: BTreeMap<Identity, Vec<Handle>> = BTreeMap::new();
     for (handle, device) in &state.devices {

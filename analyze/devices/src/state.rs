@@ -110,7 +110,7 @@ impl State {
                 Fact::Exits(thread, exit) => {
                     let open = self.open.get_mut(&thread);
                     if let Some(call) = open.and_then(|open| open.exit(&exit)) {
-                        rules.count_call(&mut self.sums, thread.trace, &call, &exit, time);
+                        rules.count_call(&mut self.sums, thread, &call, &exit, time);
                         match rules.outcome(thread, call, exit, time) {
                             Some(Fact::Enqueued(event, enqueued)) => {
                                 self.enqueue(event, *enqueued, &named);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_clocks::Timeline;
 use tracebraid_statistics::Distribution;
 
-use crate::item::{Completed, Enqueued, Handle};
+use crate::item::{Completed, Enqueued, Handle, ThreadId};
 use crate::kind::Kind;
 
 /// Calls of a function.
@@ -102,6 +102,15 @@ pub(crate) enum Name {
     Inherited(u64),
 }
 
+/// A call, kept for export. The order is that of time, with calls around others first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct KeptCall {
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    pub(crate) thread: ThreadId,
+    pub(crate) function: u32,
+}
+
 /// Sums that may be added in any order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sums {
@@ -112,6 +121,8 @@ pub(crate) struct Sums {
     pub(crate) clocks: BTreeMap<Handle, Timeline>,
     /// Completions of commands whose call is not in the trace.
     pub(crate) without_call: u64,
+    /// All calls, in any order, if they are kept.
+    pub(crate) kept: Vec<KeptCall>,
 }
 
 impl Sums {
@@ -148,5 +159,6 @@ impl Sums {
             self.clocks.entry(queue).or_default().merge(clock);
         }
         self.without_call += other.without_call;
+        self.kept.extend(other.kept);
     }
 }

@@ -14,8 +14,10 @@
 #[cfg(feature = "arrow")]
 pub mod arrow;
 pub mod critical_path;
+pub mod devices;
 mod folded;
 pub mod perfetto;
 mod protobuf;
+mod scheduling;
 
 pub use folded::folded;

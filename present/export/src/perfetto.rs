@@ -1,4 +1,4 @@
-//! Traces for Perfetto: tracks with slices, and arrows between them.
+//! Traces for Perfetto: tracks with slices, arrows between them, and the kernel's scheduling.
 //!
 //! The numbers of fields are those of `protos/perfetto/trace` in Perfetto's repository.
 
@@ -32,8 +32,49 @@ pub struct Slice<'a> {
     pub arrows: &'a [u64],
 }
 
+/// A thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread<'a> {
+    /// Id of its process; unknown ones are taken to have the thread's id.
+    pub pid: Option<i32>,
+    /// Id of the thread.
+    pub tid: i32,
+    /// Name of the thread.
+    pub name: &'a str,
+}
+
+/// A CPU takes up another thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Switch<'a> {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// In nanoseconds.
+    pub time: i64,
+    /// Id and name of the thread that leaves; 0 for the idle task.
+    pub from: (i32, &'a str),
+    /// State of the thread that leaves, as in the kernel's `sched_switch`.
+    pub state: u64,
+    /// Id and name of the thread that comes.
+    pub to: (i32, &'a str),
+}
+
+/// A thread is woken.
+#[derive(Clone, Copy, Debug)]
+pub struct Waking<'a> {
+    /// The CPU on which it could run.
+    pub cpu: u32,
+    /// In nanoseconds.
+    pub time: i64,
+    /// Id of the thread that wakes it; 0 if unknown.
+    pub by: i32,
+    /// Id and name of the thread.
+    pub woken: (i32, &'a str),
+}
+
 /// `Trace`, `TracePacket`.
 const PACKET: u32 = 1;
+const FTRACE: u32 = 1;
+const PROCESSES: u32 = 2;
 const TIMESTAMP: u32 = 8;
 const SEQUENCE: u32 = 10;
 const EVENT: u32 = 11;
@@ -43,6 +84,42 @@ const DESCRIPTOR: u32 = 60;
 const UUID: u32 = 1;
 const NAME: u32 = 2;
 const PARENT: u32 = 5;
+const THREAD: u32 = 4;
+/// `ThreadDescriptor`.
+const THREAD_PID: u32 = 1;
+const THREAD_TID: u32 = 2;
+const THREAD_NAME: u32 = 5;
+/// `ProcessTree`.
+const TREE_PROCESS: u32 = 1;
+const TREE_THREAD: u32 = 2;
+/// `ProcessTree.Process`, `ProcessTree.Thread`.
+const PROCESS_PID: u32 = 1;
+const PROCESS_NAME: u32 = 3;
+const TID: u32 = 1;
+const TGID: u32 = 3;
+const TREE_THREAD_NAME: u32 = 5;
+/// `FtraceEventBundle`, `FtraceEvent`.
+const CPU: u32 = 1;
+const FTRACE_EVENT: u32 = 2;
+const FTRACE_TIME: u32 = 1;
+const FTRACE_PID: u32 = 2;
+const SWITCH: u32 = 4;
+const WAKING: u32 = 20;
+/// `SchedSwitchFtraceEvent`.
+const PREVIOUS_NAME: u32 = 1;
+const PREVIOUS_ID: u32 = 2;
+const PREVIOUS_PRIORITY: u32 = 3;
+const PREVIOUS_STATE: u32 = 4;
+const NEXT_NAME: u32 = 5;
+const NEXT_ID: u32 = 6;
+const NEXT_PRIORITY: u32 = 7;
+/// `SchedWakingFtraceEvent`.
+const WOKEN_NAME: u32 = 1;
+const WOKEN_ID: u32 = 2;
+const WOKEN_PRIORITY: u32 = 3;
+const WOKEN_CPU: u32 = 5;
+/// Default priority of a thread.
+const PRIORITY: u64 = 120;
 /// `TrackEvent`.
 const NOTE: u32 = 4;
 const KIND: u32 = 9;
@@ -56,6 +133,10 @@ const END: u64 = 2;
 const NOTE_TEXT: u32 = 6;
 const NOTE_NAME: u32 = 10;
 
+fn id(id: i32) -> u64 {
+    u64::from(id.max(0).unsigned_abs())
+}
+
 impl Trace {
     /// Adds a track, below `parent` if it is given.
     pub fn track(&mut self, name: &str, parent: Option<Track>) -> Track {
@@ -66,6 +147,23 @@ impl Trace {
         if let Some(Track(parent)) = parent {
             descriptor = descriptor.number(PARENT, parent);
         }
+        self.describe(descriptor)
+    }
+
+    /// Adds the track of a thread, with its state where scheduling is in the trace.
+    pub fn thread(&mut self, thread: Thread<'_>) -> Track {
+        self.tracks += 1;
+        let of_thread = Message::default()
+            .number(THREAD_PID, id(thread.pid.unwrap_or(thread.tid)))
+            .number(THREAD_TID, id(thread.tid))
+            .text(THREAD_NAME, thread.name);
+        let descriptor = Message::default()
+            .number(UUID, self.tracks)
+            .message(THREAD, of_thread);
+        self.describe(descriptor)
+    }
+
+    fn describe(&mut self, descriptor: Message) -> Track {
         let mut packet = Message::default().message(DESCRIPTOR, descriptor);
         if self.tracks == 1 {
             // The first packet of a sequence must clear the incremental state.
@@ -73,6 +171,62 @@ impl Trace {
         }
         self.packet(packet);
         Track(self.tracks)
+    }
+
+    /// Adds names and processes of threads.
+    pub fn threads<'a>(&mut self, threads: impl Iterator<Item = Thread<'a>>) {
+        let mut tree = Message::default();
+        for thread in threads {
+            let pid = thread.pid.unwrap_or(thread.tid);
+            if pid == thread.tid {
+                let process = Message::default()
+                    .number(PROCESS_PID, id(pid))
+                    .text(PROCESS_NAME, thread.name);
+                tree = tree.message(TREE_PROCESS, process);
+            }
+            let of_thread = Message::default()
+                .number(TID, id(thread.tid))
+                .number(TGID, id(pid))
+                .text(TREE_THREAD_NAME, thread.name);
+            tree = tree.message(TREE_THREAD, of_thread);
+        }
+        self.packet(Message::default().message(PROCESSES, tree));
+    }
+
+    /// Adds a switch of a CPU. Those of a CPU must be in the order of time.
+    pub fn switch(&mut self, switch: &Switch<'_>) {
+        let (from, to) = (switch.from, switch.to);
+        let fields = Message::default()
+            .text(PREVIOUS_NAME, from.1)
+            .number(PREVIOUS_ID, id(from.0))
+            .number(PREVIOUS_PRIORITY, PRIORITY)
+            .number(PREVIOUS_STATE, switch.state)
+            .text(NEXT_NAME, to.1)
+            .number(NEXT_ID, id(to.0))
+            .number(NEXT_PRIORITY, PRIORITY);
+        self.kernel(switch.cpu, (switch.time, from.0), (SWITCH, fields));
+    }
+
+    /// Adds a wake-up.
+    pub fn waking(&mut self, waking: &Waking<'_>) {
+        let fields = Message::default()
+            .text(WOKEN_NAME, waking.woken.1)
+            .number(WOKEN_ID, id(waking.woken.0))
+            .number(WOKEN_PRIORITY, PRIORITY)
+            .number(WOKEN_CPU, u64::from(waking.cpu));
+        self.kernel(waking.cpu, (waking.time, waking.by), (WAKING, fields));
+    }
+
+    /// Adds an event of the kernel, by a thread.
+    fn kernel(&mut self, cpu: u32, (time, by): (i64, i32), (kind, fields): (u32, Message)) {
+        let event = Message::default()
+            .number(FTRACE_TIME, time.max(0) as u64)
+            .number(FTRACE_PID, id(by))
+            .message(kind, fields);
+        let bundle = Message::default()
+            .number(CPU, u64::from(cpu))
+            .message(FTRACE_EVENT, event);
+        self.packet(Message::default().message(FTRACE, bundle));
     }
 
     /// Adds a slice to a track. The slices of a track must be in the order of time and must not

@@ -1,7 +1,7 @@
 //! Perfetto traces, read by a strict decoder.
 #![allow(missing_docs)]
 
-use tracebraid_export::perfetto::{Slice, Trace};
+use tracebraid_export::perfetto::{Slice, Switch, Trace, Waking};
 
 /// A field: its number and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,4 +146,53 @@ fn slices_stand_on_their_tracks() {
         .filter(|field| matches!(field, Field::Fixed(47, _)))
         .collect();
     assert_eq!(arrows, [&Field::Fixed(47, 7), &Field::Fixed(47, 300)]);
+}
+
+#[test]
+fn scheduling_has_the_kernels_own_events() {
+    let mut trace = Trace::default();
+    trace.waking(&Waking {
+        cpu: 3,
+        time: 1000,
+        by: 41,
+        woken: (42, "woken"),
+    });
+    trace.switch(&Switch {
+        cpu: 3,
+        time: 2000,
+        from: (0, "swapper"),
+        state: 0,
+        to: (42, "woken"),
+    });
+    let bytes = trace.into_bytes();
+    let events: Vec<Vec<Field<'_>>> = fields(&bytes)
+        .into_iter()
+        .map(|field| match field {
+            Field::Bytes(1, packet) => {
+                let bundle = message(&fields(packet), 1).expect("a bundle");
+                assert_eq!(integer(&bundle, 1), Some(3));
+                message(&bundle, 2).expect("an event")
+            }
+            other => panic!("{other:?} is no packet"),
+        })
+        .collect();
+    let heads: Vec<_> = events
+        .iter()
+        .map(|event| (integer(event, 1), integer(event, 2)))
+        .collect();
+    assert_eq!(heads, [(Some(1000), Some(41)), (Some(2000), Some(0))]);
+    let waking = message(&events[0], 20).expect("a wake-up");
+    assert_eq!(
+        (text(&waking, 1), integer(&waking, 2), integer(&waking, 5)),
+        (Some("woken"), Some(42), Some(3))
+    );
+    let switch = message(&events[1], 4).expect("a switch");
+    assert_eq!(
+        (text(&switch, 1), integer(&switch, 2), integer(&switch, 4)),
+        (Some("swapper"), Some(0), Some(0))
+    );
+    assert_eq!(
+        (text(&switch, 5), integer(&switch, 6)),
+        (Some("woken"), Some(42))
+    );
 }

@@ -4,16 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use super::placed::Placed;
 
-/// What the next command was waiting for while its device was idle.
+/// Cause of a part of an idle time, from the four times of the next command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Cause {
-    /// The program had not enqueued it.
+    /// Until queued: the program had not enqueued it.
     HostLate,
-    /// An event that it depends on: one that the program completes, or a command of another device.
+    /// From queued until an event of its wait list was complete: one that the program completes, or
+    /// a command of another device.
     Dependency,
-    /// It was in the queue of the host: the driver had not given it to the device.
+    /// From queued (or the end of the dependency) to submitted: the driver had not given it to the
+    /// device.
     HostQueue,
-    /// It was in the queue of the device.
+    /// From submitted to started.
     DeviceQueue,
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Line {
     placed_until: u64,
     ends: Ends,
     pub(crate) sums: LineSums,
+    /// All commands, if they are kept.
+    pub(crate) kept: Vec<Placed>,
     /// A command was queued before the time up to which the line was known.
     pub(crate) is_late: bool,
 }
@@ -108,7 +110,8 @@ impl Line {
 
     /// Joins the next piece of time.
     pub(crate) fn join(&mut self, part: Part) {
-        let Part { sums, ends } = part;
+        let Part { sums, ends, kept } = part;
+        self.kept.extend(kept);
         if let Some(gap) = self.ends.gap_before(&ends) {
             self.sums.gap(gap);
         }

@@ -1,4 +1,4 @@
-//! A complete command with its place on the line of its device.
+//! Complete commands in the time of their device.
 
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,7 @@ use super::placed::Placed;
 /// Commands of which the first time and the last are known without reading them.
 pub(crate) const BLOCK: usize = 64;
 
-/// Number of points by which a run tells until when its commands were queued.
+/// Number of points in [`Run::points`]: the more, the earlier the line grows.
 const POINTS: usize = 64;
 
 /// A file for runs that take too much memory.
@@ -71,8 +71,8 @@ impl Storage {
             Storage::File(file, at, _) => {
                 let mut bytes = vec![0; range.len() * Placed::SIZE];
                 let at = at + (range.start * Placed::SIZE) as u64;
-                // The file is this process's own and has no name: what was written can be read,
-                // unless the disk fails.
+                // The file has no name, and no other process can shorten it: reading fails only if
+                // the disk does.
                 #[expect(
                     clippy::expect_used,
                     reason = "there is no result without these commands"
@@ -90,7 +90,7 @@ impl Storage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     storage: Storage,
-    /// Commands before this place have been taken.
+    /// Number of commands that have been taken.
     from: usize,
     /// By block: when its first command was queued, and when the last of its commands ends.
     blocks: Vec<(u64, u64)>,

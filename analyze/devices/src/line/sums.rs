@@ -1,4 +1,4 @@
-//! What the line of a device adds up to.
+//! Sums of the line of a device: busy and idle time.
 
 use std::collections::BTreeMap;
 

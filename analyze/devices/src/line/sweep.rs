@@ -23,6 +23,8 @@ pub(crate) struct Piece {
 pub(crate) struct Part {
     pub(crate) sums: LineSums,
     pub(crate) ends: Ends,
+    /// The commands of the piece that were not carried into it, if they are kept.
+    pub(crate) kept: Vec<Placed>,
 }
 
 /// First and last time at which a device is busy.
@@ -52,7 +54,7 @@ impl Ends {
     }
 }
 
-/// What happens to a command at a time; of one time, ends come first.
+/// Change of the state of a command. Of one time, ends come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Edge {
     End,
@@ -85,11 +87,14 @@ impl Piece {
     }
 
     /// Sweeps the piece.
-    pub(crate) fn play(self) -> Part {
+    pub(crate) fn play(self, keeps: bool) -> Part {
         let mut commands = self.carry;
+        let carried = commands.len();
         for stretch in &self.stretches {
             commands.extend(stretch.read());
         }
+        let own = commands.get(carried..).filter(|_| keeps);
+        let kept = own.unwrap_or_default().to_vec();
         commands.retain(Placed::is_work);
         // Of commands that start at one time, the first one ends an idle time.
         commands.sort_unstable_by_key(|command| (command.start, *command));
@@ -117,7 +122,7 @@ impl Piece {
         if self.until < u64::MAX {
             sweep.advance(self.until);
         }
-        sweep.end()
+        sweep.end(kept)
     }
 }
 
@@ -208,10 +213,11 @@ impl Sweep {
         self.sums.extent = Some((begin, end.max(command.end)));
     }
 
-    fn end(self) -> Part {
+    fn end(self, kept: Vec<Placed>) -> Part {
         Part {
             sums: self.sums,
             ends: self.ends,
+            kept,
         }
     }
 }

@@ -77,7 +77,7 @@ impl Program {
             strangers: Vec::new(),
             offset: rng.below(1 << 50),
             drift: (rng.below(1_000_000) as f64 - 500_000.0) * 600e-12,
-            loses: seed % 3 == 0,
+            loses: seed.is_multiple_of(3),
         };
         let mut rng = Rng::new(seed);
         let mut free = [1000_u64; THREADS];

@@ -1,13 +1,15 @@
 //! `tracebraid gpu`: device commands and calls of GPU programs.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_devices::{DeviceAnalysis, Devices, HostDid};
+use tracebraid_devices::{DeviceAnalysis, HostDid};
 use tracebraid_engine::{Control, Options};
+use tracebraid_export::devices::perfetto;
 use tracebraid_follow::{KernelAnalysis, Selection, Window};
-use tracebraid_graph::{GraphAnalysis, NO_SWITCHES};
+use tracebraid_graph::{Graph, GraphAnalysis, NO_SWITCHES};
 use tracebraid_tables::Report;
 
 use crate::commands::report::{self, ShowArgs, Subject};
@@ -15,6 +17,9 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::lami::Analysis;
 use crate::options::{InputArgs, TimeArgs};
+use crate::output::{self, say};
+use crate::spare;
+use crate::units::number_of;
 
 /// Show GPU commands: queues, kernels, transfers, API calls
 ///
@@ -30,6 +35,7 @@ use crate::options::{InputArgs, TimeArgs};
   tracebraid record --gpu -o TRACE -- ./my-opencl-program
   tracebraid gpu TRACE
   tracebraid gpu --table kernels --top 5 TRACE
+  tracebraid gpu --perfetto gpu.perfetto-trace TRACE
   tracebraid gpu --format json TRACE | jq '.kernels[] | {kernel, total_ns}'")]
 pub(crate) struct GpuArgs {
     #[command(flatten)]
@@ -40,6 +46,10 @@ pub(crate) struct GpuArgs {
     fold: FoldArgs,
     #[command(flatten)]
     show: ShowArgs,
+    /// Write commands, calls and, where recorded, scheduling to FILE as a Perfetto trace
+    /// (ui.perfetto.dev)
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
@@ -51,6 +61,10 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
             "the traces contain no calls of OpenCL: record them with `tracebraid record --gpu -- COMMAND`",
         ));
     }
+    if let Some(file) = &args.perfetto {
+        spare::check(file, &subject.set, &args.input.read())?;
+        analysis = analysis.keeping();
+    }
     let mut found = None;
     while found.is_none() {
         let once =
@@ -61,37 +75,51 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
         }
     }
     let found = found.unwrap_or_default();
-    let did = host_did(args, &analysis, &found, &mut subject)?;
+    let late = analysis.late(&found);
+    let needs_kernel = !late.is_empty() || args.perfetto.is_some();
+    let graph = if needs_kernel {
+        graph(args, &mut subject)?
+    } else {
+        None
+    };
+    if let Some(file) = &args.perfetto {
+        let exported = analysis.exported(&found);
+        if exported.without_clock > 0 {
+            let commands = number_of(exported.without_clock, "command is", "commands are");
+            let note = format!(
+                "{commands} not in {}: no relation of their clock is known",
+                file.display()
+            );
+            subject.warnings.note(&note);
+        }
+        output::replace(file, &perfetto(&exported, graph.as_ref()))?;
+        say!("wrote {}: open it in ui.perfetto.dev", file.display());
+    }
+    let did = graph.map_or_else(HostDid::default, |graph| analysis.explain(&late, &graph));
     let report = analysis.report(&found, &did);
     report::show(&args.show, args.input.strict, None, subject, report)
 }
 
-/// What the host did while devices waited for it, by the events of the kernel.
-fn host_did(
-    args: &GpuArgs,
-    analysis: &DeviceAnalysis,
-    found: &Devices,
-    subject: &mut Subject,
-) -> Result<HostDid, Failure> {
-    let late = analysis.late(found);
+/// The execution graph, if the traces contain scheduling.
+fn graph(args: &GpuArgs, subject: &mut Subject) -> Result<Option<Graph>, Failure> {
     let selection = Selection {
         window: report::window(subject.range),
         behind: Selection::BEHIND_NS,
         ..Selection::default()
     };
-    let of_kernel = GraphAnalysis::new(&subject.set, selection);
-    if late.is_empty() || of_kernel.lacks() == Some(NO_SWITCHES) {
-        return Ok(HostDid::default());
+    let analysis = GraphAnalysis::new(&subject.set, selection);
+    if analysis.lacks() == Some(NO_SWITCHES) {
+        return Ok(None);
     }
-    let until = of_kernel.input().until();
+    let until = analysis.input().until();
     let graph = fold::run(
         &subject.set,
-        &of_kernel,
+        &analysis,
         &args.fold,
         until,
         &mut subject.warnings,
     )?;
-    Ok(analysis.explain(&late, &graph))
+    Ok(Some(graph))
 }
 
 /// The LAMI interface.

@@ -304,7 +304,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "gpu.devices.advice",
-        "What could make the device less idle: overlap (transfers and kernels hardly overlap) or enqueue-ahead (the device waits for the host); null without advice",
+        "Advice: overlap (transfers and kernels hardly overlap) or enqueue-ahead (the device waits for the host); null without advice",
     ),
     (
         "gpu.devices.busy",

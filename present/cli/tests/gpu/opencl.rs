@@ -14,7 +14,7 @@ use crate::support::{compiled_with, libraries, skipped, text, tracebraid};
 
 const SOURCE: &str = include_str!("programs/calls.c");
 
-/// Whether OpenCL is installed; says so if not.
+/// Whether OpenCL is installed; prints a message if not.
 pub(crate) fn is_installed() -> bool {
     let is_installed = Path::new("/usr/include/CL/cl.h").is_file();
     if !is_installed {

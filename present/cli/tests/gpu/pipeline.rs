@@ -24,7 +24,8 @@ fn program() -> Option<&'static Path> {
     built.as_ref().map(|(_, program)| program.as_path())
 }
 
-/// Records a command line of the shell, where `$0` is the program; returns the report.
+/// Records a command line of the shell, where `$0` is the program; returns the report. It is written
+/// with a file for Perfetto, which must contain all commands.
 fn report(line: &str) -> Option<Value> {
     let program = program()?.to_str().expect("UTF-8");
     let directory = TempDir::new().expect("a temporary directory");
@@ -37,8 +38,26 @@ fn report(line: &str) -> Option<Value> {
         .output()
         .expect("the program runs");
     assert!(output.status.success(), "{output:?}");
-    let report = text(&["gpu", "--top", "0", "--format", "json", trace]);
-    Some(serde_json::from_str(&report).expect("JSON"))
+    let file = directory.path().join("gpu.perfetto-trace");
+    let perfetto = ["--perfetto", file.to_str().expect("UTF-8")];
+    let options = ["gpu", "--top", "0", "--format", "json", trace];
+    let report = text(&[&options[..], &perfetto].concat());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let bytes = std::fs::read(file).expect("the file was written");
+    // The field 23 of an event of a track is its name.
+    let kernels = memchr::memmem::find_iter(&bytes, b"\xba\x01\x04work").count() as u64;
+    let commands = rows(&report, "kernels").map(|row| number(row, "commands"));
+    assert_eq!(kernels, commands.sum::<u64>(), "{report:#}");
+    for name in [
+        "GPU 0: ",
+        "Kernels 1",
+        "Transfers 1",
+        "clEnqueueNDRangeKernel",
+    ] {
+        let is_there = memchr::memmem::find(&bytes, name.as_bytes()).is_some();
+        assert!(is_there, "{name}");
+    }
+    Some(report)
 }
 
 fn rows<'r>(report: &'r Value, table: &str) -> impl Iterator<Item = &'r Value> {
