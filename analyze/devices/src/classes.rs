@@ -85,6 +85,8 @@ pub(crate) struct Function {
     /// Kind of its commands.
     pub(crate) kind: Option<Kind>,
     pub(crate) creates_queue: bool,
+    /// Some calls of it wait for commands.
+    pub(crate) may_wait: bool,
     /// It completes an event of the program.
     pub(crate) signals: bool,
 }
@@ -129,6 +131,7 @@ impl Classes {
                 name: name.to_owned(),
                 kind: Kind::of_function(name),
                 creates_queue: name.starts_with("clCreateCommandQueue"),
+                may_wait: crate::kind::may_wait(name),
                 signals: name == "clSetUserEventStatus",
             });
             self.functions.len() - 1

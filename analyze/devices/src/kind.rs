@@ -50,6 +50,24 @@ const KINDS: &[(&str, Kind)] = &[
     ("Semaphores", Kind::Barrier),
 ];
 
+/// Parts of names of functions that may wait until commands are complete: some always, others by
+/// an argument.
+const WAITING: &[&str] = &[
+    "Finish",
+    "WaitForEvents",
+    "Synchronize",
+    "EnqueueRead",
+    "EnqueueWrite",
+    "EnqueueMap",
+    "EnqueueSVM",
+    "EnqueueMemcpy",
+];
+
+/// True if a function may wait until commands are complete.
+pub(crate) fn may_wait(function: &str) -> bool {
+    WAITING.iter().any(|part| function.contains(part))
+}
+
 impl Kind {
     /// All kinds.
     pub const ALL: [Kind; 11] = [

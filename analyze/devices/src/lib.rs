@@ -31,6 +31,7 @@ mod same;
 mod state;
 mod sums;
 mod tables;
+mod waits;
 
 use std::collections::BTreeMap;
 
@@ -51,9 +52,11 @@ use item::{Completed, Entered, Exited, Fact, Handle, Item, ThreadId};
 pub use kind::Kind;
 pub use late::{HostDid, Late};
 use line::{Piece, Spill};
+pub use matching::Keep;
 use matching::{Played, Rules, Slice};
 use state::State;
 use sums::Sums;
+pub use waits::{device_calls, device_waits};
 
 /// Analyses calls and commands.
 #[derive(Debug)]
@@ -114,7 +117,7 @@ impl DeviceAnalysis {
                 window,
                 shared: BTreeMap::new(),
                 releases: true,
-                keeps: false,
+                keeps: Keep::Nothing,
             },
             machines: Machines::of(set),
             spill: Spill::default(),
@@ -130,9 +133,9 @@ impl DeviceAnalysis {
         }
     }
 
-    /// Keeps all commands and calls for [`DeviceAnalysis::exported`], which takes memory for each.
-    pub fn keeping(mut self) -> DeviceAnalysis {
-        self.rules.keeps = true;
+    /// Keeps commands and calls for [`DeviceAnalysis::exported`], which takes memory for each.
+    pub fn keeping(mut self, keep: Keep) -> DeviceAnalysis {
+        self.rules.keeps = keep;
         self
     }
 
@@ -435,7 +438,7 @@ impl Analysis for DeviceAnalysis {
         let sweep =
             |(device, piece): (Handle, Piece)| -> tracebraid_engine::Slice<'a, DevicePartial> {
                 Box::new(move |_: &mut DevicePartial| {
-                    let part = piece.play(self.rules.keeps);
+                    let part = piece.play(self.rules.keeps != Keep::Nothing);
                     Box::new(move |partial: &mut DevicePartial| {
                         partial.state.join_line(device, part)
                     })
@@ -451,7 +454,9 @@ impl Analysis for DeviceAnalysis {
         state.join(&self.rules, played, i64::MAX);
         state.release_all();
         let (devices, pieces): (Vec<_>, Vec<_>) = state.take_due().into_iter().unzip();
-        let parts = parallel::map_large(pieces, |piece| piece.play(self.rules.keeps));
+        let parts = parallel::map_large(pieces, |piece| {
+            piece.play(self.rules.keeps != Keep::Nothing)
+        });
         for (device, part) in devices.into_iter().zip(parts) {
             state.join_line(device, part);
         }

@@ -19,6 +19,18 @@ use crate::kind::Kind;
 use crate::line::{Placed, Run, Spill};
 use crate::sums::{Commands, KeptCall, Name, Row, Sums};
 
+/// Lists of commands and calls that are kept, beside sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// None.
+    #[default]
+    Nothing,
+    /// Commands, and the calls that may wait for them.
+    Waits,
+    /// Commands and calls.
+    All,
+}
+
 /// Rules that all slices share.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -28,8 +40,7 @@ pub(crate) struct Rules {
     pub(crate) shared: BTreeMap<Handle, Handle>,
     /// Lines grow while the trace is read.
     pub(crate) releases: bool,
-    /// Commands and calls are kept for export.
-    pub(crate) keeps: bool,
+    pub(crate) keeps: Keep,
 }
 
 impl Rules {
@@ -60,7 +71,8 @@ impl Rules {
             let duration = u64::try_from(end.saturating_sub(call.begin)).unwrap_or(0);
             let calls = sums.calls.entry((thread.trace, call.function)).or_default();
             calls.add(duration, exit.status < 0);
-            if self.keeps {
+            let waits = || self.function(call.function).is_some_and(|of| of.may_wait);
+            if self.keeps == Keep::All || self.keeps == Keep::Waits && waits() {
                 sums.kept.push(KeptCall {
                     begin: call.begin,
                     end,

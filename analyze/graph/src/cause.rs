@@ -26,4 +26,6 @@ pub enum Wake {
     Request(u32),
     /// Arrival of a segment: its index in [`Graph::packets`](crate::Graph::packets).
     Packet(u32),
+    /// A device, such as a GPU: the index in [`Graph::commands`](crate::Graph::commands).
+    Command(u32),
 }

@@ -70,6 +70,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         irqs: names.irqs.into_entries(),
         disks: names.disks.into_entries(),
         connections: parallel::map(connections.into_entries(), text),
+        commands: Vec::new(),
         calls: calls.into_calls(&rules.wanted),
     }
 }

@@ -240,6 +240,9 @@ pub struct Graph {
     pub disks: Vec<((u32, Device), String)>,
     /// Both ends of each connection as text, by hash, ascending.
     pub connections: Vec<(u64, String)>,
+    /// Commands of devices that threads waited for, or that kept the device from them, as text.
+    #[serde(skip)]
+    pub commands: Vec<String>,
     /// The longest system calls that the options request.
     pub calls: Vec<LongCall>,
     /// Longest duration of a request, in nanoseconds: the maximum distance from the end of a

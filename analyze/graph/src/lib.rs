@@ -54,6 +54,7 @@ mod cause;
 mod cpu_follower;
 mod cpu_stretch;
 mod cuts;
+mod device_waits;
 mod dropping;
 mod finish;
 mod futexes;
@@ -90,6 +91,7 @@ mod works;
 
 pub use calls::LongCall;
 pub use cause::{ActorId, Interrupt, VECTORS, Wake};
+pub use device_waits::DeviceWait;
 pub use graph::{
     Actor, Graph, NO_OBJECT, Occupant, Occupied, Packet, Queue, Request, RingRequest, State,
     Stretch, Work,

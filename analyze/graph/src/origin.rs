@@ -44,6 +44,8 @@ impl Graph {
                     link: Link::Issues(place),
                 })
             }
+            // The activity of the device is in the time line.
+            Wake::Command(_) => None,
             Wake::Unknown | Wake::StillWaiting | Wake::Timer | Wake::Interrupt(_) => {
                 let request = self.ring_request(call, object)?;
                 Some(Origin {

@@ -46,6 +46,7 @@ impl Graph {
             Wake::StillWaiting => WaitReason::StillWaiting,
             Wake::Timer => WaitReason::Timer,
             Wake::Request(_) => WaitReason::BlockDevice,
+            Wake::Command(_) => WaitReason::Device,
             Wake::Packet(_) => WaitReason::Network,
             Wake::Thread(_) => WaitReason::Thread,
             Wake::Interrupt(interrupt) => {
@@ -126,6 +127,10 @@ impl Graph {
 
     /// A wait as text: its cause and its call.
     fn wait(&self, trace: u32, (call, object): (Syscall, u32), wake: Wake) -> String {
+        // Which futex a driver uses for a command says nothing.
+        if let Wake::Command(_) = wake {
+            return self.wake(trace, wake);
+        }
         let parts = [self.wake(trace, wake), self.call(call, object)];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join(", ")
@@ -154,6 +159,10 @@ impl Graph {
                 Some(request) => self.disk(request.trace, request.device),
                 None => String::new(),
             },
+            Wake::Command(place) => {
+                let command = self.commands.get(place as usize);
+                command.cloned().unwrap_or_default()
+            }
             Wake::Packet(place) => {
                 let packet = self.packets.get(place as usize);
                 let connection = packet.and_then(|packet| self.connection(packet.connection));

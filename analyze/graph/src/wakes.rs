@@ -119,6 +119,7 @@ impl GraphMachine {
             origin => origin.source(),
         };
         match source {
+            WakeSource::Command => Wake::Unknown,
             WakeSource::Timer => Wake::Timer,
             WakeSource::Interrupt(interrupt, _) => Wake::Interrupt(interrupt),
             WakeSource::BlockDevice => self.requests.last(cpu).map_or(Wake::Unknown, Wake::Request),

@@ -82,6 +82,7 @@ fn origin(tid: i32, details: &mut u32) -> WakeOrigin {
 
 fn wake(woken: i32, tid: i32, details: &mut u32) -> GraphItem {
     let event = WakeEvent {
+        for_device: false,
         woken,
         is_ready: take(details, 2) == 1,
         target: Some(take(details, 2) as u16),

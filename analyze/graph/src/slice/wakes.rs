@@ -70,6 +70,7 @@ impl GraphSlice<'_> {
             _ => {}
         }
         match origin.source() {
+            WakeSource::Command => Some(Wake::Unknown),
             WakeSource::Timer => Some(Wake::Timer),
             WakeSource::Interrupt(interrupt, _) => Some(Wake::Interrupt(interrupt)),
             WakeSource::BlockDevice => self.output.requests.last(cpu).map(Wake::Request),

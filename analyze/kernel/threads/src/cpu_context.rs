@@ -36,6 +36,8 @@ pub enum WakeSource {
     BlockDevice,
     /// Another interrupt. The class of the device applies to hard interrupts.
     Interrupt(Interrupt, DeviceClass),
+    /// The thread waits in a call for the commands of a device ([`DeviceCalls`](crate::DeviceCalls)).
+    Command,
 }
 
 impl WakeSource {
@@ -46,6 +48,7 @@ impl WakeSource {
             WakeSource::Timer => "timer".to_owned(),
             WakeSource::BlockDevice => "block-device".to_owned(),
             WakeSource::Interrupt(interrupt, _) => interrupt.label(),
+            WakeSource::Command => "device".to_owned(),
         }
     }
 }

@@ -48,6 +48,8 @@ pub struct WakeEvent {
     pub is_ready: bool,
     /// CPU on which the thread last ran or will run.
     pub target: Option<u16>,
+    /// The thread waits in a call for the commands of a device.
+    pub for_device: bool,
 }
 
 impl WakeEvent {
@@ -65,6 +67,7 @@ impl WakeEvent {
             woken,
             is_ready: wakeup.step != WakeStep::Waking,
             target: target.and_then(|cpu| u16::try_from(cpu).ok()),
+            for_device: false,
         })
     }
 }

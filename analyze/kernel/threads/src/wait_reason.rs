@@ -128,6 +128,7 @@ impl WaitReason {
         match source {
             WakeSource::Timer => WaitReason::Timer,
             WakeSource::BlockDevice => WaitReason::BlockDevice,
+            WakeSource::Command => WaitReason::Device,
             WakeSource::Interrupt(Interrupt::Irq(_), device) => device.reason(),
             WakeSource::Interrupt(Interrupt::Softirq(vector), _) => WaitReason::of_softirq(vector),
             WakeSource::Interrupt(vector @ Interrupt::Vector(_), _) => {

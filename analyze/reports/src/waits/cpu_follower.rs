@@ -176,7 +176,10 @@ impl WaitRules {
             }
             Act::Exit(call, result) => self.exit(partial, cpu, Exited { call, result, time }),
             Act::Wake(wake) => {
-                let source = active.context.source();
+                let source = match wake.for_device {
+                    true => WakeSource::Command,
+                    false => active.context.source(),
+                };
                 let by = match source {
                     WakeSource::Thread => active.acts.waker(),
                     _ => WakerFacts::Nobody,

@@ -233,7 +233,15 @@ impl Rules for WaitRules {
                 return;
             }
             Wakeup(wakeup) => match WakeEvent::of(wakeup, body) {
-                Some(wake) => Act::Wake(wake),
+                Some(wake) => {
+                    let tid = wake.woken;
+                    let thread = ThreadKey {
+                        trace: cpu.trace,
+                        tid,
+                    };
+                    let for_device = self.options.devices.contain(thread, time);
+                    Act::Wake(WakeEvent { for_device, ..wake })
+                }
                 None => return,
             },
             Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | ThreadExit(_) => {

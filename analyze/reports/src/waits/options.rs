@@ -1,7 +1,10 @@
 //! Options of the report.
 
+use std::sync::Arc;
+
 use tracebraid_follow::{By, CallNames, Groupings, Views};
 use tracebraid_language::glob::Glob;
+use tracebraid_threads::DeviceCalls;
 
 /// Groupings of the times of calls by reason.
 pub const GROUPINGS: Groupings = Groupings {
@@ -18,6 +21,8 @@ pub struct WaitOptions {
     pub calls: CallNames,
     /// Patterns of names of wait reasons; none: all.
     pub reasons: Vec<Glob>,
+    /// Calls that wait for a device.
+    pub devices: Arc<DeviceCalls>,
 }
 
 impl From<Views> for WaitOptions {

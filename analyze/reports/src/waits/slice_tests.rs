@@ -78,6 +78,7 @@ fn waker(tid: i32, details: u16) -> WakerFacts {
 
 fn wake(woken: i32, tid: i32, details: u16) -> WaitItem {
     let event = WakeEvent {
+        for_device: false,
         woken,
         is_ready: details & 1 == 1,
         target: Some(details >> 1 & 1),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
+use tracebraid_devices::device_waits;
 use tracebraid_export::critical_path::perfetto;
 use tracebraid_follow::{CallNames, KernelAnalysis, Selection};
 use tracebraid_graph::{
@@ -16,6 +17,7 @@ use tracebraid_language::glob::Glob;
 use tracebraid_language::near::did_you_mean;
 
 use crate::commands::data_tables::TablesArgs;
+use crate::commands::devices;
 use crate::commands::report::{self, Subject, window};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -166,13 +168,16 @@ fn path_report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathRep
         subject.warnings.note(lack);
     }
     let until = analysis.input().until();
-    let graph = fold::run(
+    let mut graph = fold::run(
         &subject.set,
         &analysis,
         &args.fold,
         until,
         &mut subject.warnings,
     )?;
+    if let Some((exported, machines)) = devices::waits(subject, &args.fold)? {
+        graph.charge_devices(device_waits(&exported, &machines));
+    }
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);
     let unknown = unknown_calls(args);

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_devices::{DeviceAnalysis, HostDid};
+use tracebraid_devices::{DeviceAnalysis, HostDid, Keep};
 use tracebraid_engine::{Control, Options};
 use tracebraid_export::devices::perfetto;
 use tracebraid_follow::{KernelAnalysis, Selection, Window};
 use tracebraid_graph::{Graph, GraphAnalysis, NO_SWITCHES};
 use tracebraid_tables::Report;
 
+use crate::commands::devices;
 use crate::commands::report::{self, ShowArgs, Subject};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -63,18 +64,9 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
     }
     if let Some(file) = &args.perfetto {
         spare::check(file, &subject.set, &args.input.read())?;
-        analysis = analysis.keeping();
+        analysis = analysis.keeping(Keep::All);
     }
-    let mut found = None;
-    while found.is_none() {
-        let once =
-            fold::run_without_warnings(&subject.set, &analysis, &args.fold, analysis.until())?;
-        if !analysis.learn(&once.report) {
-            subject.warnings.reading(&once.damage);
-            found = Some(once.report);
-        }
-    }
-    let found = found.unwrap_or_default();
+    let found = devices::read(&mut analysis, &mut subject, &args.fold)?;
     let late = analysis.late(&found);
     let needs_kernel = !late.is_empty() || args.perfetto.is_some();
     let graph = if needs_kernel {

@@ -9,6 +9,7 @@ mod cpu;
 mod critical_path;
 mod data_tables;
 mod definitions;
+mod devices;
 mod disk;
 mod executions;
 mod files;

@@ -39,7 +39,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     select: SelectArgs,
     #[command(flatten)]
-    fold: FoldArgs,
+    pub(super) fold: FoldArgs,
     #[command(flatten)]
     show: ShowArgs,
 }

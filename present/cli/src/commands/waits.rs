@@ -1,10 +1,13 @@
 //! `tracebraid waits`: reasons for waits in system calls.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
+use tracebraid_devices::device_calls;
 use tracebraid_reports::waits::{GROUPINGS, WaitAnalysis, WaitOptions, reason_names};
 
+use crate::commands::devices;
 use crate::commands::histograms::{self, HistogramArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
@@ -51,9 +54,20 @@ pub(crate) struct WaitsArgs {
 
 pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
     let histograms = args.histograms.histograms()?;
-    views::run::<WaitAnalysis>(&args.report, &args.views, histograms, |views| WaitOptions {
+    args.views.check()?;
+    let mut subject = args.report.open()?;
+    let waits = devices::waits(&mut subject, &args.report.fold)?;
+    let device_calls = waits.map(|(exported, machines)| device_calls(&exported, &machines));
+    let device_calls = Arc::new(device_calls.unwrap_or_default());
+    let selection = args.report.selection(&subject);
+    let views = args.report.views(&args.views, histograms);
+    let options = |views| WaitOptions {
         views,
         calls: args.calls.names(),
         reasons: options::globs(&args.why),
-    })
+        devices: Arc::clone(&device_calls),
+    };
+    let report =
+        views::report::<WaitAnalysis>(&args.report, &mut subject, selection, views, options)?;
+    args.report.show(subject, report)
 }

@@ -24,9 +24,8 @@ fn program() -> Option<&'static Path> {
     built.as_ref().map(|(_, program)| program.as_path())
 }
 
-/// Records a command line of the shell, where `$0` is the program; returns the report. It is written
-/// with a file for Perfetto, which must contain all commands.
-fn report(line: &str) -> Option<Value> {
+/// Records a command line of the shell, where `$0` is the program.
+fn recorded(line: &str) -> Option<TempDir> {
     let program = program()?.to_str().expect("UTF-8");
     let directory = TempDir::new().expect("a temporary directory");
     let trace = directory.path().join("trace");
@@ -38,11 +37,32 @@ fn report(line: &str) -> Option<Value> {
         .output()
         .expect("the program runs");
     assert!(output.status.success(), "{output:?}");
-    let file = directory.path().join("gpu.perfetto-trace");
-    let perfetto = ["--perfetto", file.to_str().expect("UTF-8")];
-    let options = ["gpu", "--top", "0", "--format", "json", trace];
-    let report = text(&[&options[..], &perfetto].concat());
-    let report: Value = serde_json::from_str(&report).expect("JSON");
+    Some(directory)
+}
+
+/// The output of a command as JSON.
+fn json(command: &[&str], recording: &TempDir) -> Value {
+    let trace = recording.path().join("trace");
+    let options = ["--format", "json", trace.to_str().expect("UTF-8")];
+    let output = text(&[command, &options].concat());
+    serde_json::from_str(&output).expect("JSON")
+}
+
+/// The report of a recording. It is made with a file for Perfetto, which must contain all commands.
+fn report(line: &str) -> Option<Value> {
+    recorded(line).map(|recording| report_of(&recording))
+}
+
+fn report_of(recording: &TempDir) -> Value {
+    let file = recording.path().join("gpu.perfetto-trace");
+    let perfetto = [
+        "gpu",
+        "--top",
+        "0",
+        "--perfetto",
+        file.to_str().expect("UTF-8"),
+    ];
+    let report = json(&perfetto, recording);
     let bytes = std::fs::read(file).expect("the file was written");
     // The field 23 of an event of a track is its name.
     let kernels = memchr::memmem::find_iter(&bytes, b"\xba\x01\x04work").count() as u64;
@@ -57,7 +77,14 @@ fn report(line: &str) -> Option<Value> {
         let is_there = memchr::memmem::find(&bytes, name.as_bytes()).is_some();
         assert!(is_there, "{name}");
     }
-    Some(report)
+    report
+}
+
+/// Time of the program's calls by reason of waits.
+fn waited(recording: &TempDir, reason: &str) -> u64 {
+    let report = json(&["waits", "--procname", "gpu-pipeline"], recording);
+    let of_reason = rows(&report, "reasons").filter(|row| row["why"] == reason);
+    of_reason.map(|row| number(row, "total_ns")).sum()
 }
 
 fn rows<'r>(report: &'r Value, table: &str) -> impl Iterator<Item = &'r Value> {
@@ -118,9 +145,10 @@ fn a_command_that_waits_for_an_event_of_the_program_is_a_dependency() {
 
 #[test]
 fn two_processes_on_one_device_wait_for_each_other() {
-    let Some(report) = report("\"$0\" serial 60 & \"$0\" serial 60; wait") else {
+    let Some(recording) = recorded("\"$0\" serial 60 & \"$0\" serial 60; wait") else {
         return;
     };
+    let report = report_of(&recording);
     assert_eq!(rows(&report, "devices").count(), 1, "{report:#}");
     assert_eq!(report["devices"][0]["processes"], 2, "{report:#}");
     let shared: Vec<&Value> = rows(&report, "shared").collect();
@@ -128,6 +156,15 @@ fn two_processes_on_one_device_wait_for_each_other() {
     for row in shared {
         assert_ne!(row["pid"], row["other"]["pid"], "{report:#}");
     }
+    // A thread that waits for the device waits for the commands of the other process, too.
+    assert!(waited(&recording, "device") > 0);
+    let paths = json(&["critical-path", "--process", "gpu-pipeline"], &recording);
+    let reasons = rows(&paths, "paths").flat_map(|path| rows(path, "reasons"));
+    let of_other = reasons.filter(|sum| {
+        let detail = sum["detail"].as_str().expect("text");
+        sum["reason"] == "device" && detail.contains(" of gpu-pipeline (")
+    });
+    assert!(of_other.count() > 0, "{paths:#}");
 }
 
 #[test]
