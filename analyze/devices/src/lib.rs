@@ -20,6 +20,7 @@
 
 mod calls;
 mod classes;
+mod cuda;
 mod item;
 mod kind;
 mod matching;
@@ -36,6 +37,7 @@ use tracebraid_tables::Report;
 
 use calls::OpenCalls;
 use classes::{Class, Classes, Meaning, Role};
+use cuda::{Api, Launch, Ran};
 use item::{Completed, Entered, Exited, Fact, Handle, Item, ThreadId};
 pub use kind::Kind;
 use matching::{Played, Rules, Slice, State};
@@ -151,6 +153,17 @@ impl DeviceAnalysis {
                 0
             },
         };
+        if function.is_some_and(|function| function.launches) {
+            let launch = Launch {
+                begin: record.time.0,
+                thread,
+            };
+            let of_call = Handle {
+                trace: thread.trace,
+                handle: class.number(Role::Event, record),
+            };
+            partial.push(record, Fact::Launched(of_call, launch));
+        }
         if self.is_of_thread(record.stream) {
             if partial.thread.is_none_or(|(of, _)| of != thread) {
                 partial.flush();
@@ -165,9 +178,11 @@ impl DeviceAnalysis {
         let Some(thread) = self.thread(partial, class, record) else {
             return;
         };
+        let function = self.rules.classes.functions().get(class.function as usize);
+        let api = function.map_or(Api::OPENCL, |function| function.api);
         let exit = Exited {
             function: class.function,
-            status: class.number(Role::Status, record) as i32,
+            status: api.status(class.number(Role::Status, record) as i32),
             event: class.number(Role::Event, record),
             queue: class.number(Role::Queue, record),
         };
@@ -301,9 +316,12 @@ impl Analysis for DeviceAnalysis {
                 of(class.number(Role::Kernel, record)),
                 class.text(Role::Name, record),
             ),
-            Meaning::Queue => Fact::Queue(
-                of(class.number(Role::Queue, record)),
-                class.number(Role::Device, record),
+            Meaning::Queue => {
+                Fact::Queue(of(class.queue(record)), class.number(Role::Device, record))
+            }
+            Meaning::Command(kind) => Fact::Ran(
+                of(class.number(Role::Event, record)),
+                Box::new(Ran::of(kind, class, record)),
             ),
             Meaning::DeviceName => Fact::DeviceName(
                 of(class.number(Role::Device, record)),

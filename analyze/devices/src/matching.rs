@@ -14,6 +14,7 @@ use tracebraid_follow::Window;
 
 use crate::calls::OpenCalls;
 use crate::classes::{Classes, Function};
+use crate::cuda::{Launch, Ran};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId};
 use crate::kind::Kind;
 use crate::sums::{Commands, Name, Row, Sums};
@@ -94,6 +95,8 @@ pub(crate) struct State {
     open: BTreeMap<ThreadId, OpenCalls>,
     enqueued: BTreeMap<Handle, Waiting>,
     kernels: BTreeMap<Handle, String>,
+    /// Calls of CUDA by their numbers.
+    launched: BTreeMap<Handle, Launch>,
     pub(crate) queues: BTreeMap<Handle, Queue>,
     pub(crate) devices: BTreeMap<Handle, Device>,
     pub(crate) sums: Sums,
@@ -120,6 +123,7 @@ pub(crate) struct Slice<'a> {
     rules: &'a Rules,
     open: HashMap<ThreadId, OpenCalls>,
     enqueued: HashMap<Handle, (Enqueued, NameId)>,
+    launched: HashMap<Handle, Launch>,
     names: Vec<String>,
     kernels: HashMap<Handle, u32>,
     /// Commands by queue, kind and name.
@@ -128,6 +132,8 @@ pub(crate) struct Slice<'a> {
     later: Vec<Item>,
     /// Names of kernels with their times, for calls that began in earlier slices.
     named: Vec<(i64, Handle, u32)>,
+    /// Begin of the last call of CUDA.
+    latest: i64,
     sums: Sums,
 }
 
@@ -137,11 +143,13 @@ impl<'a> Slice<'a> {
             rules,
             open: HashMap::new(),
             enqueued: HashMap::new(),
+            launched: HashMap::new(),
             names: Vec::new(),
             kernels: HashMap::new(),
             rows: HashMap::new(),
             later: Vec::new(),
             named: Vec::new(),
+            latest: i64::MIN,
             sums: Sums::default(),
         }
     }
@@ -170,6 +178,20 @@ impl<'a> Slice<'a> {
                     self.kernels.insert(kernel, number);
                     self.named.push((time, kernel, number));
                 }
+                Fact::Launched(call, launch) => {
+                    self.latest = self.latest.max(launch.begin);
+                    self.launched.insert(call, launch);
+                }
+                Fact::Ran(call, ran) => {
+                    let launch = self.launched.get(&call).filter(|of| of.is_of(time));
+                    match launch.copied() {
+                        Some(launch) => self.run(call, &launch, &ran, time),
+                        None => {
+                            let fact = Fact::Ran(call, ran);
+                            self.later.push(Item { time, stream, fact });
+                        }
+                    }
+                }
                 Fact::Queue(..) | Fact::DeviceName(..) | Fact::Platform(..) => {
                     self.later.push(Item { time, stream, fact });
                 }
@@ -193,17 +215,29 @@ impl<'a> Slice<'a> {
     }
 
     fn enqueue(&mut self, event: Handle, enqueued: Enqueued) {
-        let kernel = enqueued.call.kernel;
+        let name = self.name_of(event.trace, enqueued.call.kernel);
+        self.enqueued.insert(event, (enqueued, name));
+    }
+
+    /// A command of CUDA that is complete.
+    fn run(&mut self, call: Handle, launch: &Launch, ran: &Ran, at: i64) {
+        let name = self.name_of(call.trace, ran.kernel);
+        let function = self.rules.classes.command(ran.kind);
+        let enqueued = ran.enqueued(call, Some(launch), function);
+        self.complete(&enqueued, name, &ran.completed, at);
+    }
+
+    /// The name that a kernel has now.
+    fn name_of(&self, trace: u32, kernel: u64) -> NameId {
         let handle = Handle {
+            trace,
             handle: kernel,
-            ..event
         };
-        let name = match self.kernels.get(&handle) {
+        match self.kernels.get(&handle) {
             _ if kernel == 0 => NameId::None,
             Some(number) => NameId::Known(*number),
             None => NameId::Inherited(kernel),
-        };
-        self.enqueued.insert(event, (enqueued, name));
+        }
     }
 
     fn complete(&mut self, enqueued: &Enqueued, name: NameId, completed: &Completed, at: i64) {
@@ -252,6 +286,8 @@ impl<'a> Slice<'a> {
         });
         Played {
             named: named.collect(),
+            launched: self.launched,
+            latest: self.latest,
             waiting,
             open: self.open,
             later: self.later,
@@ -265,6 +301,8 @@ pub(crate) struct Played {
     open: HashMap<ThreadId, OpenCalls>,
     waiting: Vec<(Handle, Waiting)>,
     named: Vec<(i64, Handle, String)>,
+    launched: HashMap<Handle, Launch>,
+    latest: i64,
     later: Vec<Item>,
     sums: Sums,
 }
@@ -276,6 +314,8 @@ impl State {
             open,
             waiting,
             named,
+            launched,
+            latest,
             later,
             mut sums,
         } = played;
@@ -299,9 +339,12 @@ impl State {
                 Fact::Completed(event, completed) => {
                     self.complete(rules, event, &completed, time);
                 }
+                Fact::Ran(call, ran) => self.run(rules, (call, &ran), time, &named),
                 fact => self.learn(fact),
             }
         }
+        self.launched.extend(launched);
+        self.launched.retain(|_, launch| launch.is_of(latest));
         for (thread, calls) in open {
             self.open.entry(thread).or_default().append(calls);
         }
@@ -340,19 +383,44 @@ impl State {
     }
 
     fn enqueue(&mut self, event: Handle, enqueued: Enqueued, named: &[(i64, Handle, String)]) {
-        let handle = Handle {
+        let kernel = Handle {
             handle: enqueued.call.kernel,
             ..event
         };
-        let end = enqueued.end;
-        let in_slice = named.iter().rev();
-        let mut in_slice = in_slice.filter(|(time, kernel, _)| *kernel == handle && *time <= end);
-        let name = match in_slice.next() {
-            _ if handle.handle == 0 => Name::None,
-            Some((_, _, name)) => Name::Known(name.clone()),
-            None => self.known(event.trace, Name::Inherited(handle.handle)),
-        };
+        let name = self.name_at(kernel, enqueued.end, named);
         self.enqueued.insert(event, Waiting { enqueued, name });
+    }
+
+    /// The name that a kernel has at a time of a slice, whose names are `named`.
+    fn name_at(&self, kernel: Handle, at: i64, named: &[(i64, Handle, String)]) -> Name {
+        let in_slice = named.iter().rev();
+        let mut in_slice = in_slice.filter(|(time, of, _)| *of == kernel && *time <= at);
+        match in_slice.next() {
+            _ if kernel.handle == 0 => Name::None,
+            Some((_, _, name)) => Name::Known(name.clone()),
+            None => self.known(kernel.trace, Name::Inherited(kernel.handle)),
+        }
+    }
+
+    /// A command of CUDA whose call is in an earlier slice, or not in the trace.
+    fn run(
+        &mut self,
+        rules: &Rules,
+        (call, ran): (Handle, &Ran),
+        at: i64,
+        named: &[(i64, Handle, String)],
+    ) {
+        if !rules.window.contains(at) {
+            return;
+        }
+        let kernel = Handle {
+            handle: ran.kernel,
+            ..call
+        };
+        let name = self.name_at(kernel, at, named);
+        let launch = self.launched.get(&call).filter(|of| of.is_of(at));
+        let enqueued = ran.enqueued(call, launch, rules.classes.command(ran.kind));
+        self.count(rules, (&enqueued, name), &ran.completed, at);
     }
 
     fn complete(&mut self, rules: &Rules, event: Handle, completed: &Completed, at: i64) {
@@ -364,15 +432,25 @@ impl State {
             self.sums.without_call += 1;
             return;
         };
+        self.count(rules, (&enqueued, name), completed, at);
+    }
+
+    fn count(
+        &mut self,
+        rules: &Rules,
+        (enqueued, name): (&Enqueued, Name),
+        completed: &Completed,
+        at: i64,
+    ) {
         let queue = Handle {
-            trace: event.trace,
+            trace: enqueued.thread.trace,
             handle: enqueued.call.queue,
         };
-        self.sums.clock(queue, &enqueued, completed, at);
-        let kind = rules.kind(&enqueued);
+        self.sums.clock(queue, enqueued, completed, at);
+        let kind = rules.kind(enqueued);
         let row = Row { queue, kind, name };
         let commands = self.sums.commands.entry(row).or_default();
-        commands.add(&enqueued, completed);
+        commands.add(enqueued, completed);
     }
 
     fn learn(&mut self, fact: Fact) {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_clocks::Timeline;
 use tracebraid_statistics::Distribution;
 
+use crate::cuda;
 use crate::item::{Completed, Enqueued, Handle};
 use crate::kind::Kind;
 
@@ -129,8 +130,9 @@ impl Sums {
         }
         let clock = self.clocks.entry(queue).or_default();
         let [queued, .., end] = completed.times.map(|time| i64::try_from(time).ok());
-        if let Some(queued) = queued {
-            clock.receives(queued, enqueued.call.begin);
+        let begin = enqueued.call.begin;
+        if let Some(queued) = queued.filter(|_| begin != cuda::UNKNOWN) {
+            clock.receives(queued, begin);
         }
         if let Some(end) = end {
             clock.sends(end, at);
