@@ -93,7 +93,7 @@ pub(crate) struct Function {
     pub(crate) kind: Option<Kind>,
     pub(crate) creates_queue: bool,
     pub(crate) api: Api,
-    /// It may enqueue commands whose records have the number of the call.
+    /// True if commands may have the number of its calls.
     pub(crate) launches: bool,
 }
 

@@ -112,7 +112,7 @@ impl Path {
 }
 
 impl Cupti {
-    /// Loads CUPTI; the path says why there is none.
+    /// Loads CUPTI, or returns the reason why that fails.
     pub(crate) fn load() -> Result<&'static Cupti, &'static str> {
         let Some((handle, path)) = search::open() else {
             return Err("libcupti.so is not found");

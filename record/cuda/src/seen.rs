@@ -1,4 +1,4 @@
-//! Caches of what has been recorded, which many threads use at once.
+//! Caches of recorded objects, which many threads use at once.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -114,7 +114,7 @@ pub(super) fn of_probes() -> Option<PathBuf> {
     found.ok()
 }
 
-/// The library that records OpenCL.
+/// The library that records OpenCL and CUDA.
 pub(super) fn of_gpu() -> Result<PathBuf, Failure> {
     find("libtracebraid_gpu.so", "which records OpenCL and CUDA").map_err(Failure::usage)
 }
