@@ -279,6 +279,48 @@ fn every_call_and_command_is_recorded_and_nothing_changes() {
     assert_eq!(events["tracebraid_cuda:recorder"][0]["cupti_version"], 28);
 }
 
+/// The report on the trace, for all threads and chunks.
+#[test]
+fn the_report_counts_what_the_program_did() {
+    let recorded = run(true, "", &[]);
+    let trace = recorded.trace();
+    let report =
+        |options: &[&str]| text(&[&["gpu", "--format", "json"], options, &[&trace]].concat());
+    let expected = report(&["-j", "1", "--chunk-size", "1G"]);
+    for (threads, chunk) in [("1", "1"), ("2", "64"), ("8", "1000")] {
+        let found = report(&["-j", threads, "--chunk-size", chunk]);
+        assert!(found == expected, "{threads} threads, chunks of {chunk}");
+    }
+    let report: Value = serde_json::from_str(&expected).expect("JSON");
+    let rows = |table: &str, key: &str, is_wanted: &dyn Fn(&Value) -> bool| -> usize {
+        let rows = report[table].as_array().expect("rows").iter();
+        let wanted = rows.filter(|row| is_wanted(row));
+        let numbers = wanted.map(|row| row[key].as_u64().expect("a number"));
+        numbers.sum::<u64>() as usize
+    };
+    let (kernels, copies) = (recorded.counts["kernels"], recorded.counts["copies"]);
+    assert_eq!(report["total"]["commands"], kernels + copies + 1);
+    assert_eq!(rows("queues", "commands", &|_| true), kernels + copies + 1);
+    for name in ["fill", "add(int*, int const*)"] {
+        let is_it = |row: &Value| row["kernel"] == name;
+        assert_eq!(rows("kernels", "commands", &is_it), kernels / 2, "{name}");
+        // Half of them from 8 x 64, half of 4 x 2 x 32.
+        let items = kernels / 4 * (512 + 256);
+        assert_eq!(rows("kernels", "items", &is_it), items, "{name}");
+    }
+    for (kind, bytes) in [("write", 10 * 4096), ("read", 10 * 1000), ("fill", 512)] {
+        let is_it = |row: &Value| row["kind"] == kind;
+        assert_eq!(rows("transfers", "bytes", &is_it), bytes, "{kind}");
+    }
+    let is_allocation = |row: &Value| row["function"] == "cuMemAlloc_v2";
+    assert_eq!(rows("functions", "calls", &is_allocation), 2);
+    assert_eq!(rows("functions", "errors", &is_allocation), 1);
+    // CUPTI's times are those of the trace's clock.
+    let device = &report["devices"][0];
+    assert_eq!(device["device"], "Stand-in");
+    assert_ne!(device["relation"], "fail", "{device}");
+}
+
 #[test]
 fn children_and_killed_programs_are_recorded() {
     let forked = run(true, "fork", &[]);
