@@ -1,8 +1,8 @@
 //! Commands of GPUs and other devices: how long each waited in the queues of host and device, how
 //! long it ran, what the calls of the API cost.
 //!
-//! In: traces of programs with the events of OpenCL calls and of the times of commands, by
-//! `tracebraid record --gpu` or by THAPI. Out: tables of devices, queues, kernels, transfers and
+//! In: traces of programs with the events of calls of OpenCL or CUDA and of the times of commands, by
+//! `tracebraid record --gpu` or by THAPI (of other APIs than OpenCL only calls: `cuda`). Out: tables of devices, queues, kernels, transfers and
 //! functions ([`DeviceAnalysis`]). Promise: the law of folding and that of scale.
 //!
 //! **Calls** are the pairs of entries and exits of a thread. In streams of one thread they are paired
@@ -10,7 +10,8 @@
 //!
 //! **Commands** (`matching`). The record of a complete command has four times of the device's clock:
 //! queued, submitted, started, ended. It names the event that the call returned, whose handle later
-//! commands may get again. So both are matched in the order of time, in slices beside each other.
+//! commands may get again. So both are matched in the order of time, in slices beside each other. A
+//! command of CUDA has all facts in one record (`cuda`).
 //!
 //! **Clocks** (`sums`). A command is queued after its call began, and ends before its completion is
 //! recorded: each command bounds the relation of the two clocks twice (D. Couturier, M. Dagenais:

@@ -70,7 +70,8 @@ fn begin(cupti: &'static Cupti) {
         return report("CUPTI refuses a subscriber", status);
     }
     SUBSCRIBER.store(subscriber, Ordering::Release);
-    let has_commands = version >= OLDEST;
+    // 0: CUPTI does not say, as some versions do without a device.
+    let has_commands = version == 0 || version >= OLDEST;
     let status = if has_commands {
         enable_commands(cupti)
     } else {

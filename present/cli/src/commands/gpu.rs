@@ -68,7 +68,8 @@ pub(super) fn lami() -> Analysis {
         empty,
         lacks: |set| {
             let analysis = DeviceAnalysis::new(set, Window::default());
-            (!analysis.is_possible()).then_some("the traces contain no calls of OpenCL, CUDA or a similar API")
+            (!analysis.is_possible())
+                .then_some("the traces contain no calls of OpenCL, CUDA or a similar API")
         },
     }
 }
