@@ -1,7 +1,7 @@
 //! Link options of the shared library.
 
 fn main() {
-    // Loaders of OpenCL and callbacks keep addresses of functions: the library must never be
+    // Loaders of OpenCL, CUPTI and callbacks keep addresses of functions: the library must never be
     // unloaded.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libtracebraid_gpu.so");

@@ -1,5 +1,7 @@
 //! Meaning of event classes, and the locations of their fields.
 
+use std::collections::BTreeMap;
+
 use tracebraid_ctf::layout::node::NodeKind;
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
 use tracebraid_ctf::schema::Scope;
@@ -8,6 +10,7 @@ use tracebraid_engine::Record;
 use tracebraid_language::ClassField;
 use tracebraid_language::ast::Field;
 
+use crate::cuda::{self, Api};
 use crate::kind::Kind;
 
 /// Meaning of an event class.
@@ -27,6 +30,8 @@ pub(crate) enum Meaning {
     DeviceName,
     /// Platform of a device.
     Device,
+    /// A complete command with all facts on it, of this kind unless a field has the kind.
+    Command(Kind),
 }
 
 /// Fields of event classes that are read.
@@ -52,9 +57,13 @@ pub(crate) enum Role {
     Waits,
     /// The device of which a device is a part.
     Parent,
+    /// Number of the context, of which a queue has its number.
+    Context,
+    /// Direction of a copy of CUDA.
+    CopyKind,
 }
 
-const ROLES: usize = Role::Parent as usize + 1;
+const ROLES: usize = Role::CopyKind as usize + 1;
 
 /// An event class with a meaning.
 #[derive(Debug)]
@@ -74,6 +83,8 @@ pub(crate) struct Classes {
     places: Vec<Vec<Vec<u32>>>,
     /// Names of functions.
     functions: Vec<Function>,
+    /// By kind: a function that stands for commands with all facts in one record.
+    commands: BTreeMap<Kind, u32>,
     /// By trace and stream class: whether all event records of a packet are of one thread.
     of_thread: Vec<Vec<bool>>,
 }
@@ -89,6 +100,9 @@ pub(crate) struct Function {
     pub(crate) may_wait: bool,
     /// It completes an event of the program.
     pub(crate) signals: bool,
+    pub(crate) api: Api,
+    /// True if commands may have the number of its calls.
+    pub(crate) launches: bool,
 }
 
 impl Classes {
@@ -97,6 +111,7 @@ impl Classes {
             classes: Vec::new(),
             places: Vec::new(),
             functions: Vec::new(),
+            commands: BTreeMap::new(),
             of_thread: Vec::new(),
         };
         for trace in &set.traces {
@@ -113,10 +128,13 @@ impl Classes {
     fn stream(&mut self, trace: &Trace, stream: &StreamLayout) -> Vec<u32> {
         let place = |event: usize| {
             let name = &stream.events[event].name;
-            let Some((meaning, function)) = meaning(name) else {
+            let Some((meaning, api, function)) = meaning(name) else {
                 return 0;
             };
-            let function = self.function(function);
+            let function = self.function(api, function);
+            if let Meaning::Command(_) = meaning {
+                self.add_commands();
+            }
             let class = Class::new((trace, stream, event), meaning, function);
             self.classes.push(class);
             self.classes.len() as u32
@@ -124,8 +142,39 @@ impl Classes {
         (0..stream.events.len()).map(place).collect()
     }
 
-    fn function(&mut self, name: &str) -> u32 {
-        let known = self.functions.iter().position(|of| of.name == name);
+    /// Adds functions that stand for commands of each kind.
+    fn add_commands(&mut self) {
+        for kind in Kind::ALL {
+            let next = self.functions.len() as u32;
+            if *self.commands.entry(kind).or_insert(next) == next {
+                self.functions.push(Function {
+                    name: String::new(),
+                    kind: Some(kind),
+                    creates_queue: false,
+                    may_wait: false,
+                    signals: false,
+                    api: Api::OPENCL,
+                    launches: false,
+                });
+            }
+        }
+    }
+
+    /// True if traces may have commands with all facts in one record.
+    pub(crate) fn has_commands(&self) -> bool {
+        !self.commands.is_empty()
+    }
+
+    /// The function that stands for commands of a kind.
+    pub(crate) fn command(&self, kind: Kind) -> u32 {
+        self.commands.get(&kind).copied().unwrap_or(0)
+    }
+
+    fn function(&mut self, api: Api, name: &str) -> u32 {
+        let known = self
+            .functions
+            .iter()
+            .position(|of| of.name == name && of.api == api);
         let place = known.unwrap_or_else(|| {
             self.functions.push(Function {
                 name: name.to_owned(),
@@ -133,6 +182,8 @@ impl Classes {
                 creates_queue: name.starts_with("clCreateCommandQueue"),
                 may_wait: crate::kind::may_wait(name),
                 signals: name == "clSetUserEventStatus",
+                api,
+                launches: api.launches(name),
             });
             self.functions.len() - 1
         });
@@ -166,14 +217,10 @@ impl Classes {
     }
 }
 
-/// Meaning of an event class, with the name of its function.
-fn meaning(name: &str) -> Option<(Meaning, &str)> {
-    if let Some(edge) = name.strip_prefix("lttng_ust_opencl:") {
-        return match edge.rsplit_once('_')? {
-            (function, "entry") => Some((Meaning::Entry, function)),
-            (function, "exit") => Some((Meaning::Exit, function)),
-            _ => None,
-        };
+/// Meaning of an event class, with API and name of its function.
+fn meaning(name: &str) -> Option<(Meaning, Api, &str)> {
+    if let Some(found) = cuda::meaning(name) {
+        return Some(found);
     }
     let meaning = match name {
         "lttng_ust_opencl_profiling:event_profiling_results" => Meaning::Completed,
@@ -183,7 +230,7 @@ fn meaning(name: &str) -> Option<(Meaning, &str)> {
         "tracebraid_opencl:device" => Meaning::Device,
         _ => return None,
     };
-    Some((meaning, ""))
+    Some((meaning, Api::OPENCL, ""))
 }
 
 impl Class {
@@ -207,11 +254,11 @@ impl Class {
                 set(Role::Bytes, &["size", "cb"]);
                 set(Role::Region, &["region_vals"]);
                 set(Role::Items, &["global_work_size_vals"]);
-                set(Role::Event, &["event"]);
+                set(Role::Event, &["event", "correlation"]);
                 set(Role::Waits, &["event_wait_list_vals"]);
             }
             Meaning::Exit => {
-                set(Role::Status, &["errcode_ret_val"]);
+                set(Role::Status, &cuda::RESULTS);
                 set(Role::Event, &["event_val"]);
                 set(Role::Queue, &["command_queue"]);
             }
@@ -226,11 +273,17 @@ impl Class {
             }
             Meaning::Kernel => {
                 set(Role::Kernel, &["kernel"]);
-                set(Role::Name, &["function_name"]);
+                set(Role::Name, &["function_name", "name"]);
             }
             Meaning::Queue => {
-                set(Role::Queue, &["queue"]);
+                set(Role::Queue, &["queue", "stream"]);
+                set(Role::Context, &["context"]);
                 set(Role::Device, &["device"]);
+            }
+            Meaning::Command(_) => {
+                for (role, name) in cuda::FIELDS {
+                    set(role, &[name]);
+                }
             }
             Meaning::DeviceName => {
                 set(Role::Device, &["device"]);
@@ -257,6 +310,12 @@ impl Class {
             Some(field) => field.integer(record.body, record.slots).unwrap_or(0),
             None => 0,
         }
+    }
+
+    /// Handle of a queue. Those of CUDA have a number in their context.
+    pub(crate) fn queue(&self, record: &mut Record<'_>) -> u64 {
+        let queue = self.number(Role::Queue, record);
+        self.number(Role::Context, record) << 32 | queue
     }
 
     /// Elements of an array of integers.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cuda::{Launch, Ran};
+
 /// A thread of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct ThreadId {
@@ -83,6 +85,10 @@ pub(crate) enum Fact {
     DeviceName(Handle, String),
     /// A device is of this platform, and a part of another device unless that is 0.
     Platform(Handle, String, u64),
+    /// A call of CUDA begins, with this number.
+    Launched(Handle, Launch),
+    /// A command of CUDA is complete; the handle is the number of its call.
+    Ran(Handle, Box<Ran>),
 }
 
 /// A fact at a time.
@@ -100,8 +106,12 @@ impl Item {
     pub(crate) fn order(&self) -> (i64, u8, u32) {
         let rank = match self.fact {
             Fact::Kernel(..) | Fact::Queue(..) | Fact::DeviceName(..) | Fact::Platform(..) => 0,
-            Fact::Enters(..) | Fact::Exits(..) | Fact::Enqueued(..) | Fact::Signal(..) => 1,
-            Fact::Completed(..) => 2,
+            Fact::Enters(..)
+            | Fact::Exits(..)
+            | Fact::Enqueued(..)
+            | Fact::Signal(..)
+            | Fact::Launched(..) => 1,
+            Fact::Completed(..) | Fact::Ran(..) => 2,
         };
         (self.time, rank, self.stream)
     }

@@ -60,12 +60,12 @@ const WAITING: &[&str] = &[
     "EnqueueWrite",
     "EnqueueMap",
     "EnqueueSVM",
-    "EnqueueMemcpy",
 ];
 
 /// True if a function may wait until commands are complete.
 pub(crate) fn may_wait(function: &str) -> bool {
-    WAITING.iter().any(|part| function.contains(part))
+    let copies = function.contains("Memcpy") && !function.contains("Async");
+    copies || WAITING.iter().any(|part| function.contains(part))
 }
 
 impl Kind {

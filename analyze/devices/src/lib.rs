@@ -1,16 +1,23 @@
 //! Commands of GPUs and other devices: how long each waited in the queues of host and device, how
-//! long it ran, what the calls of the API cost.
+//! long it ran, why devices were idle, what the calls of the API cost.
 //!
-//! In: traces of programs with the events of OpenCL calls and of the times of commands, by
-//! `tracebraid record --gpu` or by THAPI. Out: tables of devices, queues, kernels, transfers and
-//! functions ([`DeviceAnalysis`]). Promise: the law of folding and that of scale.
+//! In: traces of programs with the events of calls of OpenCL or CUDA and of the times of commands, by
+//! `tracebraid record --gpu` or by THAPI (of other APIs than OpenCL only calls: `cuda`). Out: tables
+//! of devices, idle time, queues, kernels, transfers and functions ([`DeviceAnalysis`]); lists for
+//! export (`exported`); waits of threads for devices (`waits`). Promise: the law of folding and that
+//! of scale.
 //!
 //! **Calls** are the pairs of entries and exits of a thread. In streams of one thread they are paired
 //! while a chunk is folded, otherwise in the order of time.
 //!
 //! **Commands** (`matching`). The record of a complete command has four times of the device's clock:
 //! queued, submitted, started, ended. It names the event that the call returned, whose handle later
-//! commands may get again. So both are matched in the order of time, in slices beside each other.
+//! commands may get again. So both are matched in the order of time, in slices beside each other. A
+//! command of CUDA has all facts in one record (`cuda`).
+//!
+//! **Lines** (`line`). All commands of a device, in the order of its time, show when it was busy and
+//! what the next command was waiting for while it was not. `late` explains the part of the host by
+//! critical paths.
 //!
 //! **Clocks** (`sums`). A command is queued after its call began, and ends before its completion is
 //! recorded: each command bounds the relation of the two clocks twice (D. Couturier, M. Dagenais:
@@ -20,6 +27,7 @@
 
 mod calls;
 mod classes;
+mod cuda;
 mod exported;
 mod item;
 mod kind;
@@ -47,6 +55,7 @@ use tracebraid_tables::Report;
 
 use calls::OpenCalls;
 use classes::{Class, Classes, Meaning, Role};
+use cuda::{Api, Launch, Ran};
 pub use exported::{Call, Command, Exported};
 use item::{Completed, Entered, Exited, Fact, Handle, Item, ThreadId};
 pub use kind::Kind;
@@ -224,12 +233,21 @@ impl DeviceAnalysis {
                 false => Box::default(),
             },
         };
+        let of_call = |class: &Class, record: &mut Record<'_>| Handle {
+            trace: thread.trace,
+            handle: class.number(Role::Event, record),
+        };
         if function.is_some_and(|function| function.signals) {
-            let event = Handle {
-                trace: thread.trace,
-                handle: class.number(Role::Event, record),
-            };
+            let event = of_call(class, record);
             partial.push(record, Fact::Signal(event));
+        }
+        if function.is_some_and(|function| function.launches) {
+            let launch = Launch {
+                begin: record.time.0,
+                thread,
+            };
+            let call = of_call(class, record);
+            partial.push(record, Fact::Launched(call, launch));
         }
         if self.is_of_thread(record.stream) {
             if partial.thread.is_none_or(|(of, _)| of != thread) {
@@ -245,9 +263,11 @@ impl DeviceAnalysis {
         let Some(thread) = self.thread(partial, class, record) else {
             return;
         };
+        let function = self.rules.classes.functions().get(class.function as usize);
+        let api = function.map_or(Api::OPENCL, |function| function.api);
         let exit = Exited {
             function: class.function,
-            status: class.number(Role::Status, record) as i32,
+            status: api.status(class.number(Role::Status, record) as i32),
             event: class.number(Role::Event, record),
             queue: class.number(Role::Queue, record),
         };
@@ -381,9 +401,12 @@ impl Analysis for DeviceAnalysis {
                 of(class.number(Role::Kernel, record)),
                 class.text(Role::Name, record),
             ),
-            Meaning::Queue => Fact::Queue(
-                of(class.number(Role::Queue, record)),
-                class.number(Role::Device, record),
+            Meaning::Queue => {
+                Fact::Queue(of(class.queue(record)), class.number(Role::Device, record))
+            }
+            Meaning::Command(kind) => Fact::Ran(
+                of(class.number(Role::Event, record)),
+                Box::new(Ran::of(kind, class, record)),
             ),
             Meaning::DeviceName => Fact::DeviceName(
                 of(class.number(Role::Device, record)),

@@ -14,6 +14,7 @@ use tracebraid_follow::Window;
 
 use crate::calls::OpenCalls;
 use crate::classes::{Classes, Function};
+use crate::cuda::{Launch, Ran};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId};
 use crate::kind::Kind;
 use crate::line::{Placed, Run, Spill};
@@ -244,6 +245,10 @@ pub(crate) struct Slice<'a> {
     rules: &'a Rules,
     open: HashMap<ThreadId, OpenCalls>,
     enqueued: HashMap<Handle, Waiting<NameId, DeviceId>>,
+    /// Calls of CUDA by their numbers.
+    launched: HashMap<Handle, Launch>,
+    /// Begin of the last call of CUDA.
+    latest: i64,
     /// Devices of queues.
     queues: HashMap<Handle, Handle>,
     /// Events that commands wait for.
@@ -270,6 +275,8 @@ impl<'a> Slice<'a> {
             rules,
             open: HashMap::new(),
             enqueued: HashMap::new(),
+            launched: HashMap::new(),
+            latest: i64::MIN,
             queues: HashMap::new(),
             awaited: HashSet::new(),
             ended: Endings::default(),
@@ -317,6 +324,20 @@ impl<'a> Slice<'a> {
                     self.kernels.insert(kernel, number);
                     self.named.push((time, kernel, number));
                 }
+                Fact::Launched(call, launch) => {
+                    self.latest = self.latest.max(launch.begin);
+                    self.launched.insert(call, launch);
+                }
+                Fact::Ran(call, ran) => {
+                    let launch = self.launched.get(&call).filter(|of| of.is_of(time));
+                    match launch.copied() {
+                        Some(launch) => self.run(call, &launch, &ran, time),
+                        None => {
+                            let fact = Fact::Ran(call, ran);
+                            self.later.push(Item { time, stream, fact });
+                        }
+                    }
+                }
                 Fact::Queue(queue, device) => {
                     self.learn(queue, device);
                     self.later.push(Item { time, stream, fact });
@@ -357,16 +378,7 @@ impl<'a> Slice<'a> {
     }
 
     fn enqueue(&mut self, event: Handle, enqueued: Enqueued) {
-        let kernel = enqueued.call.kernel;
-        let handle = Handle {
-            handle: kernel,
-            ..event
-        };
-        let name = match self.kernels.get(&handle) {
-            _ if kernel == 0 => NameId::None,
-            Some(number) => NameId::Known(*number),
-            None => NameId::Inherited(kernel),
-        };
+        let name = self.name_of(event.trace, enqueued.call.kernel);
         let queue = Handle {
             handle: enqueued.call.queue,
             ..event
@@ -388,6 +400,34 @@ impl<'a> Slice<'a> {
             ready: Ready::default(),
         };
         self.enqueued.insert(event, waiting);
+    }
+
+    /// The name that a kernel has now.
+    fn name_of(&self, trace: u32, kernel: u64) -> NameId {
+        let handle = Handle {
+            trace,
+            handle: kernel,
+        };
+        match self.kernels.get(&handle) {
+            _ if kernel == 0 => NameId::None,
+            Some(number) => NameId::Known(*number),
+            None => NameId::Inherited(kernel),
+        }
+    }
+
+    /// A command of CUDA that is complete.
+    fn run(&mut self, call: Handle, launch: &Launch, ran: &Ran, at: i64) {
+        let function = self.rules.classes.command(ran.kind);
+        let waiting = Waiting {
+            enqueued: ran.enqueued(call, Some(launch), (function, at)),
+            name: self.name_of(call.trace, ran.kernel),
+            device: DeviceId::Known(Handle {
+                handle: ran.device,
+                ..call
+            }),
+            ready: Ready::default(),
+        };
+        self.complete(waiting, &ran.completed, at);
     }
 
     fn complete(&mut self, waiting: Waiting<NameId, DeviceId>, completed: &Completed, at: i64) {
@@ -460,6 +500,8 @@ impl<'a> Slice<'a> {
             (device, run)
         });
         Played {
+            launched: self.launched,
+            latest: self.latest,
             runs: runs.collect(),
             names,
             ended: self.ended,
@@ -477,6 +519,8 @@ pub(crate) struct Played {
     pub(crate) open: HashMap<ThreadId, OpenCalls>,
     pub(crate) waiting: Vec<(Handle, Waiting<Name, DeviceId>)>,
     pub(crate) named: Vec<(i64, Handle, String)>,
+    pub(crate) launched: HashMap<Handle, Launch>,
+    pub(crate) latest: i64,
     pub(crate) later: Vec<Item>,
     pub(crate) sums: Sums,
     /// Complete commands by device.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::calls::OpenCalls;
+use crate::cuda::{LONGEST, Launch, Ran};
 use crate::item::{Completed, Enqueued, Fact, Handle, Item, ThreadId};
 use crate::line::{Line, Part, Piece, Placed, Run};
 use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, place};
@@ -61,6 +62,8 @@ pub(crate) struct State {
     open: BTreeMap<ThreadId, OpenCalls>,
     enqueued: BTreeMap<Handle, Waiting<Name, Handle>>,
     kernels: BTreeMap<Handle, String>,
+    /// Calls of CUDA by their numbers.
+    launched: BTreeMap<Handle, Launch>,
     pub(crate) queues: BTreeMap<Handle, Queue>,
     pub(crate) devices: BTreeMap<Handle, Device>,
     pub(crate) sums: Sums,
@@ -81,6 +84,8 @@ impl State {
             open,
             waiting,
             named,
+            launched,
+            latest,
             later,
             mut sums,
             runs,
@@ -127,9 +132,17 @@ impl State {
                         complete.entry(device).or_default().push(placed);
                     }
                 }
+                Fact::Ran(call, ran) => {
+                    let ran = (call, &*ran);
+                    if let Some((device, placed)) = self.run(rules, ran, time, &named) {
+                        complete.entry(device).or_default().push(placed);
+                    }
+                }
                 fact => self.learn(fact),
             }
         }
+        self.launched.extend(launched);
+        self.launched.retain(|_, launch| launch.is_of(latest));
         for (thread, calls) in open {
             self.open.entry(thread).or_default().append(calls);
         }
@@ -163,6 +176,11 @@ impl State {
                 .function(call.function)
                 .is_some_and(|of| of.kind.is_some())
         });
+        // Of CUDA's calls, nothing shows which enqueued a command that is not recorded yet.
+        let until = match rules.classes.has_commands() {
+            true => until.saturating_sub(LONGEST),
+            false => until,
+        };
         let earliest = calls.map(|call| call.begin).fold(until, i64::min);
         let mut of_line: BTreeMap<Handle, i64> = BTreeMap::new();
         for waiting in self.enqueued.values() {
@@ -249,19 +267,46 @@ impl State {
         }
     }
 
+    /// The name that a kernel has at a time of a slice, whose names are `named`.
+    fn name_at(&self, kernel: Handle, at: i64, named: &[(i64, Handle, String)]) -> Name {
+        let in_slice = named.iter().rev();
+        let mut in_slice = in_slice.filter(|(time, of, _)| *of == kernel && *time <= at);
+        match in_slice.next() {
+            _ if kernel.handle == 0 => Name::None,
+            Some((_, _, name)) => Name::Known(name.clone()),
+            None => self.known(kernel.trace, Name::Inherited(kernel.handle)),
+        }
+    }
+
+    /// A command of CUDA whose call is in an earlier slice, or not in the trace.
+    fn run(
+        &mut self,
+        rules: &Rules,
+        (call, ran): (Handle, &Ran),
+        at: i64,
+        named: &[(i64, Handle, String)],
+    ) -> Option<(Handle, Placed)> {
+        if !rules.window.contains(at) {
+            return None;
+        }
+        let [kernel, device] = [ran.kernel, ran.device].map(|handle| Handle { handle, ..call });
+        let launch = self.launched.get(&call).filter(|of| of.is_of(at));
+        let function = rules.classes.command(ran.kind);
+        let waiting = Waiting {
+            enqueued: ran.enqueued(call, launch, (function, at)),
+            name: self.name_at(kernel, at, named),
+            device,
+            ready: Ready::default(),
+        };
+        self.count(rules, waiting, &ran.completed, at)
+    }
+
     fn enqueue(&mut self, event: Handle, enqueued: Enqueued, named: &[(i64, Handle, String)]) {
-        let handle = Handle {
+        let kernel = Handle {
             handle: enqueued.call.kernel,
             ..event
         };
-        let end = enqueued.end;
-        let in_slice = named.iter().rev();
-        let mut in_slice = in_slice.filter(|(time, kernel, _)| *kernel == handle && *time <= end);
-        let name = match in_slice.next() {
-            _ if handle.handle == 0 => Name::None,
-            Some((_, _, name)) => Name::Known(name.clone()),
-            None => self.known(event.trace, Name::Inherited(handle.handle)),
-        };
+        let name = self.name_at(kernel, enqueued.end, named);
         let queue = Handle {
             handle: enqueued.call.queue,
             ..event
@@ -291,6 +336,17 @@ impl State {
             return None;
         };
         waiting.ready.add_all(&mut waiting.enqueued, ended, at);
+        self.count(rules, waiting, completed, at)
+    }
+
+    /// Counts a complete command; returns its device and its times there.
+    fn count(
+        &mut self,
+        rules: &Rules,
+        waiting: Waiting<Name, Handle>,
+        completed: &Completed,
+        at: i64,
+    ) -> Option<(Handle, Placed)> {
         let Waiting {
             enqueued,
             name,
@@ -298,7 +354,7 @@ impl State {
             ready,
         } = waiting;
         let queue = Handle {
-            trace: event.trace,
+            trace: enqueued.thread.trace,
             handle: enqueued.call.queue,
         };
         self.sums.clock(queue, &enqueued, completed, at);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_clocks::Timeline;
 use tracebraid_statistics::Distribution;
 
+use crate::cuda;
 use crate::item::{Completed, Enqueued, Handle, ThreadId};
 use crate::kind::Kind;
 
@@ -140,8 +141,9 @@ impl Sums {
         }
         let clock = self.clocks.entry(queue).or_default();
         let [queued, .., end] = completed.times.map(|time| i64::try_from(time).ok());
-        if let Some(queued) = queued {
-            clock.receives(queued, enqueued.call.begin);
+        let begin = enqueued.call.begin;
+        if let Some(queued) = queued.filter(|_| begin != cuda::UNKNOWN) {
+            clock.receives(queued, begin);
         }
         if let Some(end) = end {
             clock.sends(end, at);

@@ -23,7 +23,7 @@ pub struct Probes {
     /// Library to preload into programs that are not linked with it; unnecessary if the library for
     /// modules is preloaded.
     pub library: Option<PathBuf>,
-    /// Library that records OpenCL: preloaded, and a layer. It contains the others.
+    /// Library that records OpenCL and CUDA: preloaded, a layer, and injected. It contains the others.
     pub gpu: Option<PathBuf>,
 }
 
@@ -47,6 +47,22 @@ pub(crate) fn layer(library: &Path) -> (String, OsString) {
     first_of("OPENCL_LAYERS", library)
 }
 
+/// The variable that names the library which the driver of CUDA loads.
+const INJECTION: &str = "CUDA_INJECTION64_PATH";
+
+/// The value of `CUDA_INJECTION64_PATH`; `None` if the environment names another library, since the
+/// driver loads only one.
+pub(crate) fn injection(library: &Path) -> Option<(String, OsString)> {
+    (!is_cuda_taken(library)).then(|| (INJECTION.to_owned(), library.as_os_str().to_owned()))
+}
+
+/// True if the environment already makes the driver of CUDA load another library, so that this one
+/// cannot record CUDA.
+pub fn is_cuda_taken(library: &Path) -> bool {
+    let named = std::env::var_os(INJECTION).filter(|named| !named.is_empty());
+    named.is_some_and(|named| named != library)
+}
+
 /// A variable whose list of libraries begins with this one.
 fn first_of(variable: &str, library: &Path) -> (String, OsString) {
     let mut libraries = library.as_os_str().to_owned();
@@ -57,8 +73,13 @@ fn first_of(variable: &str, library: &Path) -> (String, OsString) {
     (variable.to_owned(), libraries)
 }
 
-/// Event classes of OpenCL.
-const OF_GPU: [&str; 2] = ["lttng_ust_opencl*", "tracebraid_opencl:*"];
+/// Event classes of OpenCL and CUDA.
+const OF_GPU: [&str; 4] = [
+    "lttng_ust_opencl*",
+    "tracebraid_opencl:*",
+    "lttng_ust_cuda*",
+    "tracebraid_cuda:*",
+];
 
 /// True if the options of a recording, the content of `probe.conf`, are those of one with
 /// [`Probes::gpu`].
@@ -74,7 +95,7 @@ impl Probes {
         switches_on(&self.patterns, "lttng_ust_cyg_profile:func_entry")
     }
 
-    /// Adds the event classes of OpenCL, if it is recorded.
+    /// Adds the event classes of OpenCL and CUDA, if they are recorded.
     pub(crate) fn with_gpu(mut self) -> Probes {
         if self.gpu.is_some() {
             self.patterns.extend(OF_GPU.map(str::to_owned));

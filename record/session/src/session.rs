@@ -10,7 +10,9 @@ use tracebraid_kernel_recorder::{
 };
 use tracebraid_probe::finish::Finished;
 
-use crate::probes::{Modules, Probes, copy_probes, finish_probes, layer, locked, preload, prepare};
+use crate::probes::{
+    Modules, Probes, copy_probes, finish_probes, injection, layer, locked, preload, prepare,
+};
 use crate::{SessionError, symbols};
 
 /// The recorders of a recording, and its directory.
@@ -121,6 +123,7 @@ impl SessionOptions {
             .and_then(|probes| probes.gpu.as_deref());
         environment.extend(of_gpu.or(of_modules).or(of_probes).map(preload));
         environment.extend(of_gpu.map(layer));
+        environment.extend(of_gpu.and_then(injection));
         Ok(environment)
     }
 }

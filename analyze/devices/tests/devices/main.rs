@@ -1,6 +1,7 @@
 //! The report of made-up traces is that of a plain model, in every layout of streams, for all threads
 //! and chunks; the relation of clocks is recovered within its bounds.
 
+mod cuda;
 mod line;
 mod program;
 mod trace;

@@ -56,16 +56,16 @@ event { name = "tracebraid_opencl:queue"; id = 11; stream_id = 0; fields := stru
 "#;
 
 /// An event record.
-struct Event {
-    time: u64,
-    thread: usize,
-    cpu: usize,
-    class: u8,
-    payload: Vec<u8>,
+pub(crate) struct Event {
+    pub(crate) time: u64,
+    pub(crate) thread: usize,
+    pub(crate) cpu: usize,
+    pub(crate) class: u8,
+    pub(crate) payload: Vec<u8>,
 }
 
 /// Fields, one after the other.
-fn bytes(fields: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn bytes(fields: &[&[u8]]) -> Vec<u8> {
     fields.concat()
 }
 
@@ -176,8 +176,13 @@ fn events(program: &Program) -> Vec<Event> {
     events
 }
 
-/// Writes the trace to a directory.
+/// Writes the trace of a program to a directory.
 pub(crate) fn write(program: &Program, layout: Layout, directory: &Path) {
+    write_events(CLASSES, &events(program), layout, directory);
+}
+
+/// Writes event records, in the order of time, to a directory.
+pub(crate) fn write_events(classes: &str, events: &[Event], layout: Layout, directory: &Path) {
     let (context, of_event) = match layout {
         Layout::ByThread => ("u32 tid;", ""),
         Layout::ByCpu => ("u32 cpu_id;", "event.context := struct { i32 _vtid; };"),
@@ -187,9 +192,8 @@ pub(crate) fn write(program: &Program, layout: Layout, directory: &Path) {
          u64 content_size; u64 packet_size; {context} }}; \
          event.header := struct {{ u8 id; time64 timestamp; }}; {of_event} }};\n"
     );
-    let metadata = format!("{HEAD}{stream}{CLASSES}");
+    let metadata = format!("{HEAD}{stream}{classes}");
     fs::write(directory.join("metadata"), metadata).expect("written");
-    let events = events(program);
     let streams = match layout {
         Layout::ByThread => THREADS + 2,
         Layout::ByCpu => CPUS,

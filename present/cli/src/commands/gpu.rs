@@ -29,11 +29,12 @@ use crate::units::number_of;
 /// they ran. Devices have clocks of their own: their relation to the clock of the trace follows from
 /// the commands, with its bounds.
 ///
-/// Needs a recording by `tracebraid record --gpu`, or an OpenCL trace of THAPI. Commands are those
-/// that are complete in the range of time.
+/// Needs a recording by `tracebraid record --gpu`, or a trace of THAPI: its OpenCL traces have
+/// commands, those of CUDA, HIP, Level Zero and MPI only calls. Commands are those that are complete
+/// in the range of time.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tracebraid record --gpu -o TRACE -- ./my-opencl-program
+  tracebraid record --gpu -o TRACE -- ./my-gpu-program
   tracebraid gpu TRACE
   tracebraid gpu --table kernels --top 5 TRACE
   tracebraid gpu --perfetto gpu.perfetto-trace TRACE
@@ -59,7 +60,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
     let mut analysis = DeviceAnalysis::new(&subject.set, report::window(subject.range));
     if !analysis.is_possible() {
         return Err(Failure::nothing_readable(
-            "the traces contain no calls of OpenCL: record them with `tracebraid record --gpu -- COMMAND`",
+            "the traces contain no calls of OpenCL, CUDA or a similar API: record them with `tracebraid record --gpu -- COMMAND`",
         ));
     }
     if let Some(file) = &args.perfetto {
@@ -121,7 +122,8 @@ pub(super) fn lami() -> Analysis {
         empty,
         lacks: |set| {
             let analysis = DeviceAnalysis::new(set, Window::default());
-            (!analysis.is_possible()).then_some("the traces contain no calls of OpenCL")
+            (!analysis.is_possible())
+                .then_some("the traces contain no calls of OpenCL, CUDA or a similar API")
         },
     }
 }

@@ -145,7 +145,7 @@ fn a_command_that_waits_for_an_event_of_the_program_is_a_dependency() {
 
 #[test]
 fn two_processes_on_one_device_wait_for_each_other() {
-    let Some(recording) = recorded("\"$0\" serial 60 & \"$0\" serial 60; wait") else {
+    let Some(recording) = recorded("\"$0\" serial 300 & \"$0\" serial 300; wait") else {
         return;
     };
     let report = report_of(&recording);

@@ -21,7 +21,13 @@ const LAYERS: &[&[&str]] = &[
         "record/unwind",
         "present/allocator",
     ],
-    &["ctf", "analyze/symbols", "record/modules", "record/opencl"],
+    &[
+        "ctf",
+        "analyze/symbols",
+        "record/cuda",
+        "record/modules",
+        "record/opencl",
+    ],
     &[
         "import/tracepoint",
         "analyze/engine",

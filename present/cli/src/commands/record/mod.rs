@@ -109,7 +109,7 @@ pub(crate) struct RecordArgs {
     /// default: *. With patterns, programs that are not linked with libtracebraid_probe.so load it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     probes: Vec<String>,
-    /// Record the OpenCL calls of the command, and its device commands with their times
+    /// Record the OpenCL and CUDA calls of the command, and its device commands with their times
     #[arg(long, requires = "command")]
     gpu: bool,
     /// Record call stacks: for each millisecond of CPU time, and for each wait of 100 us or

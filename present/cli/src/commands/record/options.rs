@@ -4,7 +4,7 @@ use jiff::Zoned;
 use tracebraid_session::kernel::{
     ChosenEvents, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges,
 };
-use tracebraid_session::{Probes, SessionOptions, file_size_limit};
+use tracebraid_session::{Probes, SessionOptions, file_size_limit, is_cuda_taken};
 
 use super::{RecordArgs, stacks, when};
 use crate::failure::Failure;
@@ -43,7 +43,13 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
         gpu: None,
     };
     if args.gpu && !args.command.is_empty() {
-        probes.gpu = Some(stacks::of_gpu()?);
+        let library = stacks::of_gpu()?;
+        if is_cuda_taken(&library) {
+            say!(
+                "warning: CUDA is not recorded: CUDA_INJECTION64_PATH names the library of another tool"
+            );
+        }
+        probes.gpu = Some(library);
     }
     let has_events = !probes.patterns.is_empty() || probes.gpu.is_some();
     let has_probes = !args.command.is_empty() && has_events;

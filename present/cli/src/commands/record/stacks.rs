@@ -114,9 +114,9 @@ pub(super) fn of_probes() -> Option<PathBuf> {
     found.ok()
 }
 
-/// The library that records OpenCL.
+/// The library that records OpenCL and CUDA.
 pub(super) fn of_gpu() -> Result<PathBuf, Failure> {
-    find("libtracebraid_gpu.so", "which records OpenCL").map_err(Failure::usage)
+    find("libtracebraid_gpu.so", "which records OpenCL and CUDA").map_err(Failure::usage)
 }
 
 /// The library that records loaded modules, if functions of a command are recorded: without it,
