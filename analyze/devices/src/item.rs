@@ -65,8 +65,11 @@ pub(crate) struct Completed {
 }
 
 /// A fact from an event record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fact {
+    /// A fact that has been played.
+    #[default]
+    None,
     /// A call begins, in a stream of several threads or at the end of a chunk.
     Enters(ThreadId, Entered),
     /// A call ends whose begin is not known.
@@ -105,7 +108,11 @@ impl Item {
     /// completion of a command after its call.
     pub(crate) fn order(&self) -> (i64, u8, u32) {
         let rank = match self.fact {
-            Fact::Kernel(..) | Fact::Queue(..) | Fact::DeviceName(..) | Fact::Platform(..) => 0,
+            Fact::None
+            | Fact::Kernel(..)
+            | Fact::Queue(..)
+            | Fact::DeviceName(..)
+            | Fact::Platform(..) => 0,
             Fact::Enters(..)
             | Fact::Exits(..)
             | Fact::Enqueued(..)

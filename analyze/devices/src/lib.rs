@@ -306,11 +306,8 @@ impl DeviceAnalysis {
     }
 
     fn play(&self, runs: Vec<Vec<Item>>, spill: Option<&Spill>) -> Played {
-        let mut items: Vec<Item> = runs.into_iter().flatten().collect();
-        // Stable: facts of a stream keep their order.
-        items.sort_by_key(Item::order);
         let mut slice = Slice::new(&self.rules);
-        slice.play(items);
+        slice.play(runs);
         slice.end(spill)
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_clocks::Timeline;
 
 use crate::calls::OpenCalls;
 use crate::cuda::{LONGEST, Launch, Ran};
 use crate::item::{Completed, Enqueued, Fact, Handle, Item, ThreadId};
 use crate::line::{Line, Part, Piece, Placed, Run};
-use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, place};
+use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, bound, place};
 use crate::sums::{Name, Row, Sums};
 
 /// Names of a device.
@@ -68,6 +69,8 @@ pub(crate) struct State {
     pub(crate) devices: BTreeMap<Handle, Device>,
     pub(crate) sums: Sums,
     pub(crate) names: Names,
+    /// Relation of the clock of a device (first) to that of the trace (second).
+    pub(crate) clocks: BTreeMap<Handle, Timeline>,
     pub(crate) lines: BTreeMap<Handle, Line>,
     /// Pieces of lines that can be swept, in order.
     #[serde(skip)]
@@ -88,7 +91,7 @@ impl State {
             latest,
             later,
             mut sums,
-            runs,
+            devices,
             names,
             mut ended,
         } = played;
@@ -101,10 +104,12 @@ impl State {
                 self.names.number(&name)
             })
             .collect();
-        let of_slice: Vec<(Handle, Run)> = runs
-            .into_iter()
-            .map(|(device, run)| (self.device(device), run.named(numbers.clone())))
-            .collect();
+        let mut of_slice: Vec<(Handle, Run)> = Vec::new();
+        for (device, run, clock) in devices {
+            let device = self.device(device);
+            self.clocks.entry(device).or_default().merge(clock);
+            of_slice.push((device, run.named(numbers.clone())));
+        }
         let waiting: Vec<_> = waiting
             .into_iter()
             .map(|(event, waiting)| (event, self.inherited(event, waiting)))
@@ -357,7 +362,8 @@ impl State {
             trace: enqueued.thread.trace,
             handle: enqueued.call.queue,
         };
-        self.sums.clock(queue, &enqueued, completed, at);
+        let clock = self.clocks.entry(device).or_default();
+        bound(clock, &enqueued, completed, at);
         let kind = rules.kind(&enqueued);
         let number = self.names.number(&name);
         let row = Row { queue, kind, name };

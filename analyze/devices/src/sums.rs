@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_clocks::Timeline;
 use tracebraid_statistics::Distribution;
 
-use crate::cuda;
 use crate::item::{Completed, Enqueued, Handle, ThreadId};
 use crate::kind::Kind;
 
@@ -118,8 +116,6 @@ pub(crate) struct Sums {
     /// By trace and function.
     pub(crate) calls: BTreeMap<(u32, u32), Calls>,
     pub(crate) commands: BTreeMap<Row, Commands>,
-    /// Relation of the clock of a queue's device (first) to that of the trace (second).
-    pub(crate) clocks: BTreeMap<Handle, Timeline>,
     /// Completions of commands whose call is not in the trace.
     pub(crate) without_call: u64,
     /// All calls, in any order, if they are kept.
@@ -127,38 +123,12 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Adds what a command shows of the clock of its queue's device. It was enqueued after its call
-    /// began, and ended before its completion was recorded.
-    pub(crate) fn clock(
-        &mut self,
-        queue: Handle,
-        enqueued: &Enqueued,
-        completed: &Completed,
-        at: i64,
-    ) {
-        if !completed.is_profiled {
-            return;
-        }
-        let clock = self.clocks.entry(queue).or_default();
-        let [queued, .., end] = completed.times.map(|time| i64::try_from(time).ok());
-        let begin = enqueued.call.begin;
-        if let Some(queued) = queued.filter(|_| begin != cuda::UNKNOWN) {
-            clock.receives(queued, begin);
-        }
-        if let Some(end) = end {
-            clock.sends(end, at);
-        }
-    }
-
     pub(crate) fn merge(&mut self, other: Sums) {
         for (key, calls) in other.calls {
             self.calls.entry(key).or_default().merge(&calls);
         }
         for (row, commands) in other.commands {
             self.commands.entry(row).or_default().merge(&commands);
-        }
-        for (queue, clock) in other.clocks {
-            self.clocks.entry(queue).or_default().merge(clock);
         }
         self.without_call += other.without_call;
         self.kept.extend(other.kept);

@@ -327,15 +327,9 @@ impl Of<'_> {
 
     /// Relations of the clocks of devices to those of the traces, by process and device.
     fn clocks(&self) -> Section {
-        let mut clocks: BTreeMap<(u32, u64), Timeline> = BTreeMap::new();
-        for (queue, clock) in &self.state.sums.clocks {
-            let device = self.queue(*queue).map_or(0, |of| of.device);
-            let of_device = clocks.entry((queue.trace, device)).or_default();
-            of_device.merge(clock.clone());
-        }
-        let row = |((trace, handle), clock): ((u32, u64), Timeline)| {
-            let device = self.state.devices.get(&Handle { trace, handle });
-            let path = Path::of(&clock);
+        let row = |(handle, clock): (&Handle, &Timeline)| {
+            let device = self.state.devices.get(handle);
+            let path = Path::of(clock);
             let (accuracy, bounds) = match &path {
                 Ok(Some(path)) => (path.accuracy(), self.bounds(path)),
                 Ok(None) => (Accuracy::Absent, None),
@@ -350,7 +344,7 @@ impl Of<'_> {
             let drift = drift.map(|(low, high)| (low.drift_ppm() + high.drift_ppm()) / 2.0);
             let (offset, error) = bounds.unzip();
             vec![
-                self.process(trace),
+                self.process(handle.trace),
                 Value::Text(device.map_or_else(String::new, |device| device.name.clone())),
                 Value::Text(device.map_or_else(String::new, |device| device.platform.clone())),
                 Value::Text(format!("{accuracy:?}").to_lowercase()),
@@ -371,7 +365,7 @@ impl Of<'_> {
             Column::new("error_ns", "Known within", Unit::Duration).optional(),
             Column::new("drift_ppm", "Drift (ppm)", Unit::Number).optional(),
         ];
-        let rows = clocks.into_iter().map(row).collect();
+        let rows = self.state.clocks.iter().map(row).collect();
         Section::new("clocks", "Clocks of devices", columns, rows).short()
     }
 
