@@ -117,6 +117,8 @@ impl Command {
         };
         let is_own = self.wanted == 0;
         let own = own!(clSetEventCallback);
+        // Found here and not first in a callback, since the dynamic linker takes a lock.
+        let _ = (own!(clReleaseEvent), own!(clGetEventProfilingInfo));
         // SAFETY: the event exists: the program or this library has a reference to it.
         unsafe {
             if is_complete {

@@ -4,7 +4,7 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 /// The path of the library that contains an address; `None` outside all libraries.
 pub(crate) fn path_of(address: usize) -> Option<&'static CStr> {
@@ -25,28 +25,45 @@ pub(crate) fn keep(address: usize) {
     }
 }
 
+/// Maximum length of a path, with its NUL.
+const MOST: usize = libc::PATH_MAX as usize;
+
 /// The first loaded library whose file name is that of a loader.
 pub(crate) fn loader() -> Option<NonNull<c_void>> {
-    let mut found: *mut c_void = ptr::null_mut();
-    // SAFETY: the callback gets `found`, which lives until the call returns.
-    unsafe { libc::dl_iterate_phdr(Some(open_loader), (&raw mut found).cast()) };
-    NonNull::new(found)
+    let mut path = [0_u8; MOST];
+    // SAFETY: the callback gets `path`, which lives until the call returns.
+    unsafe { libc::dl_iterate_phdr(Some(copy_loader), (&raw mut path).cast()) };
+    let path = CStr::from_bytes_until_nul(&path).ok()?;
+    if path.is_empty() {
+        return None;
+    }
+    // Not in the callback, which has a lock that a thread in `dlopen` waits for, with the lock that
+    // `dlopen` waits for.
+    // SAFETY: the path ends with NUL; the library is loaded already.
+    NonNull::new(unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) })
 }
 
-unsafe extern "C" fn open_loader(
+/// Copies the path of a loader.
+unsafe extern "C" fn copy_loader(
     library: *mut libc::dl_phdr_info,
     _size: usize,
-    found: *mut c_void,
+    copy: *mut c_void,
 ) -> c_int {
     // SAFETY: `dl_iterate_phdr` passes a library, and what `loader` gave it.
-    let (path, found) = unsafe { ((*library).dlpi_name, &mut *found.cast::<*mut c_void>()) };
-    // SAFETY: paths of loaded libraries end with NUL.
-    if path.is_null() || !is_of_loader(unsafe { CStr::from_ptr(path) }) {
+    let (path, copy) = unsafe { ((*library).dlpi_name, &mut *copy.cast::<[u8; MOST]>()) };
+    if path.is_null() {
         return 0;
     }
-    // SAFETY: the path ends with NUL; the library is loaded already.
-    *found = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-    c_int::from(!found.is_null())
+    // SAFETY: paths of loaded libraries end with NUL.
+    let path = unsafe { CStr::from_ptr(path) };
+    let bytes = path.to_bytes_with_nul();
+    let is_found = is_of_loader(path) && bytes.len() <= MOST;
+    if is_found {
+        copy.iter_mut()
+            .zip(bytes)
+            .for_each(|(to, from)| *to = *from);
+    }
+    c_int::from(is_found)
 }
 
 /// True if a path is that of a loader of OpenCL: its file name begins with `libOpenCL`.
