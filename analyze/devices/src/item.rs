@@ -64,6 +64,16 @@ pub(crate) struct Completed {
     pub(crate) times: [u64; 4],
 }
 
+/// Properties of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Properties {
+    pub(crate) platform: String,
+    /// The device of which this is a part; 0 without one.
+    pub(crate) parent: u64,
+    /// UUID and address on the bus, as far as the device has them.
+    pub(crate) identity: String,
+}
+
 /// A fact from an event record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fact {
@@ -86,8 +96,8 @@ pub(crate) enum Fact {
     Queue(Handle, u64),
     /// A device has this name.
     DeviceName(Handle, String),
-    /// A device is of this platform, and a part of another device unless that is 0.
-    Platform(Handle, String, u64),
+    /// Properties of a device.
+    Device(Handle, Box<Properties>),
     /// A call of CUDA begins, with this number.
     Launched(Handle, Launch),
     /// A command of CUDA is complete; the handle is the number of its call.
@@ -112,7 +122,7 @@ impl Item {
             | Fact::Kernel(..)
             | Fact::Queue(..)
             | Fact::DeviceName(..)
-            | Fact::Platform(..) => 0,
+            | Fact::Device(..) => 0,
             Fact::Enters(..)
             | Fact::Exits(..)
             | Fact::Enqueued(..)

@@ -57,7 +57,7 @@ use calls::OpenCalls;
 use classes::{Class, Classes, Meaning, Role};
 use cuda::{Api, Launch, Ran};
 pub use exported::{Call, Command, Exported};
-use item::{Completed, Entered, Exited, Fact, Handle, Item, ThreadId};
+use item::{Completed, Entered, Exited, Fact, Handle, Item, Properties, ThreadId};
 pub use kind::Kind;
 pub use late::{HostDid, Late};
 use line::{Piece, Spill};
@@ -81,6 +81,9 @@ pub struct DeviceAnalysis {
     most_held: usize,
 }
 
+/// Facts in a block: slices of time cut few blocks, and whole ones are not copied.
+const BLOCK: usize = 1024;
+
 /// Commands in memory that wait for earlier ones take 80 bytes each.
 const MOST_HELD: usize = 1 << 20;
 
@@ -96,10 +99,12 @@ pub struct Devices {
 /// kernels and devices, and of calls and commands that are open at once.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct DevicePartial {
-    /// Facts of the chunks that have been merged, each in the order of its events.
+    /// Facts in blocks, each in the order of time.
     runs: Vec<Vec<Item>>,
-    /// Facts of the chunk.
+    /// The last facts of the chunk: a block that is not full.
     run: Vec<Item>,
+    /// Open calls at the ends of the chunk's packets, in any order.
+    opened: Vec<Item>,
     /// Open calls of the thread of the packet, in streams of one thread.
     open: OpenCalls,
     thread: Option<(ThreadId, u32)>,
@@ -293,6 +298,9 @@ impl DeviceAnalysis {
                 Some(before) => run.partition_point(|item| item.time < before),
                 None => run.len(),
             };
+            if count == 0 {
+                return true;
+            }
             if count == run.len() {
                 taken.push(std::mem::take(run));
                 return false;
@@ -314,6 +322,10 @@ impl DeviceAnalysis {
 
 impl DevicePartial {
     fn push(&mut self, record: &Record<'_>, fact: Fact) {
+        if self.run.len() == BLOCK {
+            let full = std::mem::replace(&mut self.run, Vec::with_capacity(BLOCK));
+            self.runs.push(full);
+        }
         self.run.push(Item {
             time: record.time.0,
             stream: record.number,
@@ -325,7 +337,7 @@ impl DevicePartial {
     fn flush(&mut self) {
         let calls = self.open.take();
         if let Some((thread, stream)) = self.thread.take() {
-            self.run.extend(calls.into_iter().map(|call| Item {
+            self.opened.extend(calls.into_iter().map(|call| Item {
                 time: call.begin,
                 stream,
                 fact: Fact::Enters(thread, call),
@@ -409,20 +421,27 @@ impl Analysis for DeviceAnalysis {
                 of(class.number(Role::Device, record)),
                 class.text(Role::Name, record),
             ),
-            Meaning::Device => Fact::Platform(
-                of(class.number(Role::Device, record)),
-                class.text(Role::Name, record),
-                class.number(Role::Parent, record),
-            ),
+            Meaning::Device => {
+                let texts = [Role::Uuid, Role::Pci].map(|role| class.text(role, record));
+                let properties = Properties {
+                    platform: class.text(Role::Name, record),
+                    parent: class.number(Role::Parent, record),
+                    identity: texts.concat(),
+                };
+                let device = of(class.number(Role::Device, record));
+                Fact::Device(device, Box::new(properties))
+            }
         };
         partial.push(record, fact);
     }
 
     fn end(&self, partial: &mut DevicePartial, _: &Chunk) {
         partial.flush();
-        let mut run = std::mem::take(&mut partial.run);
-        run.sort_by_key(Item::order);
-        partial.runs.push(run);
+        let run = std::mem::take(&mut partial.run);
+        let mut opened = std::mem::take(&mut partial.opened);
+        opened.sort_by_key(Item::order);
+        partial.runs.extend([run, opened]);
+        partial.runs.retain(|run| !run.is_empty());
         partial.packets = Packets::default();
     }
 

@@ -328,7 +328,8 @@ impl<'a> Slice<'a> {
 
     /// Plays the facts of runs, each in the order of its events.
     pub(crate) fn play(&mut self, mut runs: Vec<Vec<Item>>) {
-        let mut order: Vec<((i64, u8, u32), u32, u32)> = Vec::new();
+        let count = runs.iter().map(Vec::len).sum();
+        let mut order: Vec<((i64, u8, u32), u32, u32)> = Vec::with_capacity(count);
         for (number, run) in (0_u32..).zip(&runs) {
             let items = (0_u32..).zip(run);
             order.extend(items.map(|(place, item)| (item.order(), number, place)));
@@ -388,7 +389,7 @@ impl<'a> Slice<'a> {
                     self.learn(queue, device);
                     self.later.push(Item { time, stream, fact });
                 }
-                Fact::DeviceName(..) | Fact::Platform(..) => {
+                Fact::DeviceName(..) | Fact::Device(..) => {
                     self.later.push(Item { time, stream, fact });
                 }
             }

@@ -7,7 +7,7 @@ use tracebraid_clocks::Timeline;
 
 use crate::calls::OpenCalls;
 use crate::cuda::{LONGEST, Launch, Ran};
-use crate::item::{Completed, Enqueued, Fact, Handle, Item, ThreadId};
+use crate::item::{Completed, Enqueued, Fact, Handle, Item, Properties, ThreadId};
 use crate::line::{Line, Part, Piece, Placed, Run};
 use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, bound, place};
 use crate::sums::{Name, Row, Sums};
@@ -16,9 +16,7 @@ use crate::sums::{Name, Row, Sums};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Device {
     pub(crate) name: String,
-    pub(crate) platform: String,
-    /// The device of which this is a part; 0 without one.
-    pub(crate) parent: u64,
+    pub(crate) properties: Properties,
 }
 
 /// A queue.
@@ -95,7 +93,7 @@ impl State {
             names,
             mut ended,
         } = played;
-        self.inherit(&mut sums);
+        self.add_commands(&mut sums);
         self.sums.merge(sums);
         let numbers: Vec<u32> = names
             .into_iter()
@@ -253,11 +251,12 @@ impl State {
         self.enqueued.len() as u64
     }
 
-    /// Resolves the names that a slice inherits.
-    fn inherit(&self, sums: &mut Sums) {
+    /// Adds the commands of a slice, with the names that it inherits.
+    fn add_commands(&mut self, sums: &mut Sums) {
         for (mut row, commands) in std::mem::take(&mut sums.commands) {
             row.name = self.known(row.queue.trace, row.name);
-            sums.commands.entry(row).or_default().merge(&commands);
+            let sum = self.sums.commands.entry(row).or_default();
+            sum.merge(&commands);
         }
     }
 
@@ -387,10 +386,8 @@ impl State {
             Fact::DeviceName(device, name) => {
                 self.devices.entry(device).or_default().name = name;
             }
-            Fact::Platform(device, platform, parent) => {
-                let device = self.devices.entry(device).or_default();
-                device.platform = platform;
-                device.parent = parent;
+            Fact::Device(device, properties) => {
+                self.devices.entry(device).or_default().properties = *properties;
             }
             _ => {}
         }

@@ -346,7 +346,9 @@ impl Of<'_> {
             vec![
                 self.process(handle.trace),
                 Value::Text(device.map_or_else(String::new, |device| device.name.clone())),
-                Value::Text(device.map_or_else(String::new, |device| device.platform.clone())),
+                Value::Text(
+                    device.map_or_else(String::new, |device| device.properties.platform.clone()),
+                ),
                 Value::Text(format!("{accuracy:?}").to_lowercase()),
                 offset.into(),
                 error.into(),
