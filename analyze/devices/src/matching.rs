@@ -20,7 +20,7 @@ use crate::cuda::{self, Launch, Ran};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId};
 use crate::kind::Kind;
 use crate::line::{Placed, Run, Spill};
-use crate::sums::{Commands, KeptCall, Name, Row, Sums};
+use crate::sums::{Commands, KeptCall, Name, QueueSums, Row, Sums};
 
 /// Handles are addresses, so a fast hash is good enough.
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<KeyHasher>>;
@@ -264,7 +264,9 @@ struct RowOfSlice {
     key: RowKey,
     /// Index in the devices of the slice.
     device: usize,
-    commands: Commands,
+    /// Index in the commands of the slice.
+    commands: usize,
+    sums: QueueSums,
 }
 
 /// Complete commands of a device.
@@ -294,6 +296,10 @@ pub(crate) struct Slice<'a> {
     names: Vec<String>,
     kernels: Map<Handle, u32>,
     rows: Vec<RowOfSlice>,
+    /// By trace, kind and name.
+    commands: Vec<((u32, Kind, NameId), Commands)>,
+    /// Indexes in `commands`.
+    command_numbers: Map<(u32, Kind, NameId), usize>,
     /// Indexes in `rows`.
     row_numbers: Map<RowKey, u32>,
     devices: Vec<DeviceOfSlice>,
@@ -318,6 +324,8 @@ impl<'a> Slice<'a> {
             names: Vec::new(),
             kernels: Map::default(),
             rows: Vec::new(),
+            commands: Vec::new(),
+            command_numbers: Map::default(),
             row_numbers: Map::default(),
             devices: Vec::new(),
             later: Vec::new(),
@@ -469,10 +477,17 @@ impl<'a> Slice<'a> {
                     placed: Vec::new(),
                 });
             }
+            let of = (key.queue.trace, key.kind, key.name);
+            let next = self.commands.len();
+            let commands = *self.command_numbers.entry(of).or_insert(next);
+            if commands == next {
+                self.commands.push((of, Commands::default()));
+            }
             self.rows.push(RowOfSlice {
                 key,
                 device,
-                commands: Commands::default(),
+                commands,
+                sums: QueueSums::default(),
             });
         }
         row
@@ -525,7 +540,10 @@ impl<'a> Slice<'a> {
         let Some(row) = self.rows.get_mut(number as usize) else {
             return;
         };
-        row.commands.add(&enqueued, completed);
+        row.sums.add(completed);
+        if let Some((_, commands)) = self.commands.get_mut(row.commands) {
+            commands.add(&enqueued, completed);
+        }
         if let Some(device) = self.devices.get_mut(row.device) {
             bound(&mut device.clock, &enqueued, completed, at);
             let placed = place(self.rules, &enqueued, completed, ready, number);
@@ -552,12 +570,14 @@ impl<'a> Slice<'a> {
             .iter()
             .map(|row| (row.key.queue.trace, self.name(row.key.name)))
             .collect();
-        for (row, (_, name)) in rows.iter().zip(&names) {
-            let RowKey { queue, kind, .. } = row.key;
-            let name = name.clone();
-            let row_of_all = Row { queue, kind, name };
-            let sums = self.sums.commands.entry(row_of_all).or_default();
-            sums.merge(&row.commands);
+        for row in &rows {
+            let queue = self.sums.queues.entry(row.key.queue).or_default();
+            queue.merge(&row.sums);
+        }
+        for ((trace, kind, name), commands) in std::mem::take(&mut self.commands) {
+            let name = self.name(name);
+            let row = Row { trace, kind, name };
+            self.sums.commands.entry(row).or_default().merge(&commands);
         }
         let waiting = std::mem::take(&mut self.enqueued).into_iter();
         let waiting = waiting.filter_map(|(event, waiting)| {

@@ -254,7 +254,7 @@ impl State {
     /// Adds the commands of a slice, with the names that it inherits.
     fn add_commands(&mut self, sums: &mut Sums) {
         for (mut row, commands) in std::mem::take(&mut sums.commands) {
-            row.name = self.known(row.queue.trace, row.name);
+            row.name = self.known(row.trace, row.name);
             let sum = self.sums.commands.entry(row).or_default();
             sum.merge(&commands);
         }
@@ -365,7 +365,9 @@ impl State {
         bound(clock, &enqueued, completed, at);
         let kind = rules.kind(&enqueued);
         let number = self.names.number(&name);
-        let row = Row { queue, kind, name };
+        self.sums.queues.entry(queue).or_default().add(completed);
+        let trace = queue.trace;
+        let row = Row { trace, kind, name };
         let commands = self.sums.commands.entry(row).or_default();
         commands.add(&enqueued, completed);
         let placed = place(rules, &enqueued, completed, ready, number)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_statistics::Distribution;
+use tracebraid_statistics::{Distribution, Summary};
 
 use crate::item::{Completed, Enqueued, Handle, ThreadId};
 use crate::kind::Kind;
@@ -27,7 +27,7 @@ impl Calls {
     }
 }
 
-/// Sums of commands, in nanoseconds of the clock of their device.
+/// Sums of commands of a kind and name, in nanoseconds of the clock of their device.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Commands {
     /// Complete commands.
@@ -36,9 +36,9 @@ pub(crate) struct Commands {
     /// Complete commands without times.
     pub(crate) unprofiled: u64,
     /// In the queue of the host: from queued to submitted.
-    pub(crate) host: Distribution,
+    pub(crate) host: Summary,
     /// In the queue of the device: from submitted to started.
-    pub(crate) device: Distribution,
+    pub(crate) device: Summary,
     /// From started to ended.
     pub(crate) execution: Distribution,
     pub(crate) bytes: u64,
@@ -82,11 +82,41 @@ impl Commands {
     }
 }
 
+/// Sums of the commands of a queue, in nanoseconds of the clock of their device.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct QueueSums {
+    /// Complete commands.
+    pub(crate) count: u64,
+    pub(crate) errors: u64,
+    /// In the queue of the host, in that of the device, and executing.
+    pub(crate) times: [u64; 3],
+}
+
+impl QueueSums {
+    pub(crate) fn add(&mut self, completed: &Completed) {
+        self.count += 1;
+        self.errors += u64::from(completed.status < 0);
+        if completed.is_profiled {
+            let times = completed.times.windows(2);
+            for (sum, pair) in self.times.iter_mut().zip(times) {
+                *sum = sum.saturating_add(pair[1].saturating_sub(pair[0]));
+            }
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &QueueSums) {
+        self.count += other.count;
+        self.errors += other.errors;
+        for (sum, time) in self.times.iter_mut().zip(other.times) {
+            *sum = sum.saturating_add(time);
+        }
+    }
+}
+
 /// Key by which commands are added up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Row {
-    /// The queue; its handle is 0 if unknown.
-    pub(crate) queue: Handle,
+    pub(crate) trace: u32,
     pub(crate) kind: Kind,
     pub(crate) name: Name,
 }
@@ -116,6 +146,8 @@ pub(crate) struct Sums {
     /// By trace and function.
     pub(crate) calls: BTreeMap<(u32, u32), Calls>,
     pub(crate) commands: BTreeMap<Row, Commands>,
+    /// By queue; its handle is 0 if unknown.
+    pub(crate) queues: BTreeMap<Handle, QueueSums>,
     /// Completions of commands whose call is not in the trace.
     pub(crate) without_call: u64,
     /// All calls, in any order, if they are kept.
@@ -129,6 +161,9 @@ impl Sums {
         }
         for (row, commands) in other.commands {
             self.commands.entry(row).or_default().merge(&commands);
+        }
+        for (queue, sums) in other.queues {
+            self.queues.entry(queue).or_default().merge(&sums);
         }
         self.without_call += other.without_call;
         self.kept.extend(other.kept);
