@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_clocks::Timeline;
@@ -24,6 +25,9 @@ use crate::sums::{Commands, KeptCall, Name, QueueSums, Row, Sums};
 
 /// Handles are addresses, so a fast hash is good enough.
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<KeyHasher>>;
+
+/// Devices of queues.
+pub(crate) type Directory = Arc<BTreeMap<Handle, Handle>>;
 
 /// Lists of commands and calls that are kept, beside sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -288,8 +292,10 @@ pub(crate) struct Slice<'a> {
     launched: Map<Handle, Launch>,
     /// Begin of the last call of CUDA.
     latest: i64,
-    /// Devices of queues.
+    /// Devices of queues, by facts of the slice.
     queues: Map<Handle, Handle>,
+    /// Devices of queues by earlier facts, as far as they are known.
+    directory: Directory,
     /// Events that commands wait for.
     awaited: HashSet<Handle, BuildHasherDefault<KeyHasher>>,
     ended: Endings,
@@ -311,7 +317,7 @@ pub(crate) struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-    pub(crate) fn new(rules: &'a Rules) -> Slice<'a> {
+    pub(crate) fn new(rules: &'a Rules, directory: Directory) -> Slice<'a> {
         Slice {
             rules,
             open: Map::default(),
@@ -319,6 +325,7 @@ impl<'a> Slice<'a> {
             launched: Map::default(),
             latest: i64::MIN,
             queues: Map::default(),
+            directory,
             awaited: HashSet::default(),
             ended: Endings::default(),
             names: Vec::new(),
@@ -438,7 +445,8 @@ impl<'a> Slice<'a> {
             handle: enqueued.call.queue,
             ..event
         };
-        let device = match self.queues.get(&queue) {
+        let known = self.queues.get(&queue);
+        let device = match known.or_else(|| self.directory.get(&queue)) {
             Some(device) => DeviceId::Known(*device),
             None => DeviceId::Inherited(queue),
         };
