@@ -99,6 +99,14 @@ impl Machines {
         self.of_traces.get(trace).copied()
     }
 
+    /// Indexes of all traces of the machine of a trace, itself among them.
+    pub fn traces_beside(&self, trace: usize) -> impl Iterator<Item = usize> {
+        let own = self.of_trace(trace);
+        let all = self.of_traces.iter().enumerate();
+        all.filter(move |(_, machine)| Some(**machine) == own)
+            .map(|(trace, _)| trace)
+    }
+
     /// Index of the machine with this host name, clock UUID or trace directory.
     pub fn called(&self, name: &str) -> Option<usize> {
         self.all.iter().position(|machine| machine.is_called(name))

@@ -101,7 +101,7 @@ pub(crate) struct Function {
     pub(crate) creates_queue: bool,
     /// Some calls of it wait for commands.
     pub(crate) may_wait: bool,
-    /// It completes an event of the program.
+    /// Completes an event of the program, by which commands may wait for the host.
     pub(crate) signals: bool,
     pub(crate) api: Api,
     /// True if commands may have the number of its calls.

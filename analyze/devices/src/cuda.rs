@@ -48,7 +48,8 @@ pub(crate) const RESULTS: [&str; 6] = [
 const LAUNCHING: [&str; 4] = ["Launch", "Memcpy", "Memset", "Prefetch"];
 
 /// Longest time in nanoseconds from the begin of a call to the record of a command that is matched
-/// with it, and after which no further command of the call is expected. Bounds the number of calls that are remembered.
+/// with it; no further command of the call is expected after that. Bounds the number of calls that
+/// are remembered.
 pub(crate) const LONGEST: i64 = 10_000_000_000;
 
 /// The begin of calls that are not known.

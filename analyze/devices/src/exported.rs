@@ -62,8 +62,7 @@ impl DeviceAnalysis {
         let mut exported = Exported::default();
         for (handle, line) in &state.lines {
             let device = exported.devices.len();
-            let name = state.devices.get(handle).map(|of| of.name.clone());
-            exported.devices.push(name.unwrap_or_default());
+            exported.devices.push(state.device_name(*handle));
             let Some(path) = paths.get(handle) else {
                 exported.without_clock += line.kept.len() as u64;
                 continue;

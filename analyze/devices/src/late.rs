@@ -80,12 +80,9 @@ impl DeviceAnalysis {
     pub fn explain(&self, late: &[Late], graph: &Graph) -> HostDid {
         let mut did = HostDid::default();
         for late in late {
-            let traces = 0..self.processes.len() as u32;
-            let machine = self.machines.of_trace(late.trace as usize);
-            let mut same =
-                traces.filter(|trace| self.machines.of_trace(*trace as usize) == machine);
-            let actor = same.find_map(|trace| {
-                let tid = late.tid;
+            let mut traces = self.machines.traces_beside(late.trace as usize);
+            let actor = traces.find_map(|trace| {
+                let (trace, tid) = (trace as u32, late.tid);
                 graph.at(ThreadKey { trace, tid }, late.begin)
             });
             let mut add = |reason, detail, time, parts| {

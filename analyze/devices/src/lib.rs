@@ -66,7 +66,6 @@ pub use matching::Keep;
 use matching::{Directory, Played, Rules, Slice};
 use state::State;
 use sums::Sums;
-pub use waits::{device_calls, device_waits};
 
 /// Analyses calls and commands.
 #[derive(Debug)]

@@ -106,8 +106,7 @@ fn without_cpu(did: &HostDid) -> Option<Sentence> {
 
 impl Of<'_> {
     fn name_of(&self, line: Handle) -> Value {
-        let device = self.state.devices.get(&line);
-        Value::Text(device.map_or_else(String::new, |of| of.name.clone()))
+        Value::Text(self.state.device_name(line))
     }
 
     /// The column of devices; text needs none if there is one device.

@@ -138,7 +138,7 @@ pub(crate) struct Ready {
 pub(crate) enum Ended {
     /// The program completed it, at a time of the trace.
     Signal(i64),
-    /// Its command ended, at a time of the device.
+    /// The command of the event ended, in nanoseconds of the device's clock.
     Command(u64),
 }
 

@@ -228,6 +228,12 @@ impl State {
         }
     }
 
+    /// Name of a device; empty if unknown.
+    pub(crate) fn device_name(&self, device: Handle) -> String {
+        let known = self.devices.get(&device);
+        known.map_or_else(String::new, |device| device.name.clone())
+    }
+
     /// The device of a queue; its handle is 0 if unknown.
     pub(crate) fn device_of(&self, queue: Handle) -> Handle {
         let known = self.queues.get(&queue);

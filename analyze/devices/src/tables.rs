@@ -146,17 +146,6 @@ impl Of<'_> {
         self.state.queues.get(&queue)
     }
 
-    fn device(&self, queue: Handle) -> String {
-        let known = self.queue(queue).and_then(|of| {
-            let handle = Handle {
-                handle: of.device,
-                ..queue
-            };
-            self.state.devices.get(&handle)
-        });
-        known.map_or_else(String::new, |device| device.name.clone())
-    }
-
     fn sums<K: Ord>(&self, key: impl Fn(u32, Kind, &Name) -> Option<K>) -> BTreeMap<K, Commands> {
         let mut sums: BTreeMap<K, Commands> = BTreeMap::new();
         for (row, commands) in &self.state.sums.commands {
@@ -199,15 +188,18 @@ impl Of<'_> {
         });
         let row = |(queue, of): (&Handle, &QueueSums)| {
             let queue = *queue;
-            let [host, device, execution] = of.times;
+            let [host, in_device, execution] = of.times;
+            // An unknown queue has no device, not that of handle 0.
+            let known = self.queue(queue).map(|_| self.state.device_of(queue));
+            let device = known.map_or_else(String::new, |of| self.state.device_name(of));
             vec![
                 self.process(queue.trace),
                 self.queue(queue).map(|of| u64::from(of.number)).into(),
                 Value::Text(format!("{:#x}", queue.handle)),
-                Value::Text(self.device(queue)),
+                Value::Text(device),
                 of.count.into(),
                 host.into(),
-                device.into(),
+                in_device.into(),
                 execution.into(),
                 of.errors.into(),
             ]
@@ -347,7 +339,7 @@ impl Of<'_> {
             let (offset, error) = bounds.unzip();
             vec![
                 self.process(handle.trace),
-                Value::Text(device.map_or_else(String::new, |device| device.name.clone())),
+                Value::Text(self.state.device_name(*handle)),
                 Value::Text(
                     device.map_or_else(String::new, |device| device.properties.platform.clone()),
                 ),

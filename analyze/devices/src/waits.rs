@@ -1,57 +1,64 @@
 //! Waits of threads for the commands of devices.
 
-use tracebraid_clocks::Machines;
 use tracebraid_follow::ThreadKey;
 use tracebraid_graph::DeviceWait;
 use tracebraid_threads::DeviceCalls;
 
-use crate::exported::{Call, Command, Exported};
+use crate::exported::{Call, Command};
+use crate::{DeviceAnalysis, Devices};
 
 /// Nanoseconds by which the end of a command may seem to lie after that of the call that waited for
 /// it, since the relation of the clocks has an error.
 const TOLERANCE: i64 = 100_000;
 
-/// The threads of a call in all traces of its machine: calls and kernel are separate traces.
-fn threads<'m>(call: &Call, machines: &'m Machines) -> impl Iterator<Item = ThreadKey> + use<'m> {
-    let tid = call.thread.tid.unwrap_or_default();
-    let machine = machines.of_trace(call.thread.trace as usize);
-    let same = (0_u32..).map_while(|trace| Some((trace, machines.of_trace(trace as usize)?)));
-    same.filter(move |(_, of)| Some(*of) == machine)
-        .map(move |(trace, _)| ThreadKey { trace, tid })
-}
-
-/// Calls that waited for a command: one of their process ended during the call.
-pub fn device_calls(exported: &Exported, machines: &Machines) -> DeviceCalls {
-    let timeline = Timeline::new(&exported.commands);
-    let waiting = exported
-        .calls
-        .iter()
-        .filter(|call| timeline.awaited(call).is_some());
-    DeviceCalls::new(waiting.flat_map(|call| {
-        let of_call = |thread| (thread, call.begin, call.end);
-        threads(call, machines).map(of_call)
-    }))
-}
-
-/// Waits by the activity of the device until the command ended that a call waited for: earlier
-/// commands, also those of other processes, the queues, the command itself.
-pub fn device_waits(exported: &Exported, machines: &Machines) -> Vec<DeviceWait> {
-    let timeline = Timeline::new(&exported.commands);
-    let mut waits = Vec::new();
-    for call in &exported.calls {
-        let Some(awaited) = timeline.awaited(call) else {
-            continue;
-        };
-        for (begin, end, activity) in timeline.activities(call, awaited) {
-            waits.extend(threads(call, machines).map(|thread| DeviceWait {
-                thread,
-                begin,
-                end,
-                activity: activity.clone(),
-            }));
-        }
+impl DeviceAnalysis {
+    /// The thread of a call in each trace of its machine: calls and kernel are separate traces.
+    fn threads(&self, call: &Call) -> impl Iterator<Item = ThreadKey> {
+        let tid = call.thread.tid.unwrap_or_default();
+        let traces = self.machines.traces_beside(call.thread.trace as usize);
+        traces.map(move |trace| ThreadKey {
+            trace: trace as u32,
+            tid,
+        })
     }
-    waits
+
+    /// Calls that waited for a command: one of their process ended during the call. Needs
+    /// [`Keep::Waits`](crate::Keep::Waits).
+    pub fn device_calls(&self, found: &Devices) -> DeviceCalls {
+        let exported = self.exported(found);
+        let timeline = Timeline::new(&exported.commands);
+        let waiting = exported
+            .calls
+            .iter()
+            .filter(|call| timeline.awaited(call).is_some());
+        DeviceCalls::new(waiting.flat_map(|call| {
+            let of_call = |thread| (thread, call.begin, call.end);
+            self.threads(call).map(of_call)
+        }))
+    }
+
+    /// Waits by the activity of the device until the command ended that a call waited for: earlier
+    /// commands, also those of other processes, the queues, the command itself. Needs
+    /// [`Keep::Waits`](crate::Keep::Waits).
+    pub fn device_waits(&self, found: &Devices) -> Vec<DeviceWait> {
+        let exported = self.exported(found);
+        let timeline = Timeline::new(&exported.commands);
+        let mut waits = Vec::new();
+        for call in &exported.calls {
+            let Some(awaited) = timeline.awaited(call) else {
+                continue;
+            };
+            for (begin, end, activity) in timeline.activities(call, awaited) {
+                waits.extend(self.threads(call).map(|thread| DeviceWait {
+                    thread,
+                    begin,
+                    end,
+                    activity: activity.clone(),
+                }));
+            }
+        }
+        waits
+    }
 }
 
 /// Commands by time.

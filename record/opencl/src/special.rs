@@ -370,19 +370,10 @@ pub(crate) unsafe fn clCreateKernelsInProgram(
     kernels: usize,
     count_ret: usize,
 ) -> i32 {
-    let mut count = 0_u32;
-    let to = match count_ret {
-        0 => &raw mut count as usize,
-        wanted => wanted,
-    };
     // SAFETY: as required of the program.
     unsafe {
-        let status = next(program, most, kernels, to);
-        if status == 0 {
-            let new: &[usize] = values::filled(kernels, most as usize, to);
-            new.iter().for_each(|kernel| told::new_kernel(*kernel));
-        }
-        status
+        let call = |count_ret| next(program, most, kernels, count_ret);
+        new_handles(call, (kernels, most), count_ret, told::new_kernel)
     }
 }
 
@@ -396,20 +387,36 @@ pub(crate) unsafe fn clCreateSubDevices(
     devices: usize,
     count_ret: usize,
 ) -> i32 {
+    // SAFETY: as required of the program.
+    unsafe {
+        let call = |count_ret| next(device, properties, most, devices, count_ret);
+        new_handles(call, (devices, most), count_ret, told::new_device)
+    }
+}
+
+/// A call that writes up to `most` new handles to an array, each of which goes to `tell`. The number
+/// of handles is asked for even if the program does not want it.
+///
+/// # Safety
+/// As [`values::filled`], after the call.
+unsafe fn new_handles(
+    call: impl FnOnce(usize) -> i32,
+    (handles, most): (usize, u32),
+    count_ret: usize,
+    tell: impl Fn(usize),
+) -> i32 {
     let mut count = 0_u32;
     let to = match count_ret {
         0 => &raw mut count as usize,
         wanted => wanted,
     };
-    // SAFETY: as required of the program.
-    unsafe {
-        let status = next(device, properties, most, devices, to);
-        if status == 0 {
-            let new: &[usize] = values::filled(devices, most as usize, to);
-            new.iter().for_each(|device| told::new_device(*device));
-        }
-        status
+    let status = call(to);
+    if status == 0 {
+        // SAFETY: as required of the caller.
+        let new: &[usize] = unsafe { values::filled(handles, most as usize, to) };
+        new.iter().for_each(|handle| tell(*handle));
     }
+    status
 }
 
 /// # Safety

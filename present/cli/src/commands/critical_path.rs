@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use tracebraid_devices::device_waits;
 use tracebraid_export::critical_path::perfetto;
 use tracebraid_follow::{CallNames, KernelAnalysis, Selection};
 use tracebraid_graph::{
@@ -175,8 +174,8 @@ fn path_report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathRep
         until,
         &mut subject.warnings,
     )?;
-    if let Some((exported, machines)) = devices::waits(subject, &args.fold)? {
-        graph.charge_devices(device_waits(&exported, &machines));
+    if let Some((devices, found)) = devices::waits(subject, &args.fold)? {
+        graph.charge_devices(devices.device_waits(&found));
     }
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);

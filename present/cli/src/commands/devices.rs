@@ -1,7 +1,6 @@
 //! Commands of devices, for commands that show waits.
 
-use tracebraid_clocks::Machines;
-use tracebraid_devices::{DeviceAnalysis, Devices, Exported, Keep};
+use tracebraid_devices::{DeviceAnalysis, Devices, Keep};
 
 use crate::commands::report::{self, Subject};
 use crate::failure::Failure;
@@ -25,7 +24,7 @@ pub(super) fn read(
     }
 }
 
-/// Commands, and the calls that may wait for them; `None` if the traces have no calls of an API for
+/// An analysis that keeps commands and the calls that may wait for them, with its result; `None` if the traces have no calls of an API for
 /// devices.
 ///
 /// # Errors
@@ -33,13 +32,12 @@ pub(super) fn read(
 pub(super) fn waits(
     subject: &mut Subject,
     args: &FoldArgs,
-) -> Result<Option<(Exported, Machines)>, Failure> {
+) -> Result<Option<(DeviceAnalysis, Devices)>, Failure> {
     let analysis = DeviceAnalysis::new(&subject.set, report::window(subject.range));
     if !analysis.is_possible() {
         return Ok(None);
     }
     let mut analysis = analysis.keeping(Keep::Waits);
     let found = read(&mut analysis, subject, args)?;
-    let machines = Machines::of(&subject.set);
-    Ok(Some((analysis.exported(&found), machines)))
+    Ok(Some((analysis, found)))
 }

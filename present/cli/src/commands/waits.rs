@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use tracebraid_devices::device_calls;
 use tracebraid_reports::waits::{GROUPINGS, WaitAnalysis, WaitOptions, reason_names};
 
 use crate::commands::devices;
@@ -57,7 +56,7 @@ pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
     args.views.check()?;
     let mut subject = args.report.open()?;
     let waits = devices::waits(&mut subject, &args.report.fold)?;
-    let device_calls = waits.map(|(exported, machines)| device_calls(&exported, &machines));
+    let device_calls = waits.map(|(analysis, found)| analysis.device_calls(&found));
     let device_calls = Arc::new(device_calls.unwrap_or_default());
     let selection = args.report.selection(&subject);
     let views = args.report.views(&args.views, histograms);

@@ -2,7 +2,7 @@
 //! of a program that counts them is in the trace, however the program ends.
 //!
 //! The stand-ins (`programs/stand_in_*.c`) show that the recorder works with the documented interface.
-//! They show nothing about NVIDIA's libraries: `scripts/gpu-checks` runs those.
+//! NVIDIA's libraries are not tested here: `scripts/gpu-checks` runs those.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
