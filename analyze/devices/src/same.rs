@@ -13,6 +13,7 @@ struct Identity {
     machine: Option<usize>,
     platform: String,
     name: String,
+    uuid: [u8; 16],
 }
 
 /// Devices that share the line of another: parts of a device, and devices that other processes use
@@ -26,6 +27,7 @@ pub(crate) fn shared(state: &State, machines: &Machines) -> BTreeMap<Handle, Han
                 machine: machines.of_trace(handle.trace as usize),
                 platform: device.platform.clone(),
                 name: device.name.clone(),
+                uuid: device.uuid,
             };
             of_identity.entry(identity).or_default().push(*handle);
         }

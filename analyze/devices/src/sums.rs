@@ -7,7 +7,7 @@ use tracebraid_clocks::Timeline;
 use tracebraid_statistics::Distribution;
 
 use crate::cuda;
-use crate::item::{Completed, Enqueued, Handle, ThreadId};
+use crate::item::{Completed, Enqueued, Handle, ThreadId, Times};
 use crate::kind::Kind;
 
 /// Calls of a function.
@@ -37,6 +37,8 @@ pub(crate) struct Commands {
     pub(crate) errors: u64,
     /// Complete commands without times.
     pub(crate) unprofiled: u64,
+    /// Complete commands of which only the duration is known.
+    pub(crate) only_durations: u64,
     /// In the queue of the host: from queued to submitted.
     pub(crate) host: Distribution,
     /// In the queue of the device: from submitted to started.
@@ -62,8 +64,13 @@ impl Commands {
         }
         let [queued, submit, start, end] = completed.times;
         // Times of a device may be equal, and a broken driver may have them in any order.
-        self.host.add(submit.saturating_sub(queued));
-        self.device.add(start.saturating_sub(submit));
+        match completed.kind {
+            Times::Duration => self.only_durations += 1,
+            _ => {
+                self.host.add(submit.saturating_sub(queued));
+                self.device.add(start.saturating_sub(submit));
+            }
+        }
         let execution = end.saturating_sub(start);
         self.execution.add(execution);
         if call.bytes > 0 {
@@ -75,6 +82,7 @@ impl Commands {
         self.count += other.count;
         self.errors += other.errors;
         self.unprofiled += other.unprofiled;
+        self.only_durations += other.only_durations;
         self.host.merge(&other.host);
         self.device.merge(&other.device);
         self.execution.merge(&other.execution);
@@ -120,6 +128,8 @@ pub(crate) struct Sums {
     pub(crate) commands: BTreeMap<Row, Commands>,
     /// Relation of the clock of a queue's device (first) to that of the trace (second).
     pub(crate) clocks: BTreeMap<Handle, Timeline>,
+    /// The same by device, from readings of its timer.
+    pub(crate) readings: BTreeMap<Handle, Timeline>,
     /// Completions of commands whose call is not in the trace.
     pub(crate) without_call: u64,
     /// All calls, in any order, if they are kept.
@@ -136,11 +146,16 @@ impl Sums {
         completed: &Completed,
         at: i64,
     ) {
-        if !completed.is_profiled {
+        if !completed.is_profiled || completed.kind == Times::Duration {
             return;
         }
         let clock = self.clocks.entry(queue).or_default();
-        let [queued, .., end] = completed.times.map(|time| i64::try_from(time).ok());
+        let [queued, _, start, end] = completed.times.map(|time| i64::try_from(time).ok());
+        // Times of the call follow from this relation.
+        let queued = match completed.kind {
+            Times::OfCall => start,
+            _ => queued,
+        };
         let begin = enqueued.call.begin;
         if let Some(queued) = queued.filter(|_| begin != cuda::UNKNOWN) {
             clock.receives(queued, begin);
@@ -159,6 +174,9 @@ impl Sums {
         }
         for (queue, clock) in other.clocks {
             self.clocks.entry(queue).or_default().merge(clock);
+        }
+        for (device, clock) in other.readings {
+            self.readings.entry(device).or_default().merge(clock);
         }
         self.without_call += other.without_call;
         self.kept.extend(other.kept);

@@ -187,6 +187,11 @@ impl Of<'_> {
             ),
             Total::new("unprofiled", "without times", sum(|of| of.unprofiled)),
             Total::new(
+                "only_durations",
+                "with durations only",
+                sum(|of| of.only_durations),
+            ),
+            Total::new(
                 "without_call",
                 "completions without a call",
                 self.state.sums.without_call.into(),
@@ -332,6 +337,11 @@ impl Of<'_> {
             let device = self.queue(*queue).map_or(0, |of| of.device);
             let of_device = clocks.entry((queue.trace, device)).or_default();
             of_device.merge(clock.clone());
+        }
+        for (device, clock) in &self.state.sums.readings {
+            if let Some(of_device) = clocks.get_mut(&(device.trace, device.handle)) {
+                of_device.merge(clock.clone());
+            }
         }
         let row = |((trace, handle), clock): ((u32, u64), Timeline)| {
             let device = self.state.devices.get(&Handle { trace, handle });
