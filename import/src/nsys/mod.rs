@@ -68,12 +68,12 @@ pub(crate) fn import(
     let is_done = AtomicBool::new(false);
     let read = thread::scope(|scope| {
         // SQLite may sort for a long time before the first row.
-        scope.spawn(|| {
+        let watcher = scope.spawn(|| {
             while !is_done.load(Ordering::Relaxed) {
                 if stop.load(Ordering::Relaxed) {
                     interrupt.interrupt();
                 }
-                thread::sleep(PATIENCE);
+                thread::park_timeout(PATIENCE);
             }
         });
         let read = database.each(&query, |row| match stop.load(Ordering::Relaxed) {
@@ -81,6 +81,7 @@ pub(crate) fn import(
             false => writer.write(&Row::of(row), &mut summary),
         });
         is_done.store(true, Ordering::Relaxed);
+        watcher.thread().unpark();
         read
     });
     if stop.load(Ordering::Relaxed) {

@@ -27,7 +27,7 @@ pub(crate) enum FileKind {
     Sqlite,
     /// An archive or a compressed file.
     Packed,
-    /// A recording of perf, trace-cmd or Nsight Systems.
+    /// A perf or trace-cmd recording.
     Recording,
     /// A stream or the metadata of a CTF trace.
     Trace,
@@ -43,7 +43,7 @@ impl fmt::Display for FileKind {
             FileKind::Clocks => "a file of clock corrections",
             FileKind::Sqlite => "an SQLite database of another program",
             FileKind::Packed => "an archive or a compressed file",
-            FileKind::Recording => "a recording of another tool",
+            FileKind::Recording => "a perf or trace-cmd recording",
             FileKind::Trace => "a file of a CTF trace",
             FileKind::Text => "a text file",
             FileKind::Other => "a file of another program",
