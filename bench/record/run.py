@@ -4,7 +4,7 @@
 Prints Markdown tables. Tracing the kernel requires root; rows that are missing without it are listed.
 
   python3 bench/record/run.py                        all measurements (half an hour and more)
-  python3 bench/record/run.py --only probes,calls    parts: probes, calls, events, cost, stacks, programs
+  python3 bench/record/run.py --only probes,calls    parts: probes, calls, events, cost, stacks, gpu, programs
   python3 bench/record/run.py --runs 5               5 runs of each program and scenario instead of 20
   python3 bench/record/run.py --programs prime,redis only some programs
   python3 bench/record/run.py --save FILE            also write the tables to a file
@@ -21,6 +21,7 @@ import calls
 import common
 import cost
 import events
+import gpu
 import probes
 import programs
 import stacks
@@ -31,6 +32,7 @@ PARTS = {
     "events": lambda arguments, out: events.measure(min(arguments.runs, 9), out),
     "cost": lambda arguments, out: cost.measure(min(arguments.runs, 9), out),
     "stacks": lambda arguments, out: stacks.measure(min(arguments.runs, 5), out),
+    "gpu": lambda arguments, out: gpu.measure(min(arguments.runs, 9), out),
     "programs": lambda arguments, out: programs.measure(arguments.runs, arguments.programs, out),
 }
 

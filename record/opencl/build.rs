@@ -1,4 +1,4 @@
-//! Generates the wrappers of all functions in `functions.txt`.
+//! Generates the wrappers of all functions in `functions.txt` and `vendors.txt`.
 //!
 //! Each function becomes a module with its event classes, its recording, and the entry points by
 //! which programs reach it: see `src/functions.rs`.
@@ -20,12 +20,14 @@ enum Kind<'a> {
     Text,
     /// An array, with the number of its values.
     Array(Scalar, &'a str),
-    /// A list that ends with 0.
-    List(Scalar),
+    /// A list that ends with the first 0 at a multiple of this number.
+    List(Scalar, usize),
     /// Where the function writes a value.
     Out(Scalar),
     /// Where it writes values: capacity, and the parameter that gets their number.
     OutArray(Scalar, &'a str, &'a str),
+    /// Passed on in its full width, unread.
+    Any,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -113,9 +115,11 @@ impl<'a> Kind<'a> {
             };
         }
         match text.split_once('[') {
-            Some((of, "]")) => Kind::List(Scalar::parse(of)),
+            Some((of, "]")) => Kind::List(Scalar::parse(of), 2),
+            Some((of, "0]")) => Kind::List(Scalar::parse(of), 1),
             Some((of, count)) => Kind::Array(Scalar::parse(of), count.trim_end_matches(']')),
             None if text == "text" => Kind::Text,
+            None if text == "any" => Kind::Any,
             None => Kind::Value(Scalar::parse(text)),
         }
     }
@@ -171,6 +175,12 @@ fn parse(text: &str) -> Vec<Function<'_>> {
     functions
 }
 
+/// The function that fails without a place for its event: it gets none from this library.
+const NEEDS_EVENT: &str = "clEnqueueMarker";
+
+/// Maximum number of dimensions; calls with more fail, and their arrays are shorter.
+const MOST_DIMENSIONS: usize = 3;
+
 /// Functions that do more than to record: `special.rs` has a function of the same name, which calls
 /// the next one itself.
 const SPECIAL: &[&str] = &[
@@ -184,6 +194,7 @@ const SPECIAL: &[&str] = &[
     "clCreateKernel",
     "clCreateKernelsInProgram",
     "clCloneKernel",
+    "clCreateSubDevices",
     "clGetExtensionFunctionAddress",
     "clGetExtensionFunctionAddressForPlatform",
 ];
@@ -238,8 +249,12 @@ impl Function<'_> {
                 )),
                 Kind::Array(of, count) => {
                     let element = of.element();
+                    let most = match *count {
+                        "work_dim" => format!(".min({MOST_DIMENSIONS})"),
+                        _ => String::new(),
+                    };
                     let words = format!(
-                        "unsafe {{ values::array::<{element}>({name}, {count} as usize) }}"
+                        "unsafe {{ values::array::<{element}>({name}, {count}{most} as usize) }}"
                     );
                     fields.push((
                         format!("{name}_vals"),
@@ -247,15 +262,15 @@ impl Function<'_> {
                         of.as_sequence(&words),
                     ));
                 }
-                Kind::List(of) => {
-                    let words = format!("unsafe {{ values::list({name}) }}");
+                Kind::List(of, step) => {
+                    let words = format!("unsafe {{ values::list({name}, {step}) }}");
                     fields.push((
                         format!("{name}_vals"),
                         of.sequence(),
                         of.as_sequence(&words),
                     ));
                 }
-                Kind::Out(_) | Kind::OutArray(..) => {}
+                Kind::Out(_) | Kind::OutArray(..) | Kind::Any => {}
             }
         }
         fields
@@ -285,8 +300,9 @@ impl Function<'_> {
                 }
                 Kind::OutArray(of, most, used) => {
                     let element = of.element();
+                    // A call that fails leaves the number unset.
                     let words = format!(
-                        "unsafe {{ values::filled::<{element}>({name}, {most} as usize, {used}) }}"
+                        "if result == 0 {{ unsafe {{ values::filled::<{element}>({name}, {most} as usize, {used}) }} }} else {{ &[] }}"
                     );
                     fields.push((
                         format!("{name}_vals"),
@@ -370,7 +386,7 @@ impl Function<'_> {
         };
         let parameters = self.parameters.iter();
         let arguments = parameters.map(|of| match of.name {
-            "event" => "command.event()",
+            "event" if self.name != NEEDS_EVENT => "command.event()",
             name => name,
         });
         let arguments = arguments.collect::<Vec<_>>().join(", ");
@@ -458,8 +474,11 @@ impl Function<'_> {
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=functions.txt");
-    let text = fs::read_to_string("functions.txt").expect("functions.txt");
+    let mut text = String::new();
+    for file in ["functions.txt", "vendors.txt"] {
+        println!("cargo:rerun-if-changed={file}");
+        text.push_str(&fs::read_to_string(file).expect(file));
+    }
     let functions = parse(&text);
     let mut code = String::new();
     let names: Vec<String> = functions

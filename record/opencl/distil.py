@@ -24,9 +24,11 @@ HEAD = """\
 #   handle, pointer, i32, u32, i64, u64, usize   a value; handles and pointers are hexadecimal
 #   text                                         a text that ends with NUL
 #   TYPE[COUNT]                                  an array; COUNT is a parameter or a number
-#   TYPE[]                                       a list that ends with 0
+#   TYPE[]                                       pairs of names and values; the name 0 ends them
+#   TYPE[0]                                      a list that ends with its first 0
 #   out TYPE                                     where the function writes a value
 #   out TYPE[COUNT,USED]                         where it writes up to COUNT values, USED of them
+#   any                                          is passed on unread: versions of an extension differ
 """
 
 # Extensions of other systems.
@@ -72,6 +74,17 @@ FILLED = {
     "out_devices": ("num_devices", "num_devices_ret"),
     "kernels": ("num_kernels", "num_kernels_ret"),
 }
+
+
+# Functions of extensions that have got further parameters since they were first published, with the
+# number of those at the beginning that are the same in all versions. (cl_khr_command_buffer 0.9.5;
+# cl_khr_command_buffer_mutable_dispatch 0.9.2.)
+CHANGED = {name: 2 for name in (
+    "clCommandBarrierWithWaitListKHR", "clCommandCopyBufferKHR", "clCommandCopyBufferRectKHR",
+    "clCommandCopyBufferToImageKHR", "clCommandCopyImageKHR", "clCommandCopyImageToBufferKHR",
+    "clCommandFillBufferKHR", "clCommandFillImageKHR", "clCommandSVMMemcpyKHR",
+    "clCommandSVMMemFillKHR")}
+CHANGED["clUpdateMutableCommandsKHR"] = 1
 
 
 def types(registry):
@@ -120,6 +133,8 @@ def kind(known, function, parameters, name, text):
             return f"{value}[{counts[0]}]"
         if name in THREE:
             return f"{value}[3]"
+        if function.startswith("clCreateSubDevices") and name == "properties":
+            return f"{value}[0]"
         if "properties" in name and value in ("u64", "i64"):
             return f"{value}[]"
         return "pointer"
@@ -155,7 +170,10 @@ def main():
             if of_name is not None:
                 parameters[of_name.text] = "".join(parameter.itertext())
         print(f"{name} {index.get(name, '-')} {result}")
-        for of_name, text in parameters.items():
+        for at, (of_name, text) in enumerate(parameters.items()):
+            if at >= CHANGED.get(name, len(parameters)):
+                print(f"  {of_name} any")
+                continue
             found = kind(known, name, parameters, of_name, text)
             if found is None:
                 sys.exit(f"{name}: the type of {of_name} is unknown: {text}")

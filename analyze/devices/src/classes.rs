@@ -68,6 +68,9 @@ pub(crate) enum Role {
     Waits,
     /// The device of which a device is a part.
     Parent,
+    /// UUID of a device, and its address on the bus.
+    Uuid,
+    Pci,
     /// Number of the context, of which a queue has its number.
     Context,
     /// Direction of a copy of CUDA.
@@ -323,6 +326,8 @@ impl Class {
                 set(Role::Device, &["device"]);
                 set(Role::Name, &["platform_name"]);
                 set(Role::Parent, &["parent"]);
+                set(Role::Uuid, &["uuid"]);
+                set(Role::Pci, &["pci"]);
             }
             _ => {
                 for (role, names) in thapi::fields(meaning) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cuda::{Launch, Ran};
-use crate::level_zero::{List, Properties};
+use crate::level_zero::{Counter, List};
 
 /// A thread of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,9 +84,22 @@ pub(crate) struct Completed {
     pub(crate) kind: Times,
 }
 
+/// Properties of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Properties {
+    pub(crate) platform: String,
+    /// The device of which this is a part; 0 without one.
+    pub(crate) parent: u64,
+    /// UUID and address on the bus, as far as the device has them.
+    pub(crate) identity: String,
+}
+
 /// A fact from an event record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fact {
+    /// A fact that has been played.
+    #[default]
+    None,
     /// A call begins, in a stream of several threads or at the end of a chunk.
     Enters(ThreadId, Entered),
     /// A call ends whose begin is not known.
@@ -103,8 +116,8 @@ pub(crate) enum Fact {
     Queue(Handle, u64),
     /// A device has this name.
     DeviceName(Handle, String),
-    /// A device is of this platform, and a part of another device unless that is 0.
-    Platform(Handle, String, u64),
+    /// Properties of a device.
+    Device(Handle, Box<Properties>),
     /// A call of CUDA begins, with this number.
     Launched(Handle, Launch),
     /// A command of CUDA is complete; the handle is the number of its call.
@@ -117,8 +130,8 @@ pub(crate) enum Fact {
     Executes(Box<Enqueued>),
     /// A list has no commands any more.
     Resets(Handle),
-    /// Properties of a device, which is a part of another unless that is 0.
-    Properties(Handle, Box<Properties>, u64),
+    /// A device has this timer.
+    Timer(Handle, Counter),
     /// A reading of the timer of a device, in cycles.
     Reading(Handle, u64),
 }
@@ -137,12 +150,13 @@ impl Item {
     /// completion of a command after its call.
     pub(crate) fn order(&self) -> (i64, u8, u32) {
         let rank = match self.fact {
-            Fact::Kernel(..)
+            Fact::None
+            | Fact::Kernel(..)
             | Fact::Queue(..)
             | Fact::DeviceName(..)
-            | Fact::Platform(..)
+            | Fact::Device(..)
             | Fact::List(..)
-            | Fact::Properties(..)
+            | Fact::Timer(..)
             | Fact::Reading(..) => 0,
             Fact::Enters(..)
             | Fact::Exits(..)

@@ -34,8 +34,8 @@ pub struct HostDid {
 /// Relations of the clocks of lines to that of the trace.
 pub(crate) fn paths(analysis: &DeviceAnalysis, state: &State) -> BTreeMap<Handle, Path> {
     let mut timelines: BTreeMap<Handle, tracebraid_clocks::Timeline> = BTreeMap::new();
-    for (queue, clock) in &state.sums.clocks {
-        let line = analysis.rules.line(state.device_of(*queue));
+    for (device, clock) in &state.clocks {
+        let line = analysis.rules.line(*device);
         timelines.entry(line).or_default().merge(clock.clone());
     }
     for (device, clock) in &state.sums.readings {

@@ -48,8 +48,8 @@ pub(crate) struct Counter {
 }
 
 /// The properties of a device that are read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Properties {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
     pub(crate) counter: Counter,
     /// Equal for the same device in two processes.
     pub(crate) uuid: [u8; 16],
@@ -72,15 +72,15 @@ pub(crate) struct Learned {
     timers: BTreeMap<Handle, Timer>,
 }
 
-impl Properties {
+impl Described {
     /// From the bytes of `ze_device_properties_t`.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Properties> {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Described> {
         let kind = u32::from_le_bytes(*bytes.first_chunk()?);
         let long = bytes.get(offset::RESOLUTION..)?.first_chunk()?;
         let resolution = u64::from_le_bytes(*long).max(1);
         let bits = bytes.get(offset::KERNEL_VALID_BITS..)?.first_chunk()?;
         let name = bytes.get(offset::NAME..)?.split(|byte| *byte == 0).next()?;
-        Some(Properties {
+        Some(Described {
             counter: Counter {
                 nanoseconds: match kind {
                     CYCLES_PER_SECOND => (1_000_000_000, resolution),
@@ -306,15 +306,15 @@ mod tests {
         bytes[92] = 32;
         bytes[96] = 9;
         bytes[112..116].copy_from_slice(b"Arc\0");
-        let found = Properties::of(&bytes).expect("properties");
+        let found = Described::of(&bytes).expect("properties");
         assert_eq!(
             (found.counter.nanoseconds, found.counter.bits),
             ((52, 1), 32)
         );
         assert_eq!((found.uuid[0], found.name.as_str()), (9, "Arc"));
-        assert_eq!(Properties::of(&bytes[..100]), None);
+        assert_eq!(Described::of(&bytes[..100]), None);
         bytes[..4].copy_from_slice(&CYCLES_PER_SECOND.to_le_bytes());
-        let found = Properties::of(&bytes).expect("properties");
+        let found = Described::of(&bytes).expect("properties");
         assert_eq!(found.counter.nanoseconds, (1_000_000_000, 52));
     }
 }

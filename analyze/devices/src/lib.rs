@@ -60,10 +60,10 @@ use calls::OpenCalls;
 use classes::{Class, Classes, Meaning, Role};
 use cuda::{Api, Launch, Ran};
 pub use exported::{Call, Command, Exported};
-use item::{Completed, Entered, Exited, Fact, Handle, Item, ThreadId, Times};
+use item::{Completed, Entered, Exited, Fact, Handle, Item, Properties, ThreadId, Times};
 pub use kind::Kind;
 pub use late::{HostDid, Late};
-use level_zero::{Learned, Properties};
+use level_zero::{Described, Learned};
 use line::{Piece, Spill};
 pub use matching::Keep;
 use matching::{Played, Rules, Slice};
@@ -86,6 +86,9 @@ pub struct DeviceAnalysis {
     most_held: usize,
 }
 
+/// Facts in a block: slices of time cut few blocks, and whole ones are not copied.
+const BLOCK: usize = 1024;
+
 /// Commands in memory that wait for earlier ones take 80 bytes each.
 const MOST_HELD: usize = 1 << 20;
 
@@ -101,10 +104,12 @@ pub struct Devices {
 /// kernels and devices, and of calls and commands that are open at once.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct DevicePartial {
-    /// Facts of the chunks that have been merged, each in the order of its events.
+    /// Facts in blocks, each in the order of time.
     runs: Vec<Vec<Item>>,
-    /// Facts of the chunk.
+    /// The last facts of the chunk: a block that is not full.
     run: Vec<Item>,
+    /// Open calls at the ends of the chunk's packets, in any order.
+    opened: Vec<Item>,
     /// Open calls of the thread of the packet, in streams of one thread.
     open: OpenCalls,
     thread: Option<(ThreadId, u32)>,
@@ -324,6 +329,25 @@ impl DeviceAnalysis {
         }
     }
 
+    /// The properties of a device of Level Zero.
+    fn describes(&self, partial: &mut DevicePartial, class: &Class, record: &mut Record<'_>) {
+        let Some(described) = Described::of(class.structure(Role::Name, record)) else {
+            return;
+        };
+        let [handle, parent] = [Role::Device, Role::Parent].map(|role| class.number(role, record));
+        let trace = record.stream.trace;
+        let device = Handle { trace, handle };
+        let digits = described.uuid.iter().map(|byte| format!("{byte:02x}"));
+        let properties = Properties {
+            platform: "Level Zero".to_owned(),
+            parent: if parent == handle { 0 } else { parent },
+            identity: digits.collect(),
+        };
+        partial.push(record, Fact::Timer(device, described.counter));
+        partial.push(record, Fact::DeviceName(device, described.name));
+        partial.push(record, Fact::Device(device, Box::new(properties)));
+    }
+
     /// Takes the facts before a time, or all, in the order in which they are played.
     fn take(partial: &mut DevicePartial, before: Option<i64>) -> Vec<Vec<Item>> {
         let mut taken = Vec::new();
@@ -332,6 +356,9 @@ impl DeviceAnalysis {
                 Some(before) => run.partition_point(|item| item.time < before),
                 None => run.len(),
             };
+            if count == 0 {
+                return true;
+            }
             if count == run.len() {
                 taken.push(std::mem::take(run));
                 return false;
@@ -345,17 +372,18 @@ impl DeviceAnalysis {
     }
 
     fn play(&self, runs: Vec<Vec<Item>>, spill: Option<&Spill>) -> Played {
-        let mut items: Vec<Item> = runs.into_iter().flatten().collect();
-        // Stable: facts of a stream keep their order.
-        items.sort_by_key(Item::order);
         let mut slice = Slice::new(&self.rules);
-        slice.play(items);
+        slice.play(runs);
         slice.end(spill)
     }
 }
 
 impl DevicePartial {
     fn push(&mut self, record: &Record<'_>, fact: Fact) {
+        if self.run.len() == BLOCK {
+            let full = std::mem::replace(&mut self.run, Vec::with_capacity(BLOCK));
+            self.runs.push(full);
+        }
         self.run.push(Item {
             time: record.time.0,
             stream: record.number,
@@ -367,7 +395,7 @@ impl DevicePartial {
     fn flush(&mut self) {
         let calls = self.open.take();
         if let Some((thread, stream)) = self.thread.take() {
-            self.run.extend(calls.into_iter().map(|call| Item {
+            self.opened.extend(calls.into_iter().map(|call| Item {
                 time: call.begin,
                 stream,
                 fact: Fact::Enters(thread, call),
@@ -457,15 +485,7 @@ impl Analysis for DeviceAnalysis {
                 Some(completed) => Fact::Completed(event(record), completed),
                 None => return,
             },
-            Meaning::Properties => match Properties::of(class.structure(Role::Name, record)) {
-                Some(properties) => {
-                    let [device, parent] =
-                        [Role::Device, Role::Parent].map(|role| class.number(role, record));
-                    let parent = if parent == device { 0 } else { parent };
-                    Fact::Properties(of(device), Box::new(properties), parent)
-                }
-                None => return,
-            },
+            Meaning::Properties => return self.describes(partial, class, record),
             Meaning::Reading => Fact::Reading(
                 of(class.number(Role::Device, record)),
                 class.number(Role::Start, record),
@@ -474,20 +494,27 @@ impl Analysis for DeviceAnalysis {
                 of(class.number(Role::Device, record)),
                 class.text(Role::Name, record),
             ),
-            Meaning::Device => Fact::Platform(
-                of(class.number(Role::Device, record)),
-                class.text(Role::Name, record),
-                class.number(Role::Parent, record),
-            ),
+            Meaning::Device => {
+                let texts = [Role::Uuid, Role::Pci].map(|role| class.text(role, record));
+                let properties = Properties {
+                    platform: class.text(Role::Name, record),
+                    parent: class.number(Role::Parent, record),
+                    identity: texts.concat(),
+                };
+                let device = of(class.number(Role::Device, record));
+                Fact::Device(device, Box::new(properties))
+            }
         };
         partial.push(record, fact);
     }
 
     fn end(&self, partial: &mut DevicePartial, _: &Chunk) {
         partial.flush();
-        let mut run = std::mem::take(&mut partial.run);
-        run.sort_by_key(Item::order);
-        partial.runs.push(run);
+        let run = std::mem::take(&mut partial.run);
+        let mut opened = std::mem::take(&mut partial.opened);
+        opened.sort_by_key(Item::order);
+        partial.runs.extend([run, opened]);
+        partial.runs.retain(|run| !run.is_empty());
         partial.packets = Packets::default();
     }
 

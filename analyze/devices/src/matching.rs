@@ -7,21 +7,25 @@
 //! (`state`): its size is the number of calls and commands that are open at the ends of the slice.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_clocks::Path;
-use tracebraid_follow::Window;
+use tracebraid_clocks::{Path, Timeline};
+use tracebraid_follow::{KeyHasher, Window};
 
 use crate::calls::OpenCalls;
 use crate::classes::{Classes, Function};
-use crate::cuda::{Launch, Ran};
+use crate::cuda::{self, Launch, Ran};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId, Times};
 use crate::kind::Kind;
 use crate::level_zero::{Learned, List, timed};
 use crate::line::{Placed, Run, Spill};
-use crate::sums::{Commands, KeptCall, Name, Row, Sums};
+use crate::sums::{Commands, KeptCall, Name, QueueSums, Row, Sums};
 use crate::thapi::Effect;
+
+/// Handles are addresses, so a fast hash is good enough.
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<KeyHasher>>;
 
 /// Lists of commands and calls that are kept, beside sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -204,15 +208,6 @@ impl<N, D> Waiting<N, D> {
         self.enqueued.thread = by.thread;
         self
     }
-
-    fn named<M>(self, name: M) -> Waiting<M, D> {
-        Waiting {
-            enqueued: self.enqueued,
-            name,
-            device: self.device,
-            ready: self.ready,
-        }
-    }
 }
 
 /// When the events were complete that a command waits for.
@@ -235,7 +230,7 @@ pub(crate) enum Ended {
 
 /// The events that were completed in a slice, with the times of the trace.
 #[derive(Debug, Default)]
-pub(crate) struct Endings(HashMap<Handle, Vec<(i64, Ended)>>);
+pub(crate) struct Endings(Map<Handle, Vec<(i64, Ended)>>);
 
 impl Endings {
     pub(crate) fn add(&mut self, event: Handle, at: i64, ended: Ended) {
@@ -291,6 +286,27 @@ pub(crate) enum DeviceId {
     Inherited(Handle),
 }
 
+/// Adds what a complete command shows of the clock of its device. It was enqueued after its call
+/// began, and ended before its completion was recorded.
+pub(crate) fn bound(clock: &mut Timeline, enqueued: &Enqueued, completed: &Completed, at: i64) {
+    if !completed.is_profiled || completed.kind == Times::Duration {
+        return;
+    }
+    let [queued, _, start, end] = completed.times.map(|time| i64::try_from(time).ok());
+    // Times of the call follow from this relation.
+    let queued = match completed.kind {
+        Times::OfCall => start,
+        _ => queued,
+    };
+    let begin = enqueued.call.begin;
+    if let Some(queued) = queued.filter(|_| begin != cuda::UNKNOWN) {
+        clock.receives(queued, begin);
+    }
+    if let Some(end) = end {
+        clock.sends(end, at);
+    }
+}
+
 /// The place of a complete command on the line of its device.
 pub(crate) fn place(
     rules: &Rules,
@@ -331,34 +347,65 @@ enum NameId {
 }
 
 /// Commands by list, with the events that time them.
-pub(crate) type Lists<N, D> = HashMap<Handle, Vec<(Handle, Waiting<N, D>)>>;
+pub(crate) type Lists<N, D> = Map<Handle, Vec<(Handle, Waiting<N, D>)>>;
+
+/// Key by which the commands of a slice are added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RowKey {
+    queue: Handle,
+    device: DeviceId,
+    kind: Kind,
+    name: NameId,
+}
+
+/// Commands with one key.
+struct RowOfSlice {
+    key: RowKey,
+    /// Index in the devices of the slice.
+    device: usize,
+    /// Index in the commands of the slice.
+    commands: usize,
+    sums: QueueSums,
+}
+
+/// Complete commands of a device.
+struct DeviceOfSlice {
+    device: DeviceId,
+    /// Relation of the device's clock to that of the trace.
+    clock: Timeline,
+    /// Commands whose names are indexes of rows.
+    placed: Vec<Placed>,
+}
 
 /// A slice of time that is played without knowledge of earlier ones.
 pub(crate) struct Slice<'a> {
     rules: &'a Rules,
-    open: HashMap<ThreadId, OpenCalls>,
-    enqueued: HashMap<Handle, Waiting<NameId, DeviceId>>,
+    open: Map<ThreadId, OpenCalls>,
+    /// Commands that are not complete, with the index in `rows`.
+    enqueued: Map<Handle, Waiting<u32, ()>>,
     /// Commands of lists that are queued when their lists are executed.
-    lists: Lists<NameId, DeviceId>,
+    lists: Lists<u32, ()>,
     /// Devices whose timer was read.
     read: HashSet<Handle>,
     /// Calls of CUDA by their numbers.
-    launched: HashMap<Handle, Launch>,
+    launched: Map<Handle, Launch>,
     /// Begin of the last call of CUDA.
     latest: i64,
     /// Devices of queues.
-    queues: HashMap<Handle, Handle>,
+    queues: Map<Handle, Handle>,
     /// Events that commands wait for.
-    awaited: HashSet<Handle>,
+    awaited: HashSet<Handle, BuildHasherDefault<KeyHasher>>,
     ended: Endings,
-    /// Complete commands, by device.
-    placed: HashMap<DeviceId, Vec<Placed>>,
-    /// Numbers of the names that complete commands have.
-    placed_names: HashMap<(u32, NameId), u32>,
     names: Vec<String>,
-    kernels: HashMap<Handle, u32>,
-    /// Commands by queue, kind and name.
-    rows: HashMap<(Handle, Kind, NameId), Commands>,
+    kernels: Map<Handle, u32>,
+    rows: Vec<RowOfSlice>,
+    /// By trace, kind and name.
+    commands: Vec<((u32, Kind, NameId), Commands)>,
+    /// Indexes in `commands`.
+    command_numbers: Map<(u32, Kind, NameId), usize>,
+    /// Indexes in `rows`.
+    row_numbers: Map<RowKey, u32>,
+    devices: Vec<DeviceOfSlice>,
     /// Facts on queues and devices, and those whose other half is in earlier slices.
     later: Vec<Item>,
     /// Names of kernels with their times, for calls that began in earlier slices.
@@ -370,31 +417,45 @@ impl<'a> Slice<'a> {
     pub(crate) fn new(rules: &'a Rules) -> Slice<'a> {
         Slice {
             rules,
-            open: HashMap::new(),
-            enqueued: HashMap::new(),
-            lists: Lists::new(),
+            open: Map::default(),
+            enqueued: Map::default(),
+            lists: Lists::default(),
             read: HashSet::new(),
-            launched: HashMap::new(),
+            launched: Map::default(),
             latest: i64::MIN,
-            queues: HashMap::new(),
-            awaited: HashSet::new(),
+            queues: Map::default(),
+            awaited: HashSet::default(),
             ended: Endings::default(),
-            placed: HashMap::new(),
-            placed_names: HashMap::new(),
             names: Vec::new(),
-            kernels: HashMap::new(),
-            rows: HashMap::new(),
+            kernels: Map::default(),
+            rows: Vec::new(),
+            commands: Vec::new(),
+            command_numbers: Map::default(),
+            row_numbers: Map::default(),
+            devices: Vec::new(),
             later: Vec::new(),
             named: Vec::new(),
             sums: Sums::default(),
         }
     }
 
-    /// Plays facts in their order.
-    pub(crate) fn play(&mut self, items: Vec<Item>) {
-        for item in items {
-            let Item { time, stream, fact } = item;
+    /// Plays the facts of runs, each in the order of its events.
+    pub(crate) fn play(&mut self, mut runs: Vec<Vec<Item>>) {
+        let count = runs.iter().map(Vec::len).sum();
+        let mut order: Vec<((i64, u8, u32), u32, u32)> = Vec::with_capacity(count);
+        for (number, run) in (0_u32..).zip(&runs) {
+            let items = (0_u32..).zip(run);
+            order.extend(items.map(|(place, item)| (item.order(), number, place)));
+        }
+        // Facts of a stream keep their order. The stable sort merges what is sorted already.
+        order.sort();
+        for ((time, _, stream), run, place) in order {
+            let item = runs
+                .get_mut(run as usize)
+                .and_then(|run| run.get_mut(place as usize));
+            let fact = item.map_or(Fact::None, |item| std::mem::take(&mut item.fact));
             match fact {
+                Fact::None => {}
                 Fact::Enters(thread, call) => self.open.entry(thread).or_default().enter(call),
                 Fact::Exits(thread, exit) => {
                     let open = self.open.get_mut(&thread);
@@ -540,9 +601,14 @@ impl<'a> Slice<'a> {
             });
         }
         let waiting = Waiting {
+            name: self.row(RowKey {
+                queue,
+                device,
+                kind: self.rules.kind(&enqueued),
+                name,
+            }),
+            device: (),
             enqueued,
-            name,
-            device,
             ready: Ready::default(),
         };
         if list.is_some_and(|list| !list.is_immediate) {
@@ -550,6 +616,37 @@ impl<'a> Slice<'a> {
             return;
         }
         self.enqueued.insert(event, waiting);
+    }
+
+    /// Index of the row of a command.
+    fn row(&mut self, key: RowKey) -> u32 {
+        let next = self.rows.len() as u32;
+        let row = *self.row_numbers.entry(key).or_insert(next);
+        if row == next {
+            let mut devices = self.devices.iter();
+            let known = devices.position(|of| of.device == key.device);
+            let device = known.unwrap_or(self.devices.len());
+            if known.is_none() {
+                self.devices.push(DeviceOfSlice {
+                    device: key.device,
+                    clock: Timeline::default(),
+                    placed: Vec::new(),
+                });
+            }
+            let of = (key.queue.trace, key.kind, key.name);
+            let next = self.commands.len();
+            let commands = *self.command_numbers.entry(of).or_insert(next);
+            if commands == next {
+                self.commands.push((of, Commands::default()));
+            }
+            self.rows.push(RowOfSlice {
+                key,
+                device,
+                commands,
+                sums: QueueSums::default(),
+            });
+        }
+        row
     }
 
     /// The name that a kernel has now.
@@ -568,43 +665,46 @@ impl<'a> Slice<'a> {
     /// A command of CUDA that is complete.
     fn run(&mut self, call: Handle, launch: &Launch, ran: &Ran, at: i64) {
         let function = self.rules.classes.command(ran.kind);
-        let waiting = Waiting {
-            enqueued: ran.enqueued(call, Some(launch), (function, at)),
+        let enqueued = ran.enqueued(call, Some(launch), (function, at));
+        let of = |handle: u64| Handle { handle, ..call };
+        let row = self.row(RowKey {
+            queue: of(enqueued.call.queue),
+            device: DeviceId::Known(of(ran.device)),
+            kind: ran.kind,
             name: self.name_of(call.trace, ran.kernel),
-            device: DeviceId::Known(Handle {
-                handle: ran.device,
-                ..call
-            }),
+        });
+        let waiting = Waiting {
+            enqueued,
+            name: row,
+            device: (),
             ready: Ready::default(),
         };
         self.complete(waiting, &ran.completed, at);
     }
 
-    fn complete(&mut self, waiting: Waiting<NameId, DeviceId>, completed: &Completed, at: i64) {
+    fn complete(&mut self, waiting: Waiting<u32, ()>, completed: &Completed, at: i64) {
         if !self.rules.window.contains(at) {
             return;
         }
         let Waiting {
             mut enqueued,
-            name,
-            device,
+            name: number,
             mut ready,
+            ..
         } = waiting;
         let completed = &self.rules.timed(&enqueued, *completed);
-        let queue = Handle {
-            trace: enqueued.thread.trace,
-            handle: enqueued.call.queue,
-        };
-        self.sums.clock(queue, &enqueued, completed, at);
-        let kind = self.rules.kind(&enqueued);
-        let row = self.rows.entry((queue, kind, name)).or_default();
-        row.add(&enqueued, completed);
         ready.add_all(&mut enqueued, &self.ended, at);
-        let count = self.placed_names.len() as u32;
-        let of_trace = (enqueued.thread.trace, name);
-        let name = *self.placed_names.entry(of_trace).or_insert(count);
-        if let Some(placed) = place(self.rules, &enqueued, completed, ready, name) {
-            self.placed.entry(device).or_default().push(placed);
+        let Some(row) = self.rows.get_mut(number as usize) else {
+            return;
+        };
+        row.sums.add(completed);
+        if let Some((_, commands)) = self.commands.get_mut(row.commands) {
+            commands.add(&enqueued, completed);
+        }
+        if let Some(device) = self.devices.get_mut(row.device) {
+            bound(&mut device.clock, &enqueued, completed, at);
+            let placed = place(self.rules, &enqueued, completed, ready, number);
+            device.placed.extend(placed);
         }
     }
 
@@ -623,41 +723,49 @@ impl<'a> Slice<'a> {
     pub(crate) fn end(mut self, spill: Option<&Spill>) -> Played {
         // Names of one slice may be equal, such as that of a kernel that is made for each call.
         let rows = std::mem::take(&mut self.rows);
-        for ((queue, kind, name), commands) in rows {
+        let names: Vec<(u32, Name)> = rows
+            .iter()
+            .map(|row| (row.key.queue.trace, self.name(row.key.name)))
+            .collect();
+        for row in &rows {
+            let queue = self.sums.queues.entry(row.key.queue).or_default();
+            queue.merge(&row.sums);
+        }
+        for ((trace, kind, name), commands) in std::mem::take(&mut self.commands) {
             let name = self.name(name);
-            let row = Row { queue, kind, name };
+            let row = Row { trace, kind, name };
             self.sums.commands.entry(row).or_default().merge(&commands);
         }
         let waiting = std::mem::take(&mut self.enqueued).into_iter();
         let lists = std::mem::take(&mut self.lists);
-        let to_name = |(event, waiting): (Handle, Waiting<NameId, DeviceId>)| {
-            let name = self.name(waiting.name);
-            (event, waiting.named(name))
+        let to_name = |(event, waiting): (Handle, Waiting<u32, ()>)| {
+            let row = rows.get(waiting.name as usize)?;
+            let waiting = Waiting {
+                enqueued: waiting.enqueued,
+                name: self.name(row.key.name),
+                device: row.key.device,
+                ready: waiting.ready,
+            };
+            Some((event, waiting))
         };
-        let waiting = waiting.map(to_name).collect();
+        let waiting = waiting.filter_map(to_name).collect();
         let lists = lists.into_iter();
-        let lists = lists.map(|(list, of)| (list, of.into_iter().map(to_name).collect()));
+        let lists = lists.map(|(list, of)| (list, of.into_iter().filter_map(to_name).collect()));
         let lists = lists.collect();
         let named = self.named.iter().map(|(time, kernel, number)| {
             let name = self.names.get(*number as usize);
             (*time, *kernel, name.cloned().unwrap_or_default())
         });
         let named = named.collect();
-        let mut names = vec![(0, Name::None); self.placed_names.len()];
-        for ((trace, name), number) in &self.placed_names {
-            if let Some(place) = names.get_mut(*number as usize) {
-                *place = (*trace, self.name(*name));
-            }
-        }
-        let runs = self.placed.into_iter().map(|(device, commands)| {
-            let mut run = Run::new(commands);
+        let devices = self.devices.into_iter().map(|of| {
+            let mut run = Run::new(of.placed);
             spill.into_iter().for_each(|spill| run.spill(spill));
-            (device, run)
+            (of.device, run, of.clock)
         });
         Played {
             launched: self.launched,
             latest: self.latest,
-            runs: runs.collect(),
+            devices: devices.collect(),
             names,
             ended: self.ended,
             named,
@@ -672,16 +780,16 @@ impl<'a> Slice<'a> {
 
 /// A played slice.
 pub(crate) struct Played {
-    pub(crate) open: HashMap<ThreadId, OpenCalls>,
+    pub(crate) open: Map<ThreadId, OpenCalls>,
     pub(crate) waiting: Vec<(Handle, Waiting<Name, DeviceId>)>,
     pub(crate) lists: Lists<Name, DeviceId>,
     pub(crate) named: Vec<(i64, Handle, String)>,
-    pub(crate) launched: HashMap<Handle, Launch>,
+    pub(crate) launched: Map<Handle, Launch>,
     pub(crate) latest: i64,
     pub(crate) later: Vec<Item>,
     pub(crate) sums: Sums,
-    /// Complete commands by device.
-    pub(crate) runs: Vec<(DeviceId, Run)>,
+    /// Complete commands by device, and the relation of its clock.
+    pub(crate) devices: Vec<(DeviceId, Run, Timeline)>,
     /// Traces and names of the commands in runs, by their numbers.
     pub(crate) names: Vec<(u32, Name)>,
     pub(crate) ended: Endings,

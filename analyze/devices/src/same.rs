@@ -13,21 +13,22 @@ struct Identity {
     machine: Option<usize>,
     platform: String,
     name: String,
-    uuid: [u8; 16],
+    /// UUID and address on the bus; empty if unknown.
+    identity: String,
 }
 
 /// Devices that share the line of another: parts of a device, and devices that other processes use
-/// as well. The latter have equal platforms and names, which says nothing if a process has several
-/// devices of one name.
+/// as well. The latter have equal platforms, names, and UUIDs and addresses where these are known. That
+/// says nothing if a process has several such devices.
 pub(crate) fn shared(state: &State, machines: &Machines) -> BTreeMap<Handle, Handle> {
     let mut of_identity: BTreeMap<Identity, Vec<Handle>> = BTreeMap::new();
     for (handle, device) in &state.devices {
-        if device.parent == 0 && !device.name.is_empty() {
+        if device.properties.parent == 0 && !device.name.is_empty() {
             let identity = Identity {
                 machine: machines.of_trace(handle.trace as usize),
-                platform: device.platform.clone(),
+                platform: device.properties.platform.clone(),
                 name: device.name.clone(),
-                uuid: device.uuid,
+                identity: device.properties.identity.clone(),
             };
             of_identity.entry(identity).or_default().push(*handle);
         }
@@ -57,7 +58,9 @@ fn whole(devices: &BTreeMap<Handle, Device>, part: Handle) -> Handle {
     // A broken trace might have a circle.
     for _ in 0..16 {
         match devices.get(&whole) {
-            Some(device) if device.parent != 0 => whole.handle = device.parent,
+            Some(device) if device.properties.parent != 0 => {
+                whole.handle = device.properties.parent
+            }
             _ => break,
         }
     }

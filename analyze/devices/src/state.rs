@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_clocks::Timeline;
 
 use crate::calls::OpenCalls;
 use crate::cuda::{LONGEST, Launch, Ran};
-use crate::item::{Completed, Enqueued, Fact, Handle, Item, ThreadId, Times};
+use crate::item::{Completed, Enqueued, Fact, Handle, Item, Properties, ThreadId, Times};
 use crate::level_zero::{Learned, List};
 use crate::line::{Line, Part, Piece, Placed, Run};
-use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, place};
+use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, bound, place};
 use crate::sums::{Name, Row, Sums};
 use crate::thapi::Effect;
 
@@ -17,11 +18,7 @@ use crate::thapi::Effect;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Device {
     pub(crate) name: String,
-    pub(crate) platform: String,
-    /// The device of which this is a part; 0 without one.
-    pub(crate) parent: u64,
-    /// Equal for the same device in two processes; zeros if unknown.
-    pub(crate) uuid: [u8; 16],
+    pub(crate) properties: Properties,
 }
 
 /// A queue.
@@ -75,6 +72,8 @@ pub(crate) struct State {
     pub(crate) devices: BTreeMap<Handle, Device>,
     pub(crate) sums: Sums,
     pub(crate) names: Names,
+    /// Relation of the clock of a device (first) to that of the trace (second).
+    pub(crate) clocks: BTreeMap<Handle, Timeline>,
     pub(crate) lines: BTreeMap<Handle, Line>,
     /// Pieces of lines that can be swept, in order.
     #[serde(skip)]
@@ -96,12 +95,12 @@ impl State {
             latest,
             later,
             mut sums,
-            runs,
+            devices,
             names,
             mut ended,
         } = played;
         let later = self.end_calls(rules, later);
-        self.inherit(&mut sums);
+        self.add_commands(&mut sums);
         self.sums.merge(sums);
         let numbers: Vec<u32> = names
             .into_iter()
@@ -110,10 +109,12 @@ impl State {
                 self.names.number(&name)
             })
             .collect();
-        let of_slice: Vec<(Handle, Run)> = runs
-            .into_iter()
-            .map(|(device, run)| (self.device(device), run.named(numbers.clone())))
-            .collect();
+        let mut of_slice: Vec<(Handle, Run)> = Vec::new();
+        for (device, run, clock) in devices {
+            let device = self.device(device);
+            self.clocks.entry(device).or_default().merge(clock);
+            of_slice.push((device, run.named(numbers.clone())));
+        }
         let waiting: Vec<_> = waiting
             .into_iter()
             .map(|(event, waiting)| (event, self.inherited(event, waiting)))
@@ -282,11 +283,12 @@ impl State {
         self.enqueued.len() as u64
     }
 
-    /// Resolves the names that a slice inherits.
-    fn inherit(&self, sums: &mut Sums) {
+    /// Adds the commands of a slice, with the names that it inherits.
+    fn add_commands(&mut self, sums: &mut Sums) {
         for (mut row, commands) in std::mem::take(&mut sums.commands) {
-            row.name = self.known(row.queue.trace, row.name);
-            sums.commands.entry(row).or_default().merge(&commands);
+            row.name = self.known(row.trace, row.name);
+            let sum = self.sums.commands.entry(row).or_default();
+            sum.merge(&commands);
         }
     }
 
@@ -407,10 +409,13 @@ impl State {
             trace: enqueued.thread.trace,
             handle: enqueued.call.queue,
         };
-        self.sums.clock(queue, &enqueued, completed, at);
+        let clock = self.clocks.entry(device).or_default();
+        bound(clock, &enqueued, completed, at);
         let kind = rules.kind(&enqueued);
         let number = self.names.number(&name);
-        let row = Row { queue, kind, name };
+        self.sums.queues.entry(queue).or_default().add(completed);
+        let trace = queue.trace;
+        let row = Row { trace, kind, name };
         let commands = self.sums.commands.entry(row).or_default();
         commands.add(&enqueued, completed);
         let placed = place(rules, &enqueued, completed, ready, number)?;
@@ -453,20 +458,12 @@ impl State {
                 self.lists.remove(&list);
             }
             Fact::Reading(device, cycles) => self.learned.add_reading(device, at, cycles),
-            Fact::Properties(device, properties, parent) => {
-                self.learned.add_counter(device, properties.counter);
-                let device = self.devices.entry(device).or_default();
-                device.name = properties.name;
-                device.uuid = properties.uuid;
-                device.parent = parent;
-            }
+            Fact::Timer(device, counter) => self.learned.add_counter(device, counter),
             Fact::DeviceName(device, name) => {
                 self.devices.entry(device).or_default().name = name;
             }
-            Fact::Platform(device, platform, parent) => {
-                let device = self.devices.entry(device).or_default();
-                device.platform = platform;
-                device.parent = parent;
+            Fact::Device(device, properties) => {
+                self.devices.entry(device).or_default().properties = *properties;
             }
             _ => {}
         }

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_clocks::Timeline;
-use tracebraid_statistics::Distribution;
+use tracebraid_statistics::{Distribution, Summary};
 
-use crate::cuda;
 use crate::item::{Completed, Enqueued, Handle, ThreadId, Times};
 use crate::kind::Kind;
 
@@ -29,7 +28,7 @@ impl Calls {
     }
 }
 
-/// Sums of commands, in nanoseconds of the clock of their device.
+/// Sums of commands of a kind and name, in nanoseconds of the clock of their device.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Commands {
     /// Complete commands.
@@ -40,9 +39,9 @@ pub(crate) struct Commands {
     /// Complete commands of which only the duration is known.
     pub(crate) only_durations: u64,
     /// In the queue of the host: from queued to submitted.
-    pub(crate) host: Distribution,
+    pub(crate) host: Summary,
     /// In the queue of the device: from submitted to started.
-    pub(crate) device: Distribution,
+    pub(crate) device: Summary,
     /// From started to ended.
     pub(crate) execution: Distribution,
     pub(crate) bytes: u64,
@@ -92,11 +91,42 @@ impl Commands {
     }
 }
 
+/// Sums of the commands of a queue, in nanoseconds of the clock of their device.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct QueueSums {
+    /// Complete commands.
+    pub(crate) count: u64,
+    pub(crate) errors: u64,
+    /// In the queue of the host, in that of the device, and executing.
+    pub(crate) times: [u64; 3],
+}
+
+impl QueueSums {
+    pub(crate) fn add(&mut self, completed: &Completed) {
+        self.count += 1;
+        self.errors += u64::from(completed.status < 0);
+        if completed.is_profiled {
+            // Of a duration, the first three are 0.
+            let times = completed.times.windows(2);
+            for (sum, pair) in self.times.iter_mut().zip(times) {
+                *sum = sum.saturating_add(pair[1].saturating_sub(pair[0]));
+            }
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &QueueSums) {
+        self.count += other.count;
+        self.errors += other.errors;
+        for (sum, time) in self.times.iter_mut().zip(other.times) {
+            *sum = sum.saturating_add(time);
+        }
+    }
+}
+
 /// Key by which commands are added up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Row {
-    /// The queue; its handle is 0 if unknown.
-    pub(crate) queue: Handle,
+    pub(crate) trace: u32,
     pub(crate) kind: Kind,
     pub(crate) name: Name,
 }
@@ -126,9 +156,9 @@ pub(crate) struct Sums {
     /// By trace and function.
     pub(crate) calls: BTreeMap<(u32, u32), Calls>,
     pub(crate) commands: BTreeMap<Row, Commands>,
-    /// Relation of the clock of a queue's device (first) to that of the trace (second).
-    pub(crate) clocks: BTreeMap<Handle, Timeline>,
-    /// The same by device, from readings of its timer.
+    /// By queue; its handle is 0 if unknown.
+    pub(crate) queues: BTreeMap<Handle, QueueSums>,
+    /// Relation of the clock of a device (first) to that of the trace (second), from readings.
     pub(crate) readings: BTreeMap<Handle, Timeline>,
     /// Completions of commands whose call is not in the trace.
     pub(crate) without_call: u64,
@@ -137,34 +167,6 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Adds what a command shows of the clock of its queue's device. It was enqueued after its call
-    /// began, and ended before its completion was recorded.
-    pub(crate) fn clock(
-        &mut self,
-        queue: Handle,
-        enqueued: &Enqueued,
-        completed: &Completed,
-        at: i64,
-    ) {
-        if !completed.is_profiled || completed.kind == Times::Duration {
-            return;
-        }
-        let clock = self.clocks.entry(queue).or_default();
-        let [queued, _, start, end] = completed.times.map(|time| i64::try_from(time).ok());
-        // Times of the call follow from this relation.
-        let queued = match completed.kind {
-            Times::OfCall => start,
-            _ => queued,
-        };
-        let begin = enqueued.call.begin;
-        if let Some(queued) = queued.filter(|_| begin != cuda::UNKNOWN) {
-            clock.receives(queued, begin);
-        }
-        if let Some(end) = end {
-            clock.sends(end, at);
-        }
-    }
-
     pub(crate) fn merge(&mut self, other: Sums) {
         for (key, calls) in other.calls {
             self.calls.entry(key).or_default().merge(&calls);
@@ -172,8 +174,8 @@ impl Sums {
         for (row, commands) in other.commands {
             self.commands.entry(row).or_default().merge(&commands);
         }
-        for (queue, clock) in other.clocks {
-            self.clocks.entry(queue).or_default().merge(clock);
+        for (queue, sums) in other.queues {
+            self.queues.entry(queue).or_default().merge(&sums);
         }
         for (device, clock) in other.readings {
             self.readings.entry(device).or_default().merge(clock);

@@ -15,7 +15,7 @@ use crate::item::Handle;
 use crate::kind::Kind;
 use crate::late::{HostDid, paths};
 use crate::state::{Queue, State};
-use crate::sums::{Calls, Commands, Name};
+use crate::sums::{Calls, Commands, Name, QueueSums};
 
 /// The process of a trace. A trace of several processes has neither id nor name.
 pub(crate) fn process(trace: u32, content: &Trace) -> Thread {
@@ -158,13 +158,10 @@ impl Of<'_> {
         known.map_or_else(String::new, |device| device.name.clone())
     }
 
-    fn sums<K: Ord>(
-        &self,
-        key: impl Fn(Handle, Kind, &Name) -> Option<K>,
-    ) -> BTreeMap<K, Commands> {
+    fn sums<K: Ord>(&self, key: impl Fn(u32, Kind, &Name) -> Option<K>) -> BTreeMap<K, Commands> {
         let mut sums: BTreeMap<K, Commands> = BTreeMap::new();
         for (row, commands) in &self.state.sums.commands {
-            if let Some(key) = key(row.queue, row.kind, &row.name) {
+            if let Some(key) = key(row.trace, row.kind, &row.name) {
                 sums.entry(key).or_default().merge(commands);
             }
         }
@@ -201,17 +198,23 @@ impl Of<'_> {
     }
 
     fn queues(&self) -> Section {
-        let rows = greatest(self.sums(|queue, _, _| Some(queue)));
-        let row = |(queue, of): (Handle, Commands)| {
+        let mut queues: Vec<_> = self.state.sums.queues.iter().collect();
+        queues.sort_by_key(|(queue, of)| {
+            let [.., execution] = of.times;
+            (std::cmp::Reverse((execution, of.count)), **queue)
+        });
+        let row = |(queue, of): (&Handle, &QueueSums)| {
+            let queue = *queue;
+            let [host, device, execution] = of.times;
             vec![
                 self.process(queue.trace),
                 self.queue(queue).map(|of| u64::from(of.number)).into(),
                 Value::Text(format!("{:#x}", queue.handle)),
                 Value::Text(self.device(queue)),
                 of.count.into(),
-                total(&of.host),
-                total(&of.device),
-                total(&of.execution),
+                host.into(),
+                device.into(),
+                execution.into(),
                 of.errors.into(),
             ]
         };
@@ -226,25 +229,25 @@ impl Of<'_> {
             Column::new("execution_ns", "Executing", Unit::Duration),
             ERRORS,
         ];
-        let rows = rows.into_iter().map(row).collect();
+        let rows = queues.into_iter().map(row).collect();
         Section::new("queues", "Queues", columns, rows)
     }
 
     fn kernels(&self) -> Section {
-        let rows = greatest(self.sums(|queue, kind, name| {
+        let rows = greatest(self.sums(|trace, kind, name| {
             let kernel = match name {
                 _ if !matches!(kind, Kind::Kernel | Kind::CommandBuffer) => return None,
                 Name::Known(name) => name.clone(),
                 _ => String::new(),
             };
-            Some((queue.trace, kernel))
+            Some((trace, kernel))
         }));
         let row = |((trace, kernel), of): ((u32, String), Commands)| {
             let mut row = vec![self.process(trace), Value::Text(kernel), of.count.into()];
             row.extend(execution_values(&of.execution));
             row.extend([
-                of.host.summary().mean().into(),
-                of.device.summary().mean().into(),
+                of.host.mean().into(),
+                of.device.mean().into(),
                 of.items.into(),
             ]);
             row
@@ -270,7 +273,7 @@ impl Of<'_> {
 
     fn transfers(&self) -> Section {
         let rows =
-            greatest(self.sums(|queue, kind, _| kind.is_transfer().then_some((queue.trace, kind))));
+            greatest(self.sums(|trace, kind, _| kind.is_transfer().then_some((trace, kind))));
         let row = |((trace, kind), of): ((u32, Kind), Commands)| {
             let speed = (of.moving > 0)
                 .then(|| u128::from(of.bytes) * 1_000_000_000 / u128::from(of.moving));
@@ -332,20 +335,15 @@ impl Of<'_> {
 
     /// Relations of the clocks of devices to those of the traces, by process and device.
     fn clocks(&self) -> Section {
-        let mut clocks: BTreeMap<(u32, u64), Timeline> = BTreeMap::new();
-        for (queue, clock) in &self.state.sums.clocks {
-            let device = self.queue(*queue).map_or(0, |of| of.device);
-            let of_device = clocks.entry((queue.trace, device)).or_default();
-            of_device.merge(clock.clone());
-        }
+        let mut clocks = self.state.clocks.clone();
         for (device, clock) in &self.state.sums.readings {
-            if let Some(of_device) = clocks.get_mut(&(device.trace, device.handle)) {
+            if let Some(of_device) = clocks.get_mut(device) {
                 of_device.merge(clock.clone());
             }
         }
-        let row = |((trace, handle), clock): ((u32, u64), Timeline)| {
-            let device = self.state.devices.get(&Handle { trace, handle });
-            let path = Path::of(&clock);
+        let row = |(handle, clock): (&Handle, &Timeline)| {
+            let device = self.state.devices.get(handle);
+            let path = Path::of(clock);
             let (accuracy, bounds) = match &path {
                 Ok(Some(path)) => (path.accuracy(), self.bounds(path)),
                 Ok(None) => (Accuracy::Absent, None),
@@ -360,9 +358,11 @@ impl Of<'_> {
             let drift = drift.map(|(low, high)| (low.drift_ppm() + high.drift_ppm()) / 2.0);
             let (offset, error) = bounds.unzip();
             vec![
-                self.process(trace),
+                self.process(handle.trace),
                 Value::Text(device.map_or_else(String::new, |device| device.name.clone())),
-                Value::Text(device.map_or_else(String::new, |device| device.platform.clone())),
+                Value::Text(
+                    device.map_or_else(String::new, |device| device.properties.platform.clone()),
+                ),
                 Value::Text(format!("{accuracy:?}").to_lowercase()),
                 offset.into(),
                 error.into(),
@@ -381,7 +381,7 @@ impl Of<'_> {
             Column::new("error_ns", "Known within", Unit::Duration).optional(),
             Column::new("drift_ppm", "Drift (ppm)", Unit::Number).optional(),
         ];
-        let rows = clocks.into_iter().map(row).collect();
+        let rows = clocks.iter().map(row).collect();
         Section::new("clocks", "Clocks of devices", columns, rows).short()
     }
 

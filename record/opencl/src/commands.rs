@@ -117,6 +117,8 @@ impl Command {
         };
         let is_own = self.wanted == 0;
         let own = own!(clSetEventCallback);
+        // Found here and not first in a callback, since the dynamic linker takes a lock.
+        let _ = (own!(clReleaseEvent), own!(clGetEventProfilingInfo));
         // SAFETY: the event exists: the program or this library has a reference to it.
         unsafe {
             if is_complete {
@@ -127,23 +129,28 @@ impl Command {
                 return;
             }
             if !is_own && !retain(event) {
-                return record(event, PROFILING_INFO_NOT_AVAILABLE);
+                return unobserved(event, INVALID_OPERATION);
             }
             let callback = completed as *const () as usize;
             let status = own.map_or(INVALID_OPERATION, |set| {
                 set(event, COMPLETE, callback, usize::from(is_own))
             });
             if status != 0 {
-                tracebraid_probe::probe!(
-                    lttng_ust_opencl_profiling,
-                    event_profiling,
-                    status: i32 = status,
-                    event: Address = Address(event as u64)
-                );
+                unobserved(event, status);
                 drop_reference(event, is_own);
             }
         }
     }
+}
+
+/// Records that the completion of a command cannot be recorded.
+fn unobserved(event: usize, status: i32) {
+    tracebraid_probe::probe!(
+        lttng_ust_opencl_profiling,
+        event_profiling,
+        status: i32 = status,
+        event: Address = Address(event as u64)
+    );
 }
 
 /// Adds this library's reference to a program's event.

@@ -10,7 +10,7 @@ use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::functions::{NAMES, SLOTS};
-use crate::next;
+use crate::{libraries, next};
 
 const WRAPPERS: usize = 4;
 
@@ -30,9 +30,9 @@ pub(crate) unsafe fn next<F: Copy>(number: usize, wrapper: usize) -> F {
 }
 
 /// The wrapper of a function that has a name. The function itself if it is null, unknown, or has
-/// more than four variants, or if it leads back to a layer.
+/// more than four variants, or if its calls are recorded already.
 pub(crate) fn wrapper(name: &CStr, function: usize) -> usize {
-    if function == 0 || !tracebraid_probe::has_session() || is_of_loader(function) {
+    if function == 0 || !tracebraid_probe::has_session() || is_recorded(function) {
         return function;
     }
     let Some(number) = NAMES.iter().position(|known| *known == name) else {
@@ -47,11 +47,12 @@ pub(crate) fn wrapper(name: &CStr, function: usize) -> usize {
     function
 }
 
-/// True if a function belongs to a loader, which passes its calls through layers.
-fn is_of_loader(function: usize) -> bool {
-    // SAFETY: zeros are a valid value of this structure of pointers.
-    let mut place: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: `dladdr` accepts every address, and fills in the structure if it returns not 0.
-    let found = unsafe { libc::dladdr(function as *const _, &raw mut place) };
-    found != 0 && !next::is_recorded_by_exports() && next::is_of_loader(place.dli_fname)
+/// True if a function is one of this library's, which a loader may find by the name of its own, or
+/// of a loader, which passes its calls through layers.
+fn is_recorded(function: usize) -> bool {
+    let own = libraries::path_of(libraries::path_of as *const () as usize);
+    let found = libraries::path_of(function);
+    found.is_some_and(|path| {
+        own == found || (!next::is_recorded_by_exports() && libraries::is_of_loader(path))
+    })
 }

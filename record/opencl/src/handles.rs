@@ -40,7 +40,9 @@ impl<const N: usize> Handles<N> {
     }
 
     pub(crate) fn has(&self, handle: usize) -> bool {
-        self.is_used()
+        // Free places contain 0.
+        handle != 0
+            && self.is_used()
             && self
                 .at(handle)
                 .any(|place| place.load(Ordering::Acquire) == handle)
@@ -48,7 +50,8 @@ impl<const N: usize> Handles<N> {
 
     /// Removes a handle once; true if it was there.
     pub(crate) fn remove(&self, handle: usize) -> bool {
-        let was_there = self.is_used()
+        let was_there = handle != 0
+            && self.is_used()
             && self.at(handle).any(|place| {
                 place
                     .compare_exchange(handle, 0, Ordering::AcqRel, Ordering::Relaxed)
@@ -87,6 +90,7 @@ mod tests {
         assert!(set.add(16) && set.add(16) && set.add(32));
         assert!(set.has(16) && set.has(32) && !set.has(48));
         assert!(set.remove(16) && set.has(16) && set.remove(16) && !set.has(16));
+        assert!(!set.has(0) && !set.remove(0));
         assert!(set.is_used() && set.remove(32) && !set.is_used());
     }
 

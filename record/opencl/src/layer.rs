@@ -62,7 +62,8 @@ unsafe extern "C" fn clInitLayer(
         return INVALID_VALUE;
     }
     let loader = match tracebraid_probe::has_session() {
-        true => next::take_table(target),
+        // SAFETY: the table has functions.
+        true => unsafe { next::take_table(target) },
         false => None,
     };
     let dispatch = match loader {

@@ -16,11 +16,11 @@
 //! | `lttng_ust_opencl_arguments:kernel_info` | `kernel`, `function_name`: before the first use of a kernel |
 //! | `lttng_ust_opencl_devices:device_name` | `device`, `name` |
 //! | `lttng_ust_opencl_devices:device_timer` | `device`, `device_timestamp`, `host_timestamp`: one moment on two clocks |
-//! | `tracebraid_opencl:device` | `device`, `platform`, `parent`, `type`, `resolution_ns`, `platform_name` |
+//! | `tracebraid_opencl:device` | `device`, `platform`, `parent`, `of_type`, `resolution_ns`, `platform_name`, `uuid`, `pci` |
 //! | `tracebraid_opencl:queue` | `queue`, `context`, `device`, `properties`, `is_profiled`: before the first use of a queue |
 //!
 //! The wrappers are generated (`build.rs`) from `functions.txt`, which `distil.py` makes from the
-//! registry of Khronos.
+//! registry of Khronos, and from `vendors.txt`, which has functions that the registry lacks.
 //!
 //! **Commands** (`commands`). A call that returns an event gets an event of this library's own if
 //! the program wants none. A callback reads the times when the command is complete; after a blocking
@@ -37,8 +37,11 @@ mod commands;
 mod extensions;
 mod functions;
 mod handles;
+mod identity;
 mod layer;
+mod libraries;
 mod next;
+mod queries;
 mod special;
 mod status;
 mod told;

@@ -2,12 +2,12 @@
 
 #![allow(unsafe_code)]
 
-use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute_copy;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
 use crate::functions::{NAMES, clGetPlatformIDs};
+use crate::libraries;
 
 /// Number of loaders that may use the layer in one process: each passes a table of its own.
 pub(crate) const LOADERS: usize = 2;
@@ -21,15 +21,20 @@ static ADDRESSES: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; N
 /// How calls are recorded.
 static ROUTE: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
-/// The loader is being prepared.
-const PREPARING: u8 = 1;
 /// By the layer: exported functions only pass calls on.
-const BY_LAYER: u8 = 2;
+const BY_LAYER: u8 = 1;
 /// By exported functions.
-const BY_EXPORTS: u8 = 3;
+const BY_EXPORTS: u8 = 2;
 
 /// Takes the table of the next layer; `None` if too many loaders use the layer.
-pub(crate) fn take_table(table: *const usize) -> Option<usize> {
+///
+/// # Safety
+/// The table has a function.
+pub(crate) unsafe fn take_table(table: *const usize) -> Option<usize> {
+    // Programs may unload the loader, and load it again. This library keeps its addresses.
+    libraries::keep(table as usize);
+    // SAFETY: as required of the caller.
+    libraries::keep(unsafe { *table });
     let place = TABLES.iter().position(|place| {
         let free = ptr::null_mut();
         place
@@ -106,60 +111,61 @@ pub(crate) fn is_recorded_by_exports() -> bool {
     }
 }
 
-/// The thread that prepares the loader.
-static PREPARER: AtomicUsize = AtomicUsize::new(0);
+/// Threads that prepare the loader; 0: none.
+static PREPARERS: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+static PREPARING: AtomicUsize = AtomicUsize::new(0);
 
 /// True within the call of this library, and not of the program, that prepares the loader.
 #[inline(always)]
 pub(crate) fn is_preparing() -> bool {
-    match PREPARER.load(Ordering::Relaxed) {
-        0 => false,
+    PREPARING.load(Ordering::Relaxed) != 0 && {
         // SAFETY: has no preconditions.
-        preparer => preparer == unsafe { libc::pthread_self() } as usize,
+        let thread = unsafe { libc::pthread_self() } as usize;
+        PREPARERS
+            .iter()
+            .any(|place| place.load(Ordering::Relaxed) == thread)
     }
 }
 
 /// Makes the loader load its layers, among which may be this library. Otherwise the first call would
-/// be recorded twice.
+/// be recorded twice. The loader makes other threads wait meanwhile: so each thread whose call comes
+/// before the route is known prepares it.
 #[cold]
 fn prepare() -> bool {
-    let begun = ROUTE.compare_exchange(UNKNOWN, PREPARING, Ordering::AcqRel, Ordering::Acquire);
-    if begun.is_err() {
-        return ROUTE.load(Ordering::Acquire) == BY_EXPORTS;
-    }
     // SAFETY: the number is that function's.
     let first: Option<clGetPlatformIDs::Function> = unsafe { in_library(clGetPlatformIDs::NUMBER) };
-    if is_layer()
-        && let Some(first) = first
+    if let Some(first) = first
+        && !prepare_by(first)
     {
-        let mut count = 0_u32;
-        // SAFETY: a query for the number of platforms.
-        unsafe {
-            PREPARER.store(libc::pthread_self() as usize, Ordering::Relaxed);
-            first(0, 0, &raw mut count as usize);
-        }
-        PREPARER.store(0, Ordering::Relaxed);
+        return false;
     }
-    let (from, to) = (PREPARING, BY_EXPORTS);
-    let by_exports = ROUTE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
-    by_exports.is_ok()
+    let (from, to) = (UNKNOWN, BY_EXPORTS);
+    let _ = ROUTE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+    ROUTE.load(Ordering::Acquire) == BY_EXPORTS
 }
 
-/// True if the environment has this library as a layer.
-fn is_layer() -> bool {
-    // SAFETY: the name ends with NUL; the program must not change its environment meanwhile, as for
-    // any use of getenv.
-    let layers = unsafe { libc::getenv(c"OPENCL_LAYERS".as_ptr()) };
-    // SAFETY: a text of the environment.
-    !layers.is_null()
-        && unsafe { CStr::from_ptr(layers) }
-            .to_bytes()
-            .windows(OWN_FILE.len())
-            .any(|part| part == OWN_FILE)
+/// Calls the loader's first function. False if this is a call within that one, or too many threads
+/// call it.
+fn prepare_by(first: clGetPlatformIDs::Function) -> bool {
+    if is_preparing() {
+        return false;
+    }
+    // SAFETY: has no preconditions.
+    let thread = unsafe { libc::pthread_self() } as usize;
+    let Some(place) = PREPARERS.iter().find(|place| {
+        let taken = place.compare_exchange(0, thread, Ordering::AcqRel, Ordering::Relaxed);
+        taken.is_ok()
+    }) else {
+        return false;
+    };
+    PREPARING.fetch_add(1, Ordering::Relaxed);
+    let mut count = 0_u32;
+    // SAFETY: a query for the number of platforms.
+    unsafe { first(0, 0, &raw mut count as usize) };
+    place.store(0, Ordering::Release);
+    PREPARING.fetch_sub(1, Ordering::Relaxed);
+    true
 }
-
-/// Common to the file names of the libraries that contain the layer.
-const OWN_FILE: &[u8] = b"libtracebraid_";
 
 /// Searches for the loader's function: after this library, or else in a loader that a library has
 /// loaded for itself only, as extension modules of Python do.
@@ -169,51 +175,14 @@ fn find(number: usize) -> Option<usize> {
     // SAFETY: the name ends with NUL.
     let mut address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     if address.is_null() {
-        let mut loader = Loader {
-            handle: ptr::null_mut(),
-        };
-        // SAFETY: the callback gets `loader`, which lives until the call returns.
-        unsafe { libc::dl_iterate_phdr(Some(is_loader), (&raw mut loader).cast()) };
-        if loader.handle.is_null() {
-            return None;
-        }
+        let loader = libraries::loader()?;
         // SAFETY: the handle is open, and the name ends with NUL.
-        address = unsafe { libc::dlsym(loader.handle, name.as_ptr()) };
+        address = unsafe { libc::dlsym(loader.as_ptr(), name.as_ptr()) };
     }
     if address.is_null() {
         return None;
     }
+    libraries::keep(address as usize);
     ADDRESSES[number].store(address as usize, Ordering::Relaxed);
     Some(address as usize)
-}
-
-struct Loader {
-    handle: *mut c_void,
-}
-
-/// Opens the first library whose file name begins with `libOpenCL`.
-unsafe extern "C" fn is_loader(
-    library: *mut libc::dl_phdr_info,
-    _size: usize,
-    found: *mut c_void,
-) -> c_int {
-    // SAFETY: `dl_iterate_phdr` passes a library, and what `find` gave it.
-    let (path, found) = unsafe { ((*library).dlpi_name, &mut *found.cast::<Loader>()) };
-    if !is_of_loader(path) {
-        return 0;
-    }
-    // SAFETY: the path ends with NUL; the library is loaded already.
-    found.handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-    c_int::from(!found.handle.is_null())
-}
-
-/// True if a path is that of a loader of OpenCL.
-pub(crate) fn is_of_loader(path: *const c_char) -> bool {
-    if path.is_null() {
-        return false;
-    }
-    // SAFETY: paths of loaded libraries end with NUL.
-    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
-    let name = path.rsplit(|byte| *byte == b'/').next();
-    name.is_some_and(|name| name.starts_with(b"libOpenCL"))
 }

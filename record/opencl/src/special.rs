@@ -19,9 +19,9 @@ const EVENT_COMMAND_QUEUE: u32 = 0x11D0;
 const EVENT_REFERENCE_COUNT: u32 = 0x11D2;
 
 /// Queues whose profiling this library has switched on.
-static HIDDEN: Handles<256> = Handles::new();
+static HIDDEN: Handles<2048> = Handles::new();
 /// Those of them to which it has added the property, with which they were created.
-static APPENDED: Handles<256> = Handles::new();
+static APPENDED: Handles<2048> = Handles::new();
 
 /// True if functions of this module must be called although nothing is recorded.
 #[inline(always)]
@@ -95,7 +95,7 @@ pub(crate) unsafe fn clCreateCommandQueueWithProperties(
     let with = |properties: usize| unsafe { next(context, device, properties, errcode_ret) };
     let list = match commands::are_recorded() {
         // SAFETY: as required of the program.
-        true => Profiled::of(unsafe { values::list(properties) }),
+        true => Profiled::of(unsafe { values::list(properties, 2) }),
         false => None,
     };
     let profiled = list
@@ -381,6 +381,32 @@ pub(crate) unsafe fn clCreateKernelsInProgram(
         if status == 0 {
             let new: &[usize] = values::filled(kernels, most as usize, to);
             new.iter().for_each(|kernel| told::new_kernel(*kernel));
+        }
+        status
+    }
+}
+
+/// # Safety
+/// As OpenCL's function.
+pub(crate) unsafe fn clCreateSubDevices(
+    next: functions::clCreateSubDevices::Function,
+    device: usize,
+    properties: usize,
+    most: u32,
+    devices: usize,
+    count_ret: usize,
+) -> i32 {
+    let mut count = 0_u32;
+    let to = match count_ret {
+        0 => &raw mut count as usize,
+        wanted => wanted,
+    };
+    // SAFETY: as required of the program.
+    unsafe {
+        let status = next(device, properties, most, devices, to);
+        if status == 0 {
+            let new: &[usize] = values::filled(devices, most as usize, to);
+            new.iter().for_each(|device| told::new_device(*device));
         }
         status
     }

@@ -6,13 +6,14 @@
 #![allow(unsafe_code)]
 
 use core::ffi::CStr;
-use core::mem::size_of;
 
 use tracebraid_probe::probe;
 use tracebraid_probe::site::Address;
 
 use crate::handles::Handles;
+use crate::identity;
 use crate::next::own;
+use crate::queries::{text, value};
 
 const KERNEL_FUNCTION_NAME: u32 = 0x1190;
 const QUEUE_CONTEXT: u32 = 0x1090;
@@ -66,7 +67,7 @@ impl<const N: usize> Told<N> {
 /// True if handles are remembered, which new objects may get.
 #[inline(always)]
 pub(crate) fn is_used() -> bool {
-    KERNELS.handles.is_used() || QUEUES.handles.is_used()
+    KERNELS.handles.is_used() || QUEUES.handles.is_used() || DEVICES.handles.is_used()
 }
 
 /// A command uses this kernel.
@@ -79,6 +80,11 @@ pub(crate) fn new_kernel(kernel: usize) {
     KERNELS.creation_of(kernel);
 }
 
+/// The program made this sub-device.
+pub(crate) fn new_device(device: usize) {
+    DEVICES.creation_of(device);
+}
+
 /// A command uses this queue.
 pub(crate) fn queue(queue: usize) {
     QUEUES.use_of(queue);
@@ -87,46 +93,6 @@ pub(crate) fn queue(queue: usize) {
 /// The program made this queue.
 pub(crate) fn new_queue(queue: usize) {
     QUEUES.creation_of(queue);
-}
-
-/// A text of at most 255 bytes.
-struct Text {
-    bytes: [u8; 256],
-}
-
-impl Text {
-    fn get(&self) -> &CStr {
-        CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
-    }
-}
-
-type Query = unsafe extern "C" fn(usize, u32, usize, usize, usize) -> i32;
-
-/// A property that is a value; its default if it cannot be read.
-///
-/// # Safety
-/// `query` is a query for properties of `object`, and the property has the type `T`.
-unsafe fn value<T: Default>(query: Option<Query>, object: usize, name: u32) -> T {
-    let mut value = T::default();
-    if let Some(query) = query {
-        // SAFETY: there is room for the value.
-        unsafe { query(object, name, size_of::<T>(), &raw mut value as usize, 0) };
-    }
-    value
-}
-
-/// A property that is a text; empty if it cannot be read or is too long.
-///
-/// # Safety
-/// `query` is a query for properties of `object`.
-unsafe fn text(query: Option<Query>, object: usize, name: u32) -> Text {
-    let mut text = Text { bytes: [0; 256] };
-    if let Some(query) = query {
-        // The last byte stays 0.
-        // SAFETY: there is room for 255 bytes.
-        unsafe { query(object, name, 255, text.bytes.as_mut_ptr() as usize, 0) };
-    }
-    text
 }
 
 fn record_kernel(kernel: usize) {
@@ -180,6 +146,7 @@ fn record_device(device: usize) {
     let query = own!(clGetPlatformInfo);
     // SAFETY: the platform is that of a device.
     let platform_name = unsafe { text(query, platform, PLATFORM_NAME) };
+    let (uuid, pci) = (identity::uuid(device), identity::pci(device));
     probe!(
         lttng_ust_opencl_devices,
         device_name,
@@ -194,7 +161,9 @@ fn record_device(device: usize) {
         parent: Address = Address(parent as u64),
         of_type: u64 = of_type,
         resolution_ns: u64 = resolution as u64,
-        platform_name: &CStr = platform_name.get()
+        platform_name: &CStr = platform_name.get(),
+        uuid: &CStr = uuid.get(),
+        pci: &CStr = pci.get()
     );
 }
 

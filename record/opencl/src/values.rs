@@ -36,20 +36,20 @@ pub(crate) unsafe fn array<'a, T>(values: usize, count: usize) -> &'a [T] {
     unsafe { core::slice::from_raw_parts(values as *const T, count) }
 }
 
-/// A list of pairs of names and values, without the 0 that ends it.
+/// A list without the 0 that ends it: the first value that is 0 at a multiple of `step`.
 ///
 /// # Safety
 /// A pointer that is not null points to such a list, which outlives the use of the result.
-pub(crate) unsafe fn list<'a>(values: usize) -> &'a [u64] {
+pub(crate) unsafe fn list<'a>(values: usize, step: usize) -> &'a [u64] {
     if values == 0 || !values.is_multiple_of(align_of::<u64>()) {
         return &[];
     }
     let first = values as *const u64;
     let mut count = 0;
-    // SAFETY: the list continues up to its first name that is 0.
+    // SAFETY: the list continues up to that value.
     unsafe {
         while count < MOST_LISTED && *first.add(count) != 0 {
-            count += 2;
+            count += step;
         }
         core::slice::from_raw_parts(first, count)
     }

@@ -228,6 +228,11 @@ impl Stretch {
         }
     }
 
+    /// Number of commands.
+    pub(crate) fn len(&self) -> usize {
+        self.range.len()
+    }
+
     pub(crate) fn read(&self) -> Vec<Placed> {
         let mut commands = self.storage.read(self.range.clone());
         commands.iter_mut().for_each(|command| self.name(command));

@@ -90,6 +90,7 @@ impl Piece {
     pub(crate) fn play(self, keeps: bool) -> Part {
         let mut commands = self.carry;
         let carried = commands.len();
+        commands.reserve(self.stretches.iter().map(Stretch::len).sum());
         for stretch in &self.stretches {
             commands.extend(stretch.read());
         }

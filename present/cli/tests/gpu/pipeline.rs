@@ -7,21 +7,12 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::opencl::is_installed;
-use crate::support::{compiled_with, text, tracebraid};
-
-const SOURCE: &str = include_str!("programs/pipeline.c");
+use crate::counted::built;
+use crate::support::{text, tracebraid};
 
 fn program() -> Option<&'static Path> {
-    static BUILT: OnceLock<Option<(TempDir, PathBuf)>> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        is_installed().then(|| {
-            let directory = TempDir::new().expect("a temporary directory");
-            let program = compiled_with(directory.path(), "gpu-pipeline", SOURCE, &["-lOpenCL"]);
-            (directory, program)
-        })
-    });
-    built.as_ref().map(|(_, program)| program.as_path())
+    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    BUILT.get_or_init(|| built("gpu-pipeline")).as_deref()
 }
 
 /// Records a command line of the shell, where `$0` is the program.

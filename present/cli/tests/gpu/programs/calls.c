@@ -5,47 +5,9 @@
  * Standard output has what the program computed and what its queries returned: it must not depend
  * on whether the program is recorded. The file COUNTS gets the number of its calls of each function, and of its commands.
  */
-#define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
-#include <CL/cl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "counted.h"
 
-#define MOST 64
 #define ITEMS 4096
-
-static struct {
-	const char *name;
-	int count;
-} counts[MOST];
-static int commands;
-
-static void count(const char *name)
-{
-	for (int i = 0; i < MOST; i++) {
-		if (!counts[i].name)
-			counts[i].name = name;
-		if (!strcmp(counts[i].name, name)) {
-			counts[i].count++;
-			return;
-		}
-	}
-	abort();
-}
-
-#define CALL(function, ...) (count(#function), function(__VA_ARGS__))
-#define COMMAND(function, ...) (commands++, CALL(function, __VA_ARGS__))
-#define CHECK(status) check(status, __LINE__)
-
-static void check(cl_int status, int line)
-{
-	if (status) {
-		fprintf(stderr, "calls: line %d: error %d\n", line, status);
-		exit(1);
-	}
-}
 
 static const char *source =
 	"kernel void fill(global int *to, int value) { to[get_global_id(0)] = value; }\n"
@@ -162,7 +124,6 @@ int main(int argc, char **argv)
 	cl_int status;
 	cl_kernel clone;
 	cl_program program;
-	FILE *file;
 	cl_queue_properties out_of_order[] = {
 		CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0 };
 	cl_queue_properties profiled[] = { CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0 };
@@ -220,11 +181,5 @@ int main(int argc, char **argv)
 	CHECK(CALL(clReleaseMemObject, other));
 	CHECK(CALL(clReleaseProgram, program));
 	CHECK(CALL(clReleaseContext, context));
-	file = fopen(argv[1], "w");
-	if (!file)
-		return 1;
-	for (int i = 0; i < MOST && counts[i].name; i++)
-		fprintf(file, "%s %d\n", counts[i].name, counts[i].count);
-	fprintf(file, "commands %d\n", commands);
-	return fclose(file) != 0;
+	return write_counts(argv[1]);
 }

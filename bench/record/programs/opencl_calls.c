@@ -1,6 +1,6 @@
 /* Time of OpenCL calls: of a call that enqueues nothing, and of a blocking transfer.
  *
- *     opencl SAMPLES CALLS [BYTES]
+ *     opencl_calls SAMPLES CALLS [BYTES]
  *
  * Prints the nanoseconds of a call in each sample: of clGetPlatformIDs, or with BYTES of
  * clEnqueueReadBuffer. (D. Couturier, M. Dagenais: LTTng CLUST, 2015, tables 2 and 3.)
@@ -9,20 +9,13 @@
 #include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1e9 + time.tv_nsec;
-}
+#include "rounds.h"
 
 static void must(cl_int status)
 {
 	if (status) {
-		fprintf(stderr, "opencl: error %d\n", status);
+		fprintf(stderr, "opencl_calls: error %d\n", status);
 		exit(1);
 	}
 }
@@ -40,7 +33,7 @@ int main(int argc, char **argv)
 	char *to = malloc(bytes + 1);
 
 	if (samples < 1 || calls < 1 || !to) {
-		fprintf(stderr, "usage: opencl SAMPLES CALLS [BYTES]\n");
+		fprintf(stderr, "usage: opencl_calls SAMPLES CALLS [BYTES]\n");
 		return 2;
 	}
 	must(clGetPlatformIDs(1, &platform, NULL));

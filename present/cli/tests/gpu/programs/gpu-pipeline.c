@@ -1,7 +1,7 @@
 // A pipeline of transfers and kernels, in several ways: the use cases of D. Couturier, M. Dagenais:
 // LTTng CLUST, 2015, sections 4.7 and 4.8.
 //
-// pipeline MODE ITERATIONS
+// gpu-pipeline MODE ITERATIONS
 //   hog     the host computes between iterations, on a CPU that another process uses as well
 //   serial  one queue, and the host waits for each transfer
 //   queues  several queues, and the host waits at the end
