@@ -12,6 +12,7 @@ runs alternate.
                                                      to 6 and 45 million events
   python3 bench/scaling.py TRACE...                  on these traces, unchanged
   python3 bench/scaling.py TRACE --only files,waits  only these commands
+  python3 bench/scaling.py TRACE --only gpu          on a trace of tracebraid-bench-devices
   python3 bench/scaling.py TRACE --before PROGRAM    compare with another build of the program
   python3 bench/scaling.py TRACE --threads 2,4,8,16  measure with these numbers of threads
 """
@@ -37,7 +38,10 @@ COMMANDS = {
     "critical-path": ["critical-path", "--longest", "*"],
     "history build": ["history", "build"],
     "executions build": ["executions", "build", "--call", "read"],
+    "gpu": ["gpu"],
 }
+# Commands that need other events than those of the kernel: only with --only.
+OTHER = {"gpu"}
 
 
 class Runs:
@@ -104,7 +108,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--save", type=Path, help="also write the tables to this file")
     args = parser.parse_args()
-    names = args.only.split(",") if args.only else list(COMMANDS)
+    names = args.only.split(",") if args.only else [name for name in COMMANDS if name not in OTHER]
     threads = [int(number) for number in args.threads.split(",")]
     out = Output()
     out(f"{common.today()}, {common.machine()}, {args.rounds} rounds\n")

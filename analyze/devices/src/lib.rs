@@ -45,6 +45,7 @@ mod thapi;
 mod waits;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_clocks::Machines;
@@ -66,7 +67,7 @@ pub use late::{HostDid, Late};
 use level_zero::{Described, Learned};
 use line::{Piece, Spill};
 pub use matching::Keep;
-use matching::{Played, Rules, Slice};
+use matching::{Directory, Played, Rules, Slice};
 use state::State;
 use sums::Sums;
 use thapi::Effect;
@@ -113,6 +114,13 @@ pub struct DevicePartial {
     /// Open calls of the thread of the packet, in streams of one thread.
     open: OpenCalls,
     thread: Option<(ThreadId, u32)>,
+    /// Devices of queues in the facts that wait, by time. These and `directory` only save work:
+    /// without them, devices are found when slices are joined.
+    #[serde(skip)]
+    told: Vec<(i64, Handle, Handle)>,
+    /// Devices of queues before these facts.
+    #[serde(skip)]
+    directory: Directory,
     /// Calls that begin and end within chunks.
     sums: Sums,
     state: State,
@@ -371,8 +379,8 @@ impl DeviceAnalysis {
         taken
     }
 
-    fn play(&self, runs: Vec<Vec<Item>>, spill: Option<&Spill>) -> Played {
-        let mut slice = Slice::new(&self.rules);
+    fn play(&self, runs: Vec<Vec<Item>>, directory: Directory, spill: Option<&Spill>) -> Played {
+        let mut slice = Slice::new(&self.rules, directory);
         slice.play(runs);
         slice.end(spill)
     }
@@ -389,6 +397,19 @@ impl DevicePartial {
             stream: record.number,
             fact,
         });
+    }
+
+    /// Adds to the directory what facts before a time contain.
+    fn tell_until(&mut self, until: i64) {
+        if self.told.is_empty() {
+            return;
+        }
+        self.told.sort();
+        let after = self.told.partition_point(|(time, ..)| *time < until);
+        let directory = Arc::make_mut(&mut self.directory);
+        for (_, queue, device) in self.told.drain(..after) {
+            directory.insert(queue, device);
+        }
     }
 
     /// The packets of a thread end: its open calls may end in a later chunk.
@@ -471,7 +492,10 @@ impl Analysis for DeviceAnalysis {
                 class.text(Role::Name, record),
             ),
             Meaning::Queue => {
-                Fact::Queue(of(class.queue(record)), class.number(Role::Device, record))
+                let queue = of(class.queue(record));
+                let device = class.number(Role::Device, record);
+                partial.told.push((record.time.0, queue, of(device)));
+                Fact::Queue(queue, device)
             }
             Meaning::Command(kind) => {
                 Fact::Ran(event(record), Box::new(Ran::of(kind, class, record)))
@@ -521,6 +545,7 @@ impl Analysis for DeviceAnalysis {
     /// The later part has no state: only the state from the beginning of the trace is joined.
     fn merge(&self, earlier: &mut DevicePartial, later: DevicePartial) {
         earlier.runs.extend(later.runs);
+        earlier.told.extend(later.told);
         earlier.sums.merge(later.sums);
     }
 
@@ -533,10 +558,12 @@ impl Analysis for DeviceAnalysis {
         if taken.is_empty() {
             return Vec::new();
         }
+        let directory = Arc::clone(&partial.directory);
+        partial.tell_until(watermark.0);
         let is_crowded = partial.state.held() > self.most_held;
         let spill = is_crowded.then_some(&self.spill);
         vec![Box::new(move |_: &mut DevicePartial| {
-            let played = self.play(taken, spill);
+            let played = self.play(taken, directory, spill);
             Box::new(move |partial: &mut DevicePartial| {
                 partial.state.join(&self.rules, played, watermark.0);
             })
@@ -561,7 +588,7 @@ impl Analysis for DeviceAnalysis {
 
     fn finish(&self, mut partial: DevicePartial) -> Devices {
         let rest = DeviceAnalysis::take(&mut partial, None);
-        let played = self.play(rest, None);
+        let played = self.play(rest, Directory::default(), None);
         let mut state = partial.state;
         state.join(&self.rules, played, i64::MAX);
         state.release_all();

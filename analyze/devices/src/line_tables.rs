@@ -110,6 +110,14 @@ impl Of<'_> {
         Value::Text(device.map_or_else(String::new, |of| of.name.clone()))
     }
 
+    /// The column of devices; text needs none if there is one device.
+    pub(crate) fn device_column(&self) -> Column {
+        match self.state.devices.len() {
+            0 | 1 => DEVICE.only(Forms::JSON.and(Forms::CSV)),
+            _ => DEVICE.left_out(1),
+        }
+    }
+
     /// The lines, those that were busy for the longest time first.
     fn lines(&self) -> Vec<(Handle, &LineSums)> {
         let lines = self.state.lines.iter();
@@ -194,7 +202,7 @@ impl Of<'_> {
             }
         }
         let columns = vec![
-            DEVICE.left_out(1),
+            self.device_column(),
             PROCESS,
             Column::new("cause", "Cause", Unit::Text),
             Column::new("idle_ns", "Idle", Unit::Duration),
@@ -231,7 +239,7 @@ impl Of<'_> {
         };
         let rows = sorted.into_iter().map(row).collect();
         let columns = vec![
-            DEVICE.left_out(1),
+            self.device_column(),
             PROCESS,
             Column::new("reason", "Reason", Unit::Text),
             Column::new("detail", "Detail", Unit::Text),
@@ -258,7 +266,7 @@ impl Of<'_> {
             }
         }
         let columns = vec![
-            DEVICE.left_out(1),
+            self.device_column(),
             PROCESS,
             Column::new("other", "Commands of", Unit::Process),
             Column::new("time_ns", "Time", Unit::Duration),
@@ -293,7 +301,7 @@ impl Of<'_> {
         let rows = gaps.into_iter().map(row).collect();
         let part = |key| Column::new(key, "", Unit::Duration).only(Forms::JSON.and(Forms::CSV));
         let columns = vec![
-            DEVICE.left_out(1),
+            self.device_column(),
             Column::new("begin", "Begin", Unit::Time).optional(),
             Column::new("idle_ns", "Idle", Unit::Duration),
             PROCESS,

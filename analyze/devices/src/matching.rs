@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_clocks::{Path, Timeline};
@@ -26,6 +27,9 @@ use crate::thapi::Effect;
 
 /// Handles are addresses, so a fast hash is good enough.
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<KeyHasher>>;
+
+/// Devices of queues.
+pub(crate) type Directory = Arc<BTreeMap<Handle, Handle>>;
 
 /// Lists of commands and calls that are kept, beside sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -391,8 +395,10 @@ pub(crate) struct Slice<'a> {
     launched: Map<Handle, Launch>,
     /// Begin of the last call of CUDA.
     latest: i64,
-    /// Devices of queues.
+    /// Devices of queues, by facts of the slice.
     queues: Map<Handle, Handle>,
+    /// Devices of queues by earlier facts, as far as they are known.
+    directory: Directory,
     /// Events that commands wait for.
     awaited: HashSet<Handle, BuildHasherDefault<KeyHasher>>,
     ended: Endings,
@@ -414,7 +420,7 @@ pub(crate) struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-    pub(crate) fn new(rules: &'a Rules) -> Slice<'a> {
+    pub(crate) fn new(rules: &'a Rules, directory: Directory) -> Slice<'a> {
         Slice {
             rules,
             open: Map::default(),
@@ -424,6 +430,7 @@ impl<'a> Slice<'a> {
             launched: Map::default(),
             latest: i64::MIN,
             queues: Map::default(),
+            directory,
             awaited: HashSet::default(),
             ended: Endings::default(),
             names: Vec::new(),
@@ -590,7 +597,8 @@ impl<'a> Slice<'a> {
             handle: list.device,
             ..event
         });
-        let device = match of_list.or_else(|| self.queues.get(&queue).copied()) {
+        let known = of_list.or_else(|| self.queues.get(&queue).copied());
+        let device = match known.or_else(|| self.directory.get(&queue).copied()) {
             Some(device) => DeviceId::Known(device),
             None => DeviceId::Inherited(queue),
         };

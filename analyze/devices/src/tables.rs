@@ -63,7 +63,6 @@ pub(crate) fn head(set: &TraceSet, classes: &Classes, window: Window) -> Head {
 
 pub(crate) const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 const QUEUE: Column = Column::new("queue", "Queue", Unit::Id).optional();
-const DEVICE: Column = Column::new("device", "Device", Unit::Text).left_out(1);
 const KIND: Column = Column::new("kind", "Kind", Unit::Text);
 const COMMANDS: Column = Column::new("commands", "Commands", Unit::Count);
 const ERRORS: Column = Column::new("errors", "Errors", Unit::Count).left_out(2);
@@ -222,7 +221,7 @@ impl Of<'_> {
             PROCESS,
             QUEUE,
             Column::new("handle", "Handle", Unit::Text).only(Forms::JSON.and(Forms::CSV)),
-            DEVICE,
+            self.device_column(),
             COMMANDS,
             Column::new("host_queue_ns", "In host queue", Unit::Duration),
             Column::new("device_queue_ns", "In device queue", Unit::Duration),
