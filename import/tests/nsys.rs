@@ -1,4 +1,4 @@
-//! Exports of Nsight Systems: complete ones, those of other versions, and damaged ones.
+//! Exports of Nsight Systems: complete, of other versions, and damaged.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

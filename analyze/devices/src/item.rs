@@ -58,7 +58,7 @@ pub(crate) struct Enqueued {
     pub(crate) thread: ThreadId,
 }
 
-/// What the times of a complete command are.
+/// Source and unit of the times of a complete command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Times {
     /// All four are of the device.

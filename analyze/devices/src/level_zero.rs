@@ -198,7 +198,7 @@ impl Learned {
         timer.reading.get_or_insert((at, cycles));
     }
 
-    /// What a list is at a time.
+    /// The list that has a handle at a time.
     pub(crate) fn list(&self, list: Handle, at: i64) -> Option<List> {
         let known = self.lists.get(&list)?;
         let after = known.partition_point(|(since, _)| *since <= at);

@@ -169,7 +169,7 @@ impl DeviceAnalysis {
     }
 
     /// Learns from a first reading that processes share a device, or that a device queued commands
-    /// in another order than that of their calls, and what is needed for times of Level Zero. Returns
+    /// in another order than that of their calls, and the facts that times of Level Zero need. Returns
     /// true if the traces must be read again.
     pub fn learn(&mut self, found: &Devices) -> bool {
         let shared = same::shared(&found.state, &self.machines);

@@ -172,7 +172,7 @@ impl Rules {
     }
 }
 
-/// What a call without a command of its own changed.
+/// Effect of a call without a command of its own, as a fact.
 fn effect(effect: Effect, thread: ThreadId, call: Entered, exit: Exited, end: i64) -> Option<Fact> {
     let of = |handle: u64| Handle {
         trace: thread.trace,

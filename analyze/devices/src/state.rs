@@ -174,7 +174,7 @@ impl State {
         self.release(rules, until);
     }
 
-    /// Ends calls that began in earlier slices: their outcomes take their places. Names of kernels are
+    /// Ends calls that began in earlier slices: their outcomes replace them. Names of kernels are
     /// known at once, since commands of this slice may have them.
     fn end_calls(&mut self, rules: &Rules, later: Vec<Item>) -> Vec<Item> {
         let outcome = |item: Item| -> Option<Item> {

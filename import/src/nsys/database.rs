@@ -113,7 +113,7 @@ impl Database {
         Ok(())
     }
 
-    /// The text with a number; empty if there is none.
+    /// The text with a number; empty if it does not exist.
     pub(super) fn string(&self, id: i64) -> Result<String, ImportError> {
         self.first(&format!(
             "SELECT value FROM StringIds WHERE id = {id} LIMIT 1"

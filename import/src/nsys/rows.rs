@@ -152,7 +152,7 @@ fn needed(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// A query for all rows in the order of time. Adds what is missing to the summary.
+/// A query for all rows in the order of time. Adds missing tables and columns to the summary.
 pub(super) fn query(database: &Database, summary: &mut Summary) -> Result<String, ImportError> {
     let mut parts = Vec::new();
     let only = match database.has_column(CALLS.name, CALLS.global) {
@@ -216,8 +216,13 @@ pub(super) fn query(database: &Database, summary: &mut Summary) -> Result<String
         }
     }
     let columns = COLUMNS.map(|column| format!("\"{column}\"")).join(", ");
+    // Calls of one span are in an order by which they contain each other.
+    let third = format!(
+        "CASE kind WHEN {} THEN -\"name\" ELSE \"name\" END",
+        Kind::Exit as usize
+    );
     Ok(format!(
-        "SELECT kind, time, {columns} FROM ({}) ORDER BY time, first, second",
+        "SELECT kind, time, {columns} FROM ({}) ORDER BY time, first, second, {third}",
         parts.join(" UNION ALL ")
     ))
 }

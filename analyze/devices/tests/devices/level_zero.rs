@@ -55,7 +55,7 @@ const DEVICES: [u64; 3] = [0xd0, 0xd1, 0xd2];
 const LISTS: u64 = 0x1000;
 const KERNELS: u64 = 0x2000;
 
-/// A list of commands: immediate ones for each device, then one for each thread.
+/// A list of commands: first an immediate list for each device, then a list for each thread.
 fn list(number: usize) -> u64 {
     LISTS + 8 * number as u64
 }
