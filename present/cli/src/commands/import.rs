@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::imported;
 use crate::warnings::Warnings;
 
-/// Convert perf.data, trace.dat or an export of Nsight Systems to CTF
+/// Convert perf.data, trace.dat or exports of nsys to CTF
 ///
 /// Every command that reads traces also reads these files directly; import saves the conversion
 /// where a trace is read often, or by other programs. Event classes keep the kernel's names and
