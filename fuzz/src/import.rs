@@ -11,7 +11,9 @@ pub(crate) fn import(data: &[u8]) -> Corpus {
     std::fs::write(&file, data).expect("written");
     match tracebraid_import::import(&file, &to, &false.into()) {
         Ok(summary) => {
-            assert!(to.join("kernel").exists() || summary.events == 0);
+            // Exports of Nsight Systems become traces of processes.
+            let is_export = data.starts_with(b"SQLite format 3\0");
+            assert!(to.join("kernel").exists() || summary.events == 0 || is_export);
             let texts = summary.damage.iter().chain(&summary.lacks);
             assert!(texts.into_iter().all(|text| !text.is_empty()));
             std::fs::remove_dir_all(&to).expect("removed");

@@ -1,10 +1,13 @@
-//! Imports recordings of other tools as CTF: perf.data, and trace.dat of trace-cmd.
+//! Imports recordings of other tools as CTF: perf.data, trace.dat of trace-cmd, and the SQLite export
+//! of Nsight Systems.
 //!
 //! In: a file. Out: the directory of a CTF 1.8 trace in LTTng's layout, whose event classes have
 //! the kernel's names and fields of tracepoints (`sched:sched_switch`, `next_pid`), with a stream
 //! for each CPU; and a [`Summary`] of the imported data and its limitations. Promise: no file makes
 //! the import panic, hang or allocate without bound; damage is reported with its position and does
 //! not affect data elsewhere; if the import fails, no directory is left.
+//!
+//! Exports of Nsight Systems become a trace for each process (`nsys`).
 //!
 //! From top to bottom: `perf` and `ftrace` read the two formats, `tracepoint` the `format` files
 //! that both contain, and `output` writes event classes as they are encountered. Records of perf
@@ -18,6 +21,7 @@ mod compression;
 mod error;
 mod ftrace;
 mod input;
+mod nsys;
 mod output;
 mod perf;
 mod summary;
@@ -46,7 +50,10 @@ pub fn is_importable(path: &Path) -> bool {
     }
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
-    read.is_ok() && (perf::is_magic(&head) || ftrace::is_magic(&head))
+    let is_known = perf::is_magic(&head)
+        || ftrace::is_magic(&head)
+        || nsys::is_magic(&head) && nsys::is_export(path);
+    read.is_ok() && is_known
 }
 
 /// Imports a file into a directory, which must not exist yet. Stops when `stop` becomes true.
@@ -62,9 +69,10 @@ pub fn import(path: &Path, to: &Path, stop: &AtomicBool) -> Result<Summary, Impo
     let imported = match () {
         () if perf::is_magic(&head) => perf::import(input, &session, stop),
         () if ftrace::is_magic(&head) => ftrace::import(input, &session, stop),
+        () if nsys::is_magic(&head) => nsys::import(path, &input, &session, stop),
         () => Err(ImportError::malformed(
             0,
-            "this is neither perf.data nor trace.dat",
+            "this is neither perf.data nor trace.dat nor an SQLite export of Nsight Systems",
         )),
     };
     let finished =

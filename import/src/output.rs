@@ -241,7 +241,7 @@ fn schema(facts: &Facts) -> TraceClass {
 }
 
 /// Replaces characters that a string of CTF 1.8 metadata cannot contain.
-fn sound(text: &str) -> String {
+pub(crate) fn sound(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()

@@ -29,6 +29,10 @@ impl OpenCalls {
         self.0.pop()
     }
 
+    pub(crate) fn innermost(&self) -> Option<&Entered> {
+        self.0.last()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -66,6 +70,7 @@ mod tests {
             status: 0,
             event: 0,
             queue: 0,
+            kernel: 0,
         }
     }
 

@@ -12,6 +12,7 @@ use tracebraid_language::ast::Field;
 
 use crate::cuda::{self, Api};
 use crate::kind::Kind;
+use crate::thapi::{self, Effect};
 
 /// Meaning of an event class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,16 @@ pub(crate) enum Meaning {
     Device,
     /// A complete command with all facts on it, of this kind unless a field has the kind.
     Command(Kind),
+    /// The event that times the command of the open call.
+    Profiles,
+    /// Start and end of a complete command in cycles.
+    Cycles,
+    /// Duration of a complete command.
+    Duration,
+    /// Properties of a device.
+    Properties,
+    /// A reading of the timer of a device.
+    Reading,
 }
 
 /// Fields of event classes that are read.
@@ -64,9 +75,11 @@ pub(crate) enum Role {
     Context,
     /// Direction of a copy of CUDA.
     CopyKind,
+    /// Description of a copy of CUDA in several dimensions.
+    Copied,
 }
 
-const ROLES: usize = Role::CopyKind as usize + 1;
+const ROLES: usize = Role::Copied as usize + 1;
 
 /// An event class with a meaning.
 #[derive(Debug)]
@@ -75,6 +88,8 @@ pub(crate) struct Class {
     /// Index of the function among [`Classes::functions`], of entries and exits.
     pub(crate) function: u32,
     fields: [Option<FieldRef>; ROLES],
+    /// Numbers whose product is the number of work items.
+    sizes: Box<[FieldRef]>,
     tid: Option<ClassField>,
 }
 
@@ -106,6 +121,7 @@ pub(crate) struct Function {
     pub(crate) api: Api,
     /// True if commands may have the number of its calls.
     pub(crate) launches: bool,
+    pub(crate) effect: Effect,
 }
 
 impl Classes {
@@ -158,6 +174,7 @@ impl Classes {
                     signals: false,
                     api: Api::OPENCL,
                     launches: false,
+                    effect: Effect::None,
                 });
             }
         }
@@ -181,12 +198,13 @@ impl Classes {
         let place = known.unwrap_or_else(|| {
             self.functions.push(Function {
                 name: name.to_owned(),
-                kind: Kind::of_function(name),
+                kind: Kind::of_function(name).or_else(|| thapi::kind(api, name)),
                 creates_queue: name.starts_with("clCreateCommandQueue"),
                 may_wait: crate::kind::may_wait(name),
-                signals: name == "clSetUserEventStatus",
+                signals: ["clSetUserEventStatus", "zeEventHostSignal"].contains(&name),
                 api,
                 launches: api.launches(name),
+                effect: thapi::effect(name),
             });
             self.functions.len() - 1
         });
@@ -225,6 +243,9 @@ fn meaning(name: &str) -> Option<(Meaning, Api, &str)> {
     if let Some(found) = cuda::meaning(name) {
         return Some(found);
     }
+    if let Some(found) = thapi::meaning(name) {
+        return Some((found, Api::OPENCL, ""));
+    }
     let meaning = match name {
         "lttng_ust_opencl_profiling:event_profiling_results" => Meaning::Completed,
         "lttng_ust_opencl_arguments:kernel_info" => Meaning::Kernel,
@@ -251,19 +272,28 @@ impl Class {
         };
         match meaning {
             Meaning::Entry => {
-                set(Role::Queue, &["command_queue", "queue"]);
-                set(Role::Kernel, &["kernel"]);
-                set(Role::Device, &["device"]);
-                set(Role::Bytes, &["size", "cb"]);
+                set(
+                    Role::Queue,
+                    &["command_queue", "queue", "hCommandList", "hStream"],
+                );
+                set(Role::Kernel, &["kernel", "hKernel", "f"]);
+                set(Role::Device, &["device", "hDevice"]);
+                set(Role::Bytes, &["size", "cb", "ByteCount"]);
+                set(Role::Copied, &["pCopy_val"]);
                 set(Role::Region, &["region_vals"]);
                 set(Role::Items, &["global_work_size_vals"]);
-                set(Role::Event, &["event", "correlation"]);
-                set(Role::Waits, &["event_wait_list_vals"]);
+                set(Role::Event, &["event", "correlation", "hEvent"]);
+                set(
+                    Role::Waits,
+                    &["event_wait_list_vals", "phCommandLists_vals"],
+                );
+                set(Role::Name, &["desc__pKernelName_val", "name_val"]);
             }
             Meaning::Exit => {
                 set(Role::Status, &cuda::RESULTS);
                 set(Role::Event, &["event_val"]);
-                set(Role::Queue, &["command_queue"]);
+                set(Role::Queue, &["command_queue", "phCommandList_val"]);
+                set(Role::Kernel, &["phKernel_val", "hfunc_val", "pKernel_val"]);
             }
             Meaning::Completed => {
                 set(Role::Event, &["event"]);
@@ -299,11 +329,19 @@ impl Class {
                 set(Role::Uuid, &["uuid"]);
                 set(Role::Pci, &["pci"]);
             }
+            _ => {
+                for (role, names) in thapi::fields(meaning) {
+                    set(*role, names);
+                }
+            }
         }
+        let sizes = thapi::SIZES.iter().filter(|_| meaning == Meaning::Entry);
+        let sizes = sizes.filter_map(|name| stream.field(event, Scope::Payload, &[name]));
         Class {
             meaning,
             function,
             fields,
+            sizes: sizes.collect(),
             tid: ClassField::new(&Field::Tid, trace, stream, event),
         }
     }
@@ -315,6 +353,22 @@ impl Class {
             Some(field) => field.integer(record.body, record.slots).unwrap_or(0),
             None => 0,
         }
+    }
+
+    /// Value of a floating-point number; 0 without it.
+    pub(crate) fn float(&self, role: Role, record: &mut Record<'_>) -> f64 {
+        let field = self.fields[role as usize].as_ref();
+        field.map_or(0.0, |field| {
+            field.float(record.body, record.slots).unwrap_or(0.0)
+        })
+    }
+
+    /// Work items of a kernel: 0 without sizes.
+    pub(crate) fn items(&self, record: &mut Record<'_>) -> u64 {
+        let sizes = self.sizes.iter();
+        let sizes = sizes.map(|field| field.integer(record.body, record.slots).unwrap_or(0));
+        let of_sizes = sizes.reduce(u64::saturating_mul);
+        of_sizes.unwrap_or_else(|| self.product(Role::Items, record))
     }
 
     /// Handle of a queue. Those of CUDA have a number in their context.
@@ -366,6 +420,13 @@ impl Class {
         };
         let bytes = field.bytes(record.body, record.slots).unwrap_or_default();
         String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    /// A structure as bytes; empty without it.
+    pub(crate) fn structure<'r>(&self, role: Role, record: &'r mut Record<'_>) -> &'r [u8] {
+        let field = self.fields[role as usize].as_ref();
+        let bytes = field.and_then(|field| field.raw_bytes(record.body, record.slots).ok());
+        bytes.unwrap_or_default()
     }
 
     pub(crate) fn has(&self, role: Role) -> bool {

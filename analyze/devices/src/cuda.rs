@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_engine::Record;
 
 use crate::classes::{Class, Meaning, Role};
-use crate::item::{Completed, Enqueued, Entered, Handle, ThreadId};
+use crate::item::{Completed, Enqueued, Entered, Handle, ThreadId, Times};
 use crate::kind::Kind;
 
 /// Providers of calls, and the result besides 0 that is no error.
@@ -72,6 +72,13 @@ impl Api {
             }
             _ => result,
         }
+    }
+
+    /// True for the driver API of CUDA.
+    pub(crate) fn is_cuda_driver(self) -> bool {
+        PROVIDERS
+            .get(self.0)
+            .is_some_and(|of| of.0 == "lttng_ust_cuda")
     }
 
     /// True if a function of the API may enqueue commands of CUDA.
@@ -169,6 +176,7 @@ impl Ran {
                 status: 0,
                 is_profiled: start != 0 && end != 0,
                 times: [or_start(queued), or_start(submit), start, end],
+                kind: Times::Device,
             },
         }
     }
@@ -201,6 +209,7 @@ impl Ran {
                 bytes: self.bytes,
                 items: self.items,
                 waits: Box::default(),
+                name: Box::default(),
             },
             // Ends of calls are not matched; the record comes later.
             end: at,

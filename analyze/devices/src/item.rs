@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cuda::{Launch, Ran};
+use crate::level_zero::{Counter, List};
 
 /// A thread of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -30,8 +31,10 @@ pub(crate) struct Entered {
     pub(crate) bytes: u64,
     /// Work items of a kernel; 0 if unknown.
     pub(crate) items: u64,
-    /// Events that the command waits for.
+    /// Events that the command waits for; the lists that a call executes.
     pub(crate) waits: Box<[u64]>,
+    /// Name of a new kernel.
+    pub(crate) name: Box<str>,
 }
 
 /// The end of a call.
@@ -43,6 +46,8 @@ pub(crate) struct Exited {
     pub(crate) event: u64,
     /// A new queue; 0 without one.
     pub(crate) queue: u64,
+    /// A new kernel; 0 without one.
+    pub(crate) kernel: u64,
 }
 
 /// A command that was enqueued: its call.
@@ -51,6 +56,20 @@ pub(crate) struct Enqueued {
     pub(crate) call: Entered,
     pub(crate) end: i64,
     pub(crate) thread: ThreadId,
+}
+
+/// Source and unit of the times of a complete command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Times {
+    /// All four are of the device.
+    #[default]
+    Device,
+    /// Those of the start and the end are of the device, the others of the call.
+    OfCall,
+    /// The last two are cycles of the device's timer, the others unknown.
+    Cycles,
+    /// The last is the duration, the others are unknown.
+    Duration,
 }
 
 /// A command that is complete, in nanoseconds of the clock of its device.
@@ -62,6 +81,7 @@ pub(crate) struct Completed {
     pub(crate) is_profiled: bool,
     /// Queued, submitted, started, ended.
     pub(crate) times: [u64; 4],
+    pub(crate) kind: Times,
 }
 
 /// Properties of a device.
@@ -102,6 +122,18 @@ pub(crate) enum Fact {
     Launched(Handle, Launch),
     /// A command of CUDA is complete; the handle is the number of its call.
     Ran(Handle, Box<Ran>),
+    /// An event times the command of the open call of the thread.
+    Profiles(ThreadId, u64),
+    /// A list of commands is of this kind from now on.
+    List(Handle, List),
+    /// The commands of lists were queued.
+    Executes(Box<Enqueued>),
+    /// A list has no commands any more.
+    Resets(Handle),
+    /// A device has this timer.
+    Timer(Handle, Counter),
+    /// A reading of the timer of a device, in cycles.
+    Reading(Handle, u64),
 }
 
 /// A fact at a time.
@@ -122,12 +154,18 @@ impl Item {
             | Fact::Kernel(..)
             | Fact::Queue(..)
             | Fact::DeviceName(..)
-            | Fact::Device(..) => 0,
+            | Fact::Device(..)
+            | Fact::List(..)
+            | Fact::Timer(..)
+            | Fact::Reading(..) => 0,
             Fact::Enters(..)
             | Fact::Exits(..)
             | Fact::Enqueued(..)
             | Fact::Signal(..)
-            | Fact::Launched(..) => 1,
+            | Fact::Launched(..)
+            | Fact::Profiles(..)
+            | Fact::Executes(..)
+            | Fact::Resets(..) => 1,
             Fact::Completed(..) | Fact::Ran(..) => 2,
         };
         (self.time, rank, self.stream)

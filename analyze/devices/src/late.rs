@@ -38,6 +38,12 @@ pub(crate) fn paths(analysis: &DeviceAnalysis, state: &State) -> BTreeMap<Handle
         let line = analysis.rules.line(*device);
         timelines.entry(line).or_default().merge(clock.clone());
     }
+    for (device, clock) in &state.sums.readings {
+        let line = analysis.rules.line(*device);
+        if let Some(of_line) = timelines.get_mut(&line) {
+            of_line.merge(clock.clone());
+        }
+    }
     let known = timelines.into_iter();
     known
         .filter_map(|(line, clock)| Some((line, Path::of(&clock).ok()??)))

@@ -2,7 +2,7 @@
 //! long it ran, why devices were idle, what the calls of the API cost.
 //!
 //! In: traces of programs with the events of calls of OpenCL or CUDA and of the times of commands, by
-//! `tracebraid record --gpu` or by THAPI (of other APIs than OpenCL only calls: `cuda`). Out: tables
+//! `tracebraid record --gpu` or by THAPI (of HIP and MPI only calls: `cuda`). Out: tables
 //! of devices, idle time, queues, kernels, transfers and functions ([`DeviceAnalysis`]); lists for
 //! export (`exported`); waits of threads for devices (`waits`). Promise: the law of folding and that
 //! of scale.
@@ -13,7 +13,8 @@
 //! **Commands** (`matching`). The record of a complete command has four times of the device's clock:
 //! queued, submitted, started, ended. It names the event that the call returned, whose handle later
 //! commands may get again. So both are matched in the order of time, in slices beside each other. A
-//! command of CUDA has all facts in one record (`cuda`).
+//! command of CUDA has all facts in one record (`cuda`). THAPI has other records of commands of CUDA
+//! and of Level Zero (`thapi`, `level_zero`).
 //!
 //! **Lines** (`line`). All commands of a device, in the order of its time, show when it was busy and
 //! what the next command was waiting for while it was not. `late` explains the part of the host by
@@ -32,6 +33,7 @@ mod exported;
 mod item;
 mod kind;
 mod late;
+mod level_zero;
 mod line;
 mod line_tables;
 mod matching;
@@ -39,6 +41,7 @@ mod same;
 mod state;
 mod sums;
 mod tables;
+mod thapi;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -58,14 +61,16 @@ use calls::OpenCalls;
 use classes::{Class, Classes, Meaning, Role};
 use cuda::{Api, Launch, Ran};
 pub use exported::{Call, Command, Exported};
-use item::{Completed, Entered, Exited, Fact, Handle, Item, Properties, ThreadId};
+use item::{Completed, Entered, Exited, Fact, Handle, Item, Properties, ThreadId, Times};
 pub use kind::Kind;
 pub use late::{HostDid, Late};
+use level_zero::{Described, Learned};
 use line::{Piece, Spill};
 pub use matching::Keep;
 use matching::{Directory, Played, Rules, Slice};
 use state::State;
 use sums::Sums;
+use thapi::Effect;
 
 /// Analyses calls and commands.
 #[derive(Debug)]
@@ -137,6 +142,8 @@ impl DeviceAnalysis {
                 classes,
                 window,
                 shared: BTreeMap::new(),
+                learned: Learned::default(),
+                paths: BTreeMap::new(),
                 releases: true,
                 keeps: Keep::Nothing,
             },
@@ -161,13 +168,24 @@ impl DeviceAnalysis {
     }
 
     /// Learns from a first reading that processes share a device, or that a device queued commands
-    /// in another order than that of their calls. Returns true if the traces must be read again.
+    /// in another order than that of their calls, and the facts that times of Level Zero need. Returns
+    /// true if the traces must be read again.
     pub fn learn(&mut self, found: &Devices) -> bool {
         let shared = same::shared(&found.state, &self.machines);
         let is_late = found.state.lines.values().any(|line| line.is_late);
-        let is_known = shared == self.rules.shared && !(is_late && self.rules.releases);
+        let learned = &found.state.learned;
+        let is_known = shared == self.rules.shared
+            && *learned == self.rules.learned
+            && !(is_late && self.rules.releases);
         self.rules.shared = shared;
         self.rules.releases &= !is_late;
+        self.rules.learned = learned.clone();
+        // The relation of the clocks is that of all commands, which have times now.
+        let is_related = learned.is_empty() || !self.rules.paths.is_empty();
+        if is_known && !is_related {
+            self.rules.paths = late::paths(self, &found.state);
+            return !self.rules.paths.is_empty();
+        }
         !is_known
     }
 
@@ -219,6 +237,7 @@ impl DeviceAnalysis {
         };
         let function = self.rules.classes.functions().get(class.function as usize);
         let is_command = function.is_some_and(|function| function.kind.is_some());
+        let effect = function.map_or(Effect::None, |of| of.effect);
         let is_rect = class.has(Role::Region) && !class.has(Role::Bytes);
         let call = Entered {
             function: class.function,
@@ -230,19 +249,22 @@ impl DeviceAnalysis {
                 0
             },
             device: class.number(Role::Device, record),
-            bytes: match is_command {
-                true if is_rect => class.product(Role::Region, record),
-                true => class.number(Role::Bytes, record),
-                false => 0,
+            bytes: match function {
+                Some(of) if of.kind.is_none() => 0,
+                Some(of) if class.has(Role::Copied) => {
+                    thapi::copied(&of.name, class.structure(Role::Copied, record))
+                }
+                _ if is_rect => class.product(Role::Region, record),
+                _ => class.number(Role::Bytes, record),
             },
-            items: if is_command {
-                class.product(Role::Items, record)
-            } else {
-                0
-            },
-            waits: match is_command {
+            items: if is_command { class.items(record) } else { 0 },
+            waits: match is_command || effect == Effect::Executes {
                 true => class.list(Role::Waits, record),
                 false => Box::default(),
+            },
+            name: match effect {
+                Effect::Names => class.text(Role::Name, record).into(),
+                _ => Box::default(),
             },
         };
         let of_call = |class: &Class, record: &mut Record<'_>| Handle {
@@ -282,6 +304,7 @@ impl DeviceAnalysis {
             status: api.status(class.number(Role::Status, record) as i32),
             event: class.number(Role::Event, record),
             queue: class.number(Role::Queue, record),
+            kernel: class.number(Role::Kernel, record),
         };
         let is_own = partial.thread.is_some_and(|(of, _)| of == thread);
         match is_own.then(|| partial.open.exit(&exit)).flatten() {
@@ -295,6 +318,41 @@ impl DeviceAnalysis {
             }
             None => partial.push(record, Fact::Exits(thread, exit)),
         }
+    }
+
+    /// A record within a call of the thread: the event that times its command.
+    fn profiles(&self, partial: &mut DevicePartial, class: &Class, record: &mut Record<'_>) {
+        let Some(thread) = self.thread(partial, class, record) else {
+            return;
+        };
+        let event = class.number(Role::Event, record);
+        let is_own = partial.thread.is_some_and(|(of, _)| of == thread);
+        let fact = match partial.open.innermost().filter(|_| is_own) {
+            Some(call) => self.rules.profiled(thread, event, call, record.time.0),
+            None => Some(Fact::Profiles(thread, event)),
+        };
+        if let Some(fact) = fact {
+            partial.push(record, fact);
+        }
+    }
+
+    /// The properties of a device of Level Zero.
+    fn describes(&self, partial: &mut DevicePartial, class: &Class, record: &mut Record<'_>) {
+        let Some(described) = Described::of(class.structure(Role::Name, record)) else {
+            return;
+        };
+        let [handle, parent] = [Role::Device, Role::Parent].map(|role| class.number(role, record));
+        let trace = record.stream.trace;
+        let device = Handle { trace, handle };
+        let digits = described.uuid.iter().map(|byte| format!("{byte:02x}"));
+        let properties = Properties {
+            platform: "Level Zero".to_owned(),
+            parent: if parent == handle { 0 } else { parent },
+            identity: digits.collect(),
+        };
+        partial.push(record, Fact::Timer(device, described.counter));
+        partial.push(record, Fact::DeviceName(device, described.name));
+        partial.push(record, Fact::Device(device, Box::new(properties)));
     }
 
     /// Takes the facts before a time, or all, in the order in which they are played.
@@ -414,6 +472,7 @@ impl Analysis for DeviceAnalysis {
             return;
         }
         let of = |handle: u64| Handle { trace, handle };
+        let event = |record: &mut Record<'_>| of(class.number(Role::Event, record));
         let fact = match class.meaning {
             Meaning::Entry => return self.enters(partial, class, record),
             Meaning::Exit => return self.exits(partial, class, record),
@@ -423,8 +482,9 @@ impl Analysis for DeviceAnalysis {
                     status: class.number(Role::Status, record) as i32,
                     is_profiled: class.number(Role::Profiled, record) as i32 == 0,
                     times: times.map(|role| class.number(role, record)),
+                    kind: Times::Device,
                 };
-                Fact::Completed(of(class.number(Role::Event, record)), completed)
+                Fact::Completed(event(record), completed)
             }
             Meaning::Kernel => Fact::Kernel(
                 of(class.number(Role::Kernel, record)),
@@ -436,9 +496,22 @@ impl Analysis for DeviceAnalysis {
                 partial.told.push((record.time.0, queue, of(device)));
                 Fact::Queue(queue, device)
             }
-            Meaning::Command(kind) => Fact::Ran(
-                of(class.number(Role::Event, record)),
-                Box::new(Ran::of(kind, class, record)),
+            Meaning::Command(kind) => {
+                Fact::Ran(event(record), Box::new(Ran::of(kind, class, record)))
+            }
+            Meaning::Profiles => return self.profiles(partial, class, record),
+            Meaning::Cycles => match thapi::cycles(class, record) {
+                Some(completed) => Fact::Completed(event(record), completed),
+                None => return,
+            },
+            Meaning::Duration => match thapi::duration(class, record) {
+                Some(completed) => Fact::Completed(event(record), completed),
+                None => return,
+            },
+            Meaning::Properties => return self.describes(partial, class, record),
+            Meaning::Reading => Fact::Reading(
+                of(class.number(Role::Device, record)),
+                class.number(Role::Start, record),
             ),
             Meaning::DeviceName => Fact::DeviceName(
                 of(class.number(Role::Device, record)),

@@ -12,16 +12,18 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_clocks::Timeline;
+use tracebraid_clocks::{Path, Timeline};
 use tracebraid_follow::{KeyHasher, Window};
 
 use crate::calls::OpenCalls;
 use crate::classes::{Classes, Function};
 use crate::cuda::{self, Launch, Ran};
-use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId};
+use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId, Times};
 use crate::kind::Kind;
+use crate::level_zero::{Learned, List, timed};
 use crate::line::{Placed, Run, Spill};
 use crate::sums::{Commands, KeptCall, Name, QueueSums, Row, Sums};
+use crate::thapi::Effect;
 
 /// Handles are addresses, so a fast hash is good enough.
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<KeyHasher>>;
@@ -48,6 +50,10 @@ pub(crate) struct Rules {
     pub(crate) window: Window,
     /// Devices that share the line of another.
     pub(crate) shared: BTreeMap<Handle, Handle>,
+    /// Lists and timers of Level Zero.
+    pub(crate) learned: Learned,
+    /// Relations of the clocks of lines, if times of calls become times of devices.
+    pub(crate) paths: BTreeMap<Handle, Path>,
     /// Lines grow while the trace is read.
     pub(crate) releases: bool,
     pub(crate) keeps: Keep,
@@ -61,6 +67,31 @@ impl Rules {
 
     pub(crate) fn function(&self, number: u32) -> Option<&Function> {
         self.classes.functions().get(number as usize)
+    }
+
+    /// A list of commands of Level Zero at a time.
+    pub(crate) fn list(&self, trace: u32, list: u64, at: i64) -> Option<List> {
+        let list = Handle {
+            trace,
+            handle: list,
+        };
+        self.learned.list(list, at)
+    }
+
+    /// A complete command in nanoseconds.
+    pub(crate) fn timed(&self, enqueued: &Enqueued, completed: Completed) -> Completed {
+        if completed.kind != Times::Cycles {
+            return completed;
+        }
+        let Enqueued { call, thread, .. } = enqueued;
+        let device = self.list(thread.trace, call.queue, call.begin);
+        let device = Handle {
+            trace: thread.trace,
+            handle: device.map_or(0, |list| list.device),
+        };
+        let line = self.line(device);
+        let timer = self.learned.timer(device, line);
+        timed(completed, timer, call.begin, self.paths.get(&line))
     }
 
     pub(crate) fn kind(&self, enqueued: &Enqueued) -> Kind {
@@ -93,6 +124,28 @@ impl Rules {
         }
     }
 
+    /// The command of an open call, which is enqueued when the event that times it is recorded: its
+    /// results may be recorded before the call ends.
+    pub(crate) fn profiled(
+        &self,
+        thread: ThreadId,
+        event: u64,
+        call: &Entered,
+        at: i64,
+    ) -> Option<Fact> {
+        let event = Handle {
+            trace: thread.trace,
+            handle: event,
+        };
+        let enqueued = Enqueued {
+            call: call.clone(),
+            end: at,
+            thread,
+        };
+        let is_command = self.function(call.function)?.kind.is_some();
+        is_command.then(|| Fact::Enqueued(event, Box::new(enqueued)))
+    }
+
     /// The command or queue that a call made.
     pub(crate) fn outcome(
         &self,
@@ -110,8 +163,35 @@ impl Rules {
             let enqueued = Enqueued { call, end, thread };
             return Some(Fact::Enqueued(of(exit.event), Box::new(enqueued)));
         }
+        if function.effect != Effect::None {
+            let done = exit.status >= 0;
+            return done.then(|| effect(function.effect, thread, call, exit, end))?;
+        }
         (function.creates_queue && exit.queue != 0)
             .then(|| Fact::Queue(of(exit.queue), call.device))
+    }
+}
+
+/// Effect of a call without a command of its own, as a fact.
+fn effect(effect: Effect, thread: ThreadId, call: Entered, exit: Exited, end: i64) -> Option<Fact> {
+    let of = |handle: u64| Handle {
+        trace: thread.trace,
+        handle,
+    };
+    match effect {
+        Effect::Names => {
+            (exit.kernel != 0).then(|| Fact::Kernel(of(exit.kernel), call.name.into()))
+        }
+        Effect::CreatesList(is_immediate) => {
+            let list = List {
+                device: call.device,
+                is_immediate,
+            };
+            (exit.queue != 0).then(|| Fact::List(of(exit.queue), list))
+        }
+        Effect::Executes => Some(Fact::Executes(Box::new(Enqueued { call, end, thread }))),
+        Effect::Resets => Some(Fact::Resets(of(call.queue))),
+        Effect::None => None,
     }
 }
 
@@ -122,6 +202,16 @@ pub(crate) struct Waiting<N, D> {
     pub(crate) name: N,
     pub(crate) device: D,
     pub(crate) ready: Ready,
+}
+
+impl<N, D> Waiting<N, D> {
+    /// The command of a list, queued by a call that executes the list.
+    pub(crate) fn executed(mut self, by: &Enqueued) -> Waiting<N, D> {
+        self.enqueued.call.begin = by.call.begin;
+        self.enqueued.end = by.end;
+        self.enqueued.thread = by.thread;
+        self
+    }
 }
 
 /// When the events were complete that a command waits for.
@@ -203,10 +293,15 @@ pub(crate) enum DeviceId {
 /// Adds what a complete command shows of the clock of its device. It was enqueued after its call
 /// began, and ended before its completion was recorded.
 pub(crate) fn bound(clock: &mut Timeline, enqueued: &Enqueued, completed: &Completed, at: i64) {
-    if !completed.is_profiled {
+    if !completed.is_profiled || completed.kind == Times::Duration {
         return;
     }
-    let [queued, .., end] = completed.times.map(|time| i64::try_from(time).ok());
+    let [queued, _, start, end] = completed.times.map(|time| i64::try_from(time).ok());
+    // Times of the call follow from this relation.
+    let queued = match completed.kind {
+        Times::OfCall => start,
+        _ => queued,
+    };
     let begin = enqueued.call.begin;
     if let Some(queued) = queued.filter(|_| begin != cuda::UNKNOWN) {
         clock.receives(queued, begin);
@@ -224,7 +319,8 @@ pub(crate) fn place(
     ready: Ready,
     name: u32,
 ) -> Option<Placed> {
-    if !completed.is_profiled || completed.times[3] == 0 {
+    let is_placed = completed.is_profiled && completed.kind != Times::Duration;
+    if !is_placed || completed.times[3] == 0 {
         return None;
     }
     let [queued, submit, start, end] = Placed::times(completed.times);
@@ -253,6 +349,9 @@ enum NameId {
     Known(u32),
     Inherited(u64),
 }
+
+/// Commands by list, with the events that time them.
+pub(crate) type Lists<N, D> = Map<Handle, Vec<(Handle, Waiting<N, D>)>>;
 
 /// Key by which the commands of a slice are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -288,6 +387,10 @@ pub(crate) struct Slice<'a> {
     open: Map<ThreadId, OpenCalls>,
     /// Commands that are not complete, with the index in `rows`.
     enqueued: Map<Handle, Waiting<u32, ()>>,
+    /// Commands of lists that are queued when their lists are executed.
+    lists: Lists<u32, ()>,
+    /// Devices whose timer was read.
+    read: HashSet<Handle>,
     /// Calls of CUDA by their numbers.
     launched: Map<Handle, Launch>,
     /// Begin of the last call of CUDA.
@@ -322,6 +425,8 @@ impl<'a> Slice<'a> {
             rules,
             open: Map::default(),
             enqueued: Map::default(),
+            lists: Lists::default(),
+            read: HashSet::new(),
             launched: Map::default(),
             latest: i64::MIN,
             queues: Map::default(),
@@ -368,7 +473,8 @@ impl<'a> Slice<'a> {
                 }
                 Fact::Enqueued(event, enqueued) => self.enqueue(event, *enqueued),
                 Fact::Completed(event, completed) => {
-                    if self.awaited.remove(&event) {
+                    // Wait lists of Level Zero are not followed: its completions come late.
+                    if completed.kind == Times::Device && self.awaited.remove(&event) {
                         let ended = Ended::Command(completed.times[3]);
                         self.ended.add(event, time, ended);
                     }
@@ -380,12 +486,7 @@ impl<'a> Slice<'a> {
                 Fact::Signal(event) => {
                     self.ended.add(event, time, Ended::Signal(time));
                 }
-                Fact::Kernel(kernel, name) => {
-                    let number = self.names.len() as u32;
-                    self.names.push(name);
-                    self.kernels.insert(kernel, number);
-                    self.named.push((time, kernel, number));
-                }
+                Fact::Kernel(kernel, name) => self.name_kernel(kernel, name, time),
                 Fact::Launched(call, launch) => {
                     self.latest = self.latest.max(launch.begin);
                     self.launched.insert(call, launch);
@@ -400,15 +501,63 @@ impl<'a> Slice<'a> {
                         }
                     }
                 }
-                Fact::Queue(queue, device) => {
-                    self.learn(queue, device);
-                    self.later.push(Item { time, stream, fact });
-                }
-                Fact::DeviceName(..) | Fact::Device(..) => {
-                    self.later.push(Item { time, stream, fact });
-                }
+                fact => self.play_other(Item { time, stream, fact }),
             }
         }
+    }
+
+    /// Plays facts of which earlier slices may have a part.
+    fn play_other(&mut self, item: Item) {
+        match &item.fact {
+            Fact::Profiles(thread, event) => {
+                let open = self.open.get(thread).and_then(OpenCalls::innermost);
+                if let Some(call) = open {
+                    let fact = self.rules.profiled(*thread, *event, call, item.time);
+                    if let Some(Fact::Enqueued(event, enqueued)) = fact {
+                        self.enqueue(event, *enqueued);
+                    }
+                    return;
+                }
+            }
+            Fact::Queue(queue, device) => self.learn(*queue, *device),
+            Fact::Executes(by) => self.execute(by),
+            Fact::Resets(list) => {
+                self.lists.remove(list);
+            }
+            Fact::Reading(device, cycles) => {
+                let timer = self.rules.learned.timer(*device, self.rules.line(*device));
+                let read = timer.and_then(|timer| timer.nanoseconds(*cycles, item.time));
+                if let Some(read) = read.and_then(|read| i64::try_from(read).ok()) {
+                    let clock = self.sums.readings.entry(*device).or_default();
+                    clock.sends(read, item.time);
+                }
+                if !self.read.insert(*device) {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.later.push(item);
+    }
+
+    /// A call executes lists: those of this slice.
+    fn execute(&mut self, by: &Enqueued) {
+        for list in &by.call.waits {
+            let list = Handle {
+                trace: by.thread.trace,
+                handle: *list,
+            };
+            for (event, command) in self.lists.get(&list).into_iter().flatten() {
+                self.enqueued.insert(*event, command.clone().executed(by));
+            }
+        }
+    }
+
+    fn name_kernel(&mut self, kernel: Handle, name: String, at: i64) {
+        let number = self.names.len() as u32;
+        self.names.push(name);
+        self.kernels.insert(kernel, number);
+        self.named.push((at, kernel, number));
     }
 
     fn learn(&mut self, queue: Handle, device: u64) {
@@ -425,16 +574,12 @@ impl<'a> Slice<'a> {
         if let Some(fact) = self.rules.outcome(thread, call, exit, end) {
             match fact {
                 Fact::Enqueued(event, enqueued) => self.enqueue(event, *enqueued),
-                fact => {
-                    if let Fact::Queue(queue, device) = fact {
-                        self.learn(queue, device);
-                    }
-                    self.later.push(Item {
-                        time: end,
-                        stream: 0,
-                        fact,
-                    });
-                }
+                Fact::Kernel(kernel, name) => self.name_kernel(kernel, name, end),
+                fact => self.play_other(Item {
+                    time: end,
+                    stream: 0,
+                    fact,
+                }),
             }
         }
     }
@@ -445,9 +590,16 @@ impl<'a> Slice<'a> {
             handle: enqueued.call.queue,
             ..event
         };
-        let known = self.queues.get(&queue);
-        let device = match known.or_else(|| self.directory.get(&queue)) {
-            Some(device) => DeviceId::Known(*device),
+        let list = self
+            .rules
+            .list(event.trace, queue.handle, enqueued.call.begin);
+        let of_list = list.map(|list| Handle {
+            handle: list.device,
+            ..event
+        });
+        let known = of_list.or_else(|| self.queues.get(&queue).copied());
+        let device = match known.or_else(|| self.directory.get(&queue).copied()) {
+            Some(device) => DeviceId::Known(device),
             None => DeviceId::Inherited(queue),
         };
         for awaited in &enqueued.call.waits {
@@ -467,6 +619,10 @@ impl<'a> Slice<'a> {
             enqueued,
             ready: Ready::default(),
         };
+        if list.is_some_and(|list| !list.is_immediate) {
+            self.lists.entry(queue).or_default().push((event, waiting));
+            return;
+        }
         self.enqueued.insert(event, waiting);
     }
 
@@ -544,6 +700,7 @@ impl<'a> Slice<'a> {
             mut ready,
             ..
         } = waiting;
+        let completed = &self.rules.timed(&enqueued, *completed);
         ready.add_all(&mut enqueued, &self.ended, at);
         let Some(row) = self.rows.get_mut(number as usize) else {
             return;
@@ -588,7 +745,8 @@ impl<'a> Slice<'a> {
             self.sums.commands.entry(row).or_default().merge(&commands);
         }
         let waiting = std::mem::take(&mut self.enqueued).into_iter();
-        let waiting = waiting.filter_map(|(event, waiting)| {
+        let lists = std::mem::take(&mut self.lists);
+        let to_name = |(event, waiting): (Handle, Waiting<u32, ()>)| {
             let row = rows.get(waiting.name as usize)?;
             let waiting = Waiting {
                 enqueued: waiting.enqueued,
@@ -597,8 +755,11 @@ impl<'a> Slice<'a> {
                 ready: waiting.ready,
             };
             Some((event, waiting))
-        });
-        let waiting = waiting.collect();
+        };
+        let waiting = waiting.filter_map(to_name).collect();
+        let lists = lists.into_iter();
+        let lists = lists.map(|(list, of)| (list, of.into_iter().filter_map(to_name).collect()));
+        let lists = lists.collect();
         let named = self.named.iter().map(|(time, kernel, number)| {
             let name = self.names.get(*number as usize);
             (*time, *kernel, name.cloned().unwrap_or_default())
@@ -617,6 +778,7 @@ impl<'a> Slice<'a> {
             ended: self.ended,
             named,
             waiting,
+            lists,
             open: self.open,
             later: self.later,
             sums: self.sums,
@@ -628,6 +790,7 @@ impl<'a> Slice<'a> {
 pub(crate) struct Played {
     pub(crate) open: Map<ThreadId, OpenCalls>,
     pub(crate) waiting: Vec<(Handle, Waiting<Name, DeviceId>)>,
+    pub(crate) lists: Lists<Name, DeviceId>,
     pub(crate) named: Vec<(i64, Handle, String)>,
     pub(crate) launched: Map<Handle, Launch>,
     pub(crate) latest: i64,

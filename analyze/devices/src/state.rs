@@ -7,10 +7,12 @@ use tracebraid_clocks::Timeline;
 
 use crate::calls::OpenCalls;
 use crate::cuda::{LONGEST, Launch, Ran};
-use crate::item::{Completed, Enqueued, Fact, Handle, Item, Properties, ThreadId};
+use crate::item::{Completed, Enqueued, Fact, Handle, Item, Properties, ThreadId, Times};
+use crate::level_zero::{Learned, List};
 use crate::line::{Line, Part, Piece, Placed, Run};
 use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, bound, place};
 use crate::sums::{Name, Row, Sums};
+use crate::thapi::Effect;
 
 /// Names of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +62,9 @@ impl Names {
 pub(crate) struct State {
     open: BTreeMap<ThreadId, OpenCalls>,
     enqueued: BTreeMap<Handle, Waiting<Name, Handle>>,
+    /// Commands that are queued when their lists are executed.
+    lists: BTreeMap<Handle, Vec<(Handle, Waiting<Name, Handle>)>>,
+    pub(crate) learned: Learned,
     kernels: BTreeMap<Handle, String>,
     /// Calls of CUDA by their numbers.
     launched: BTreeMap<Handle, Launch>,
@@ -84,6 +89,7 @@ impl State {
         let Played {
             open,
             waiting,
+            lists,
             named,
             launched,
             latest,
@@ -93,6 +99,7 @@ impl State {
             names,
             mut ended,
         } = played;
+        let later = self.end_calls(rules, later);
         self.add_commands(&mut sums);
         self.sums.merge(sums);
         let numbers: Vec<u32> = names
@@ -115,21 +122,13 @@ impl State {
         let mut complete = Complete::new();
         for Item { time, fact, .. } in later {
             match fact {
-                Fact::Exits(thread, exit) => {
-                    let open = self.open.get_mut(&thread);
-                    if let Some(call) = open.and_then(|open| open.exit(&exit)) {
-                        rules.count_call(&mut self.sums, thread, &call, &exit, time);
-                        match rules.outcome(thread, call, exit, time) {
-                            Some(Fact::Enqueued(event, enqueued)) => {
-                                self.enqueue(event, *enqueued, &named);
-                            }
-                            Some(fact) => self.learn(fact),
-                            None => {}
-                        }
-                    }
+                Fact::Enqueued(event, enqueued) => {
+                    self.enqueue(rules, event, *enqueued, &named);
                 }
                 Fact::Completed(event, completed) => {
-                    ended.add(event, time, Ended::Command(completed.times[3]));
+                    if completed.kind == Times::Device {
+                        ended.add(event, time, Ended::Command(completed.times[3]));
+                    }
                     let known = (rules, &ended);
                     if let Some((device, placed)) = self.complete(known, event, &completed, time) {
                         complete.entry(device).or_default().push(placed);
@@ -141,7 +140,7 @@ impl State {
                         complete.entry(device).or_default().push(placed);
                     }
                 }
-                fact => self.learn(fact),
+                fact => self.learn(fact, time),
             }
         }
         self.launched.extend(launched);
@@ -151,6 +150,13 @@ impl State {
         }
         self.open.retain(|_, open| !open.is_empty());
         self.enqueued.extend(waiting);
+        for (list, commands) in lists {
+            let commands = commands.into_iter();
+            let commands: Vec<_> = commands
+                .map(|(event, waiting)| (event, self.inherited(event, waiting)))
+                .collect();
+            self.lists.entry(list).or_default().extend(commands);
+        }
         for waiting in self.enqueued.values_mut() {
             let Waiting {
                 enqueued, ready, ..
@@ -168,6 +174,32 @@ impl State {
         self.release(rules, until);
     }
 
+    /// Ends calls that began in earlier slices: their outcomes replace them. Names of kernels are
+    /// known at once, since commands of this slice may have them.
+    fn end_calls(&mut self, rules: &Rules, later: Vec<Item>) -> Vec<Item> {
+        let outcome = |item: Item| -> Option<Item> {
+            let Item { time, stream, fact } = item;
+            let fact = match fact {
+                Fact::Exits(thread, exit) => {
+                    let call = self.open.get_mut(&thread)?.exit(&exit)?;
+                    rules.count_call(&mut self.sums, thread, &call, &exit, time);
+                    rules.outcome(thread, call, exit, time)?
+                }
+                Fact::Profiles(thread, event) => {
+                    let call = self.open.get(&thread)?.innermost()?;
+                    rules.profiled(thread, event, call, time)?
+                }
+                fact => fact,
+            };
+            if let Fact::Kernel(kernel, name) = fact {
+                self.kernels.insert(kernel, name);
+                return None;
+            }
+            Some(Item { time, stream, fact })
+        };
+        later.into_iter().filter_map(outcome).collect()
+    }
+
     /// Makes pieces of the lines, where all facts before a time are known.
     fn release(&mut self, rules: &Rules, until: i64) {
         if !rules.releases {
@@ -177,7 +209,7 @@ impl State {
         let calls = calls.filter(|call| {
             rules
                 .function(call.function)
-                .is_some_and(|of| of.kind.is_some())
+                .is_some_and(|of| of.kind.is_some() || of.effect == Effect::Executes)
         });
         // Of CUDA's calls, nothing shows which enqueued a command that is not recorded yet.
         let until = match rules.classes.has_commands() {
@@ -311,7 +343,13 @@ impl State {
         self.count(rules, waiting, &ran.completed, at)
     }
 
-    fn enqueue(&mut self, event: Handle, enqueued: Enqueued, named: &[(i64, Handle, String)]) {
+    fn enqueue(
+        &mut self,
+        rules: &Rules,
+        event: Handle,
+        enqueued: Enqueued,
+        named: &[(i64, Handle, String)],
+    ) {
         let kernel = Handle {
             handle: enqueued.call.kernel,
             ..event
@@ -321,12 +359,21 @@ impl State {
             handle: enqueued.call.queue,
             ..event
         };
+        let list = rules.list(event.trace, queue.handle, enqueued.call.begin);
+        let of_list = list.map(|list| Handle {
+            handle: list.device,
+            ..event
+        });
         let waiting = Waiting {
-            device: self.device_of(queue),
+            device: of_list.unwrap_or_else(|| self.device_of(queue)),
             enqueued,
             name,
             ready: Ready::default(),
         };
+        if list.is_some_and(|list| !list.is_immediate) {
+            self.lists.entry(queue).or_default().push((event, waiting));
+            return;
+        }
         self.enqueued.insert(event, waiting);
     }
 
@@ -363,6 +410,7 @@ impl State {
             device,
             ready,
         } = waiting;
+        let completed = &rules.timed(&enqueued, *completed);
         let queue = Handle {
             trace: enqueued.thread.trace,
             handle: enqueued.call.queue,
@@ -380,17 +428,43 @@ impl State {
         Some((device, placed))
     }
 
-    fn learn(&mut self, fact: Fact) {
-        match fact {
-            Fact::Queue(queue, device) => {
-                if let Some(known) = self.queues.get_mut(&queue) {
-                    known.device = device;
-                    return;
-                }
-                let of_trace = self.queues.keys().filter(|of| of.trace == queue.trace);
-                let number = of_trace.count() as u32 + 1;
-                self.queues.insert(queue, Queue { number, device });
+    fn learn_queue(&mut self, queue: Handle, device: u64) {
+        if let Some(known) = self.queues.get_mut(&queue) {
+            known.device = device;
+            return;
+        }
+        let of_trace = self.queues.keys().filter(|of| of.trace == queue.trace);
+        let number = of_trace.count() as u32 + 1;
+        self.queues.insert(queue, Queue { number, device });
+    }
+
+    /// A call executes lists: the commands of earlier slices.
+    fn execute(&mut self, by: &Enqueued) {
+        for list in &by.call.waits {
+            let list = Handle {
+                trace: by.thread.trace,
+                handle: *list,
+            };
+            for (event, command) in self.lists.get(&list).into_iter().flatten() {
+                self.enqueued.insert(*event, command.clone().executed(by));
             }
+        }
+    }
+
+    fn learn(&mut self, fact: Fact, at: i64) {
+        match fact {
+            Fact::Queue(queue, device) => self.learn_queue(queue, device),
+            Fact::List(queue, list) => {
+                self.learned.add_list(queue, at, list);
+                let List { device, .. } = list;
+                self.learn_queue(queue, device);
+            }
+            Fact::Executes(by) => self.execute(&by),
+            Fact::Resets(list) => {
+                self.lists.remove(&list);
+            }
+            Fact::Reading(device, cycles) => self.learned.add_reading(device, at, cycles),
+            Fact::Timer(device, counter) => self.learned.add_counter(device, counter),
             Fact::DeviceName(device, name) => {
                 self.devices.entry(device).or_default().name = name;
             }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_clocks::Timeline;
 use tracebraid_statistics::{Distribution, Summary};
 
-use crate::item::{Completed, Enqueued, Handle, ThreadId};
+use crate::item::{Completed, Enqueued, Handle, ThreadId, Times};
 use crate::kind::Kind;
 
 /// Calls of a function.
@@ -35,6 +36,8 @@ pub(crate) struct Commands {
     pub(crate) errors: u64,
     /// Complete commands without times.
     pub(crate) unprofiled: u64,
+    /// Complete commands of which only the duration is known.
+    pub(crate) only_durations: u64,
     /// In the queue of the host: from queued to submitted.
     pub(crate) host: Summary,
     /// In the queue of the device: from submitted to started.
@@ -60,8 +63,13 @@ impl Commands {
         }
         let [queued, submit, start, end] = completed.times;
         // Times of a device may be equal, and a broken driver may have them in any order.
-        self.host.add(submit.saturating_sub(queued));
-        self.device.add(start.saturating_sub(submit));
+        match completed.kind {
+            Times::Duration => self.only_durations += 1,
+            _ => {
+                self.host.add(submit.saturating_sub(queued));
+                self.device.add(start.saturating_sub(submit));
+            }
+        }
         let execution = end.saturating_sub(start);
         self.execution.add(execution);
         if call.bytes > 0 {
@@ -73,6 +81,7 @@ impl Commands {
         self.count += other.count;
         self.errors += other.errors;
         self.unprofiled += other.unprofiled;
+        self.only_durations += other.only_durations;
         self.host.merge(&other.host);
         self.device.merge(&other.device);
         self.execution.merge(&other.execution);
@@ -97,6 +106,7 @@ impl QueueSums {
         self.count += 1;
         self.errors += u64::from(completed.status < 0);
         if completed.is_profiled {
+            // Of a duration, the first three are 0.
             let times = completed.times.windows(2);
             for (sum, pair) in self.times.iter_mut().zip(times) {
                 *sum = sum.saturating_add(pair[1].saturating_sub(pair[0]));
@@ -148,6 +158,8 @@ pub(crate) struct Sums {
     pub(crate) commands: BTreeMap<Row, Commands>,
     /// By queue; its handle is 0 if unknown.
     pub(crate) queues: BTreeMap<Handle, QueueSums>,
+    /// Relation of the clock of a device (first) to that of the trace (second), from readings.
+    pub(crate) readings: BTreeMap<Handle, Timeline>,
     /// Completions of commands whose call is not in the trace.
     pub(crate) without_call: u64,
     /// All calls, in any order, if they are kept.
@@ -164,6 +176,9 @@ impl Sums {
         }
         for (queue, sums) in other.queues {
             self.queues.entry(queue).or_default().merge(&sums);
+        }
+        for (device, clock) in other.readings {
+            self.readings.entry(device).or_default().merge(clock);
         }
         self.without_call += other.without_call;
         self.kept.extend(other.kept);

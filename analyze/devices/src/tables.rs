@@ -172,6 +172,11 @@ impl Of<'_> {
             ),
             Total::new("unprofiled", "without times", sum(|of| of.unprofiled)),
             Total::new(
+                "only_durations",
+                "with durations only",
+                sum(|of| of.only_durations),
+            ),
+            Total::new(
                 "without_call",
                 "completions without a call",
                 self.state.sums.without_call.into(),
@@ -321,6 +326,12 @@ impl Of<'_> {
 
     /// Relations of the clocks of devices to those of the traces, by process and device.
     fn clocks(&self) -> Section {
+        let mut clocks = self.state.clocks.clone();
+        for (device, clock) in &self.state.sums.readings {
+            if let Some(of_device) = clocks.get_mut(device) {
+                of_device.merge(clock.clone());
+            }
+        }
         let row = |(handle, clock): (&Handle, &Timeline)| {
             let device = self.state.devices.get(handle);
             let path = Path::of(clock);
@@ -361,7 +372,7 @@ impl Of<'_> {
             Column::new("error_ns", "Known within", Unit::Duration).optional(),
             Column::new("drift_ppm", "Drift (ppm)", Unit::Number).optional(),
         ];
-        let rows = self.state.clocks.iter().map(row).collect();
+        let rows = clocks.iter().map(row).collect();
         Section::new("clocks", "Clocks of devices", columns, rows).short()
     }
 

@@ -87,7 +87,18 @@ impl FieldRef {
 
     /// Bytes of a string (up to the first null), of a BLOB, or of an array of integers of whole
     /// bytes; `body` is at the end of the header.
-    pub fn bytes<'a>(
+    pub fn bytes<'a>(&self, body: Cursor<'a>, slots: &mut [u64]) -> Result<&'a [u8], DecodeError> {
+        let bytes = self.raw_bytes(body, slots)?;
+        Ok(match &self.kind {
+            NodeKind::SizedStr(_, encoding) => {
+                crate::bits::until_null(bytes, encoding.unit_bytes())
+            }
+            _ => bytes,
+        })
+    }
+
+    /// The same with all bytes of a string of a stated length: tracers write structures as text.
+    pub fn raw_bytes<'a>(
         &self,
         mut body: Cursor<'a>,
         slots: &mut [u64],
@@ -95,14 +106,7 @@ impl FieldRef {
         self.skip.run_again(&mut body, slots)?;
         match &self.kind {
             NodeKind::Str(encoding) => body.terminated(encoding.unit_bytes()),
-            NodeKind::SizedStr(length, encoding) => {
-                let length = skip::count(*length, slots, &body, 8)?;
-                Ok(crate::bits::until_null(
-                    body.bytes(length)?,
-                    encoding.unit_bytes(),
-                ))
-            }
-            NodeKind::Blob(length) => {
+            NodeKind::SizedStr(length, _) | NodeKind::Blob(length) => {
                 let length = skip::count(*length, slots, &body, 8)?;
                 body.bytes(length)
             }

@@ -95,7 +95,7 @@ fn tell_left_out(directory: &Path) {
     }
 }
 
-/// Whether a path is a file that becomes traces: an archive, or a perf or trace-cmd recording.
+/// Whether a path is a file that becomes traces: an archive, or a recording of another tool.
 pub(crate) fn is_input_file(path: &Path) -> bool {
     is_importable(path) || archives::is_packed(path)
 }

@@ -22,7 +22,8 @@ use crate::time::{self, TimeSpec};
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
     /// Trace directories, or directories that contain traces at any depth; archives of these (.tar,
-    /// .tar.gz, .tar.xz, .tar.zst, .zip); perf.data and trace.dat files
+    /// .tar.gz, .tar.xz, .tar.zst, .zip); perf.data, trace.dat, and
+    /// SQLite exports of Nsight Systems
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Exit with code 1 if an input is damaged

@@ -63,7 +63,7 @@ impl WithoutTrace {
         (self.importable.len() + self.archives.len() + self.others.len() < MOST_FILES).then_some(())
     }
 
-    /// The perf or trace-cmd recording, if there is exactly one.
+    /// The recording of another tool, if there is exactly one.
     pub(crate) fn single(&self) -> Option<&Path> {
         match self.importable.as_slice() {
             [only] => Some(only),
@@ -93,8 +93,8 @@ impl WithoutTrace {
         match self.others.is_empty() {
             true => "it is empty".to_owned(),
             false => format!(
-                "it contains neither a directory with a file named `metadata` nor a perf or trace-cmd \
-                 recording, but {}",
+                "it contains neither a directory with a file named `metadata` nor a recording of perf, \
+                 trace-cmd or Nsight Systems, but {}",
                 listed(&self.others, shown)
             ),
         }
@@ -107,7 +107,7 @@ impl WithoutTrace {
             (0, count) => (count, format!("{count} archives"), &self.archives),
             (count, _) => (
                 count,
-                format!("{count} perf or trace-cmd recordings"),
+                format!("{count} recordings of other tools"),
                 &self.importable,
             ),
         };

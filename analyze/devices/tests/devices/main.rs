@@ -2,6 +2,8 @@
 //! and chunks; the relation of clocks is recovered within its bounds.
 
 mod cuda;
+mod durations;
+mod level_zero;
 mod line;
 mod program;
 mod trace;

@@ -29,9 +29,9 @@ use crate::units::number_of;
 /// they ran. Devices have clocks of their own: their relation to the clock of the trace follows from
 /// the commands, with its bounds.
 ///
-/// Needs a recording by `tracebraid record --gpu`, or a trace of THAPI: its OpenCL traces have
-/// commands, those of CUDA, HIP, Level Zero and MPI only calls. Commands are those that are complete
-/// in the range of time.
+/// Needs a recording by `tracebraid record --gpu`, an export of Nsight Systems, or a trace of THAPI:
+/// its traces of OpenCL and Level Zero have commands, those of CUDA only their durations, those of HIP
+/// and MPI only calls. Commands are those that are complete in the range of time.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record --gpu -o TRACE -- ./my-gpu-program

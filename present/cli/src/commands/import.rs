@@ -9,12 +9,13 @@ use crate::failure::Failure;
 use crate::imported;
 use crate::warnings::Warnings;
 
-/// Convert perf.data (perf) or trace.dat (trace-cmd) to CTF
+/// Convert perf.data, trace.dat or exports of nsys to CTF
 ///
 /// Every command that reads traces also reads these files directly; import saves the conversion
 /// where a trace is read often, or by other programs. Event classes keep the kernel's names and
 /// fields (sched:sched_switch, next_pid); other records of perf become perf_comm, perf_fork,
-/// perf_mmap2 and so on.
+/// perf_mmap2 and so on. An SQLite export of Nsight Systems becomes a trace for each process, with
+/// the calls and commands of CUDA that `tracebraid gpu` shows.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid import perf.data -o my-trace
@@ -24,6 +25,8 @@ What to record:
   perf record -a -g -e sched:sched_switch,sched:sched_waking \\
       -e raw_syscalls:sys_enter,raw_syscalls:sys_exit sleep 5
   trace-cmd record -e sched -e raw_syscalls sleep 5
+  nsys profile --trace cuda -o report ./my-gpu-program
+  nsys export --type sqlite -o report.sqlite report.nsys-rep
 
 Exit codes:
   0  done (warnings are on standard error)

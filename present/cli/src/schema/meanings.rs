@@ -448,6 +448,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "Number of commands that ended with an error",
     ),
     (
+        "gpu.total.only_durations",
+        "Number of complete commands of which only the duration is known",
+    ),
+    (
         "gpu.total.unfinished",
         "Number of commands that are not complete at the end",
     ),

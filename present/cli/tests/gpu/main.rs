@@ -1,8 +1,10 @@
-//! Recordings of GPU programs: OpenCL on a real implementation, CUDA on stand-ins.
+//! Recordings of GPU programs: OpenCL on a real implementation, CUDA on stand-ins;
+//! and exports of Nsight Systems.
 
 mod counted;
 mod cuda;
 mod harmless;
+mod nsys;
 mod opencl;
 mod pipeline;
 mod preloaded;

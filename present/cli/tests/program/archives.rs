@@ -115,7 +115,7 @@ fn archives_without_a_trace_and_damaged_ones_are_errors() {
     .expect("written");
     let (code, said) = failure(&["count", &path("text.zst")]);
     assert!(
-        code == 3 && said.contains("perf or trace-cmd recording, but text"),
+        code == 3 && said.contains("trace-cmd or Nsight Systems, but text"),
         "{said}"
     );
     let mut empty = tar::Builder::new(Vec::new());
