@@ -41,7 +41,7 @@ impl GpuMachine {
     }
 }
 
-/// What a slice knows of the jobs with a fence.
+/// The jobs with a fence, as far as a slice contains their steps.
 #[derive(Debug, Default)]
 struct Entry {
     /// The first step in the slice queues a job: an earlier job with the fence is over.

@@ -1,5 +1,6 @@
 //! Jobs of GPUs against a plain model, in every way of folding.
 
+mod formats;
 mod model;
 mod script;
 

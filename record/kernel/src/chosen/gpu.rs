@@ -64,7 +64,8 @@ const FENCES: &str = "dma_fence";
 
 impl ChosenEvents {
     /// Adds the tracepoints of GPU jobs that the kernel has, of all processes: threads of the kernel
-    /// hand jobs to the device. With `is_named`, a note tells that there are none of jobs.
+    /// hand jobs to the device. With `is_named`, a note reports a kernel without any
+    /// tracepoint of jobs.
     ///
     /// # Errors
     /// If tracepoints cannot be listed.
@@ -93,5 +94,35 @@ impl ChosenEvents {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracebraid_tracepoint::Format;
+
+    use super::*;
+    use crate::chosen::EventSpec;
+
+    const FORMAT: &str = "name: dma_fence_emit\nID: 7\nformat:\n\tfield:unsigned int context;\toffset:8;\tsize:4;\tsigned:0;\n";
+
+    /// Offset of `of_all` in `struct chosen`.
+    const OF_ALL: usize = 25;
+
+    #[test]
+    fn a_tracepoint_of_all_processes_replaces_that_of_recorded_ones() {
+        let format = Format::parse("dma_fence", FORMAT, 8).unwrap();
+        let mut events = ChosenEvents::resolve(&Vec::<EventSpec>::new()).unwrap();
+        events.tracepoint(&format, "dma_fence_emit", false);
+        let flags = |events: &ChosenEvents| -> Vec<(u8, bool)> {
+            let attachments = events.attachments().iter();
+            attachments
+                .map(|of| (of.description[OF_ALL], of.is_optional))
+                .collect()
+        };
+        assert_eq!(flags(&events), [(0, false)]);
+        events.tracepoint_of_all(&format, "dma_fence_emit");
+        assert_eq!(flags(&events), [(1, false)]);
+        assert_eq!(events.classes.len(), 1);
     }
 }

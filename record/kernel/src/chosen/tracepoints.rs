@@ -48,7 +48,7 @@ impl ChosenEvents {
         Ok(())
     }
 
-    fn tracepoint(&mut self, format: &Format, name: &str, is_optional: bool) {
+    pub(super) fn tracepoint(&mut self, format: &Format, name: &str, is_optional: bool) {
         // Patterns may overlap.
         if let Some(known) = self.attached(format) {
             known.is_optional &= is_optional;

@@ -159,7 +159,7 @@ fn groups(args: &RecordArgs) -> Vec<Group> {
     USUAL.iter().copied().chain(of_gpu).collect()
 }
 
-/// Adds the tracepoints of GPU jobs. That there are none matters only if the group is named.
+/// Adds the tracepoints of GPU jobs. A kernel without them is reported only if the group is named.
 fn with_gpu(
     args: &RecordArgs,
     mut events: ChosenEvents,
