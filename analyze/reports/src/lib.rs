@@ -20,6 +20,7 @@ pub mod cpu;
 pub mod disk;
 pub mod files;
 mod garbage;
+pub mod gpu;
 mod groups;
 pub mod io;
 pub mod irq;

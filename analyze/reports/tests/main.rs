@@ -10,6 +10,7 @@ mod descriptors;
 mod devices;
 mod end_mark;
 mod files;
+mod gpu_jobs;
 mod heads;
 mod histograms;
 mod ids;

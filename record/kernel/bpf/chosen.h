@@ -39,7 +39,9 @@ struct chosen {
 	s32 parts[MOST_EXIT_PARTS][2];
 	/* EXIT_... */
 	u8 exit;
-	u8 padding[7];
+	/* The tracepoint is recorded whichever process runs. */
+	u8 of_all;
+	u8 padding[6];
 	struct chosen_argument arguments[MOST_CHOSEN_ARGUMENTS];
 };
 _Static_assert(sizeof(struct chosen) == CHOSEN_SIZE, "CHOSEN_SIZE in shared.h");
@@ -76,7 +78,7 @@ int on_chosen_tracepoint(void *context)
 	struct chosen_tracepoint *record;
 	u64 size;
 
-	if (!is_on || !event || !is_target(numbers >> 32))
+	if (!is_on || !event || (!event->of_all && !is_target(numbers >> 32)))
 		return 0;
 	size = event->size;
 	for (int i = 0; i < MOST_CHOSEN_ARGUMENTS; i++) {

@@ -24,6 +24,9 @@ pub enum Group {
     Lock,
     /// Work queues of the kernel, and io_uring requests.
     Work,
+    /// Jobs of GPUs and their fences. They have no programs of their own:
+    /// [`ChosenEvents::add_gpu`](crate::ChosenEvents::add_gpu) adds them.
+    Gpu,
 }
 
 /// All groups, in the order of the help text.
@@ -37,6 +40,7 @@ pub const GROUPS: &[Group] = &[
     Group::Fault,
     Group::Lock,
     Group::Work,
+    Group::Gpu,
 ];
 
 /// Default groups: needed by most reports, at low cost.
@@ -61,6 +65,7 @@ impl Group {
             Group::Fault => "fault",
             Group::Lock => "lock",
             Group::Work => "work",
+            Group::Gpu => "gpu",
         }
     }
 

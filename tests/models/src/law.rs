@@ -16,6 +16,7 @@ use tracebraid_graph::GraphAnalysis;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::files::FilesAnalysis;
+use tracebraid_reports::gpu::GpuJobAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
 use tracebraid_reports::memory::MemoryAnalysis;
@@ -53,6 +54,7 @@ lawful! {
     CpuAnalysis: "cpu",
     DiskAnalysis: "disk",
     FilesAnalysis: "files",
+    GpuJobAnalysis: "gpu jobs",
     IoAnalysis: "io",
     NetAnalysis: "net",
     PacketAnalysis: "packets",

@@ -3,6 +3,7 @@
 use crate::action::Action;
 use crate::events::block::{Block, Plug};
 use crate::events::call::{SyscallEntry, SyscallExit};
+use crate::events::gpu::{GpuJob, GpuWait};
 use crate::events::irq::{Ipi, IrqEntry, IrqExit, Softirq, Tasklet, VectorIrq};
 use crate::events::memory::{Page, PageCache, PageFault, Reclaim, Slab, Writeback};
 use crate::events::network::{Napi, Packet, PacketFree, Socket, Tcp};
@@ -109,6 +110,10 @@ pub enum KernelEvent {
     SignalDeliver(SignalDeliver),
     /// A request to an io_uring.
     Uring(Box<Uring>),
+    /// A step of a GPU job.
+    GpuJob(Box<GpuJob>),
+    /// A thread waits for a GPU job.
+    GpuWait(Box<GpuWait>),
     /// State dump: a block device.
     StateDevice(StateDevice),
     /// State dump: a network interface.

@@ -2,6 +2,7 @@
 
 use crate::events::Edge;
 use crate::events::block::BlockStep;
+use crate::events::gpu::{JobSource, JobStep};
 use crate::events::irq::{IpiStep, SoftirqStep, Vector};
 use crate::events::memory::{PageStep, ReclaimStep, WritebackStep};
 use crate::events::network::{PacketStep, SocketStep, TcpStep};
@@ -57,6 +58,8 @@ pub(crate) enum Meaning {
     SignalSend,
     SignalDeliver,
     Uring(UringStep),
+    GpuJob(JobStep, JobSource),
+    GpuWait(Edge),
     ProcessState,
     FileDescriptor,
     StateDevice,

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use crate::events::gpu::{JobSource, JobStep};
 use crate::meaning::Meaning;
 use crate::plain::PLAIN;
 use crate::syscall::Syscall;
@@ -58,7 +59,28 @@ pub(crate) fn meanings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<
             *meaning = None;
         }
     }
+    count_jobs_once(&mut all);
     all
+}
+
+/// Drops the events of GPU jobs that other events of the trace describe too: a driver's own if the
+/// kernel's scheduler recorded its jobs, and those of fences if any scheduler did.
+fn count_jobs_once(all: &mut [Option<Meaning>]) {
+    let begins = |meaning: &Option<Meaning>, of: &[JobSource]| matches!(meaning, Some(Meaning::GpuJob(step, source)) if step.begins() && of.contains(source));
+    use JobSource::{Driver, Fence, OwnScheduler, Scheduler};
+    let has_scheduler = all.iter().any(|meaning| begins(meaning, &[Scheduler]));
+    let has_jobs =
+        has_scheduler || (all.iter()).any(|meaning| begins(meaning, &[Driver, OwnScheduler]));
+    for meaning in all {
+        let is_double = match meaning {
+            Some(Meaning::GpuJob(_, Driver)) => has_scheduler,
+            Some(Meaning::GpuJob(JobStep::Submit, Fence)) => has_jobs,
+            _ => false,
+        };
+        if is_double {
+            *meaning = None;
+        }
+    }
 }
 
 /// Meaning of an event class by its name, if it is modelled; `old` if the tracer's exits do not
@@ -287,6 +309,7 @@ mod tests {
                 "power:cpu_frequency",
             ],
             &["skb_kfree", "kfree_skb", "skb:kfree_skb"],
+            &["drm_sched_job_run", "gpu_scheduler:drm_sched_job_run"],
         ] {
             let all: Vec<_> = names.iter().map(|name| alone(name)).collect();
             assert!(
@@ -311,6 +334,24 @@ mod tests {
             meanings(both.into_iter().take(2)),
             [Some(Meaning::RawEntry), Some(Meaning::Entry(call("read")))]
         );
+    }
+
+    #[test]
+    fn jobs_of_several_sources_count_once() {
+        let both = [
+            "gpu_scheduler:drm_sched_job_queue",
+            "amdgpu:amdgpu_cs_ioctl",
+            "i915:i915_request_add",
+            "dma_fence:dma_fence_emit",
+            "dma_fence:dma_fence_signaled",
+        ];
+        let of = |names: &[&'static str]| -> Vec<bool> {
+            let all = meanings(names.iter().copied());
+            all.iter().map(Option::is_some).collect()
+        };
+        assert_eq!(of(&both), [true, false, true, false, true]);
+        assert_eq!(of(&both[1..]), [true, true, false, true]);
+        assert_eq!(of(&both[3..]), [true, true]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::events::Edge;
 use crate::events::block::{BioStep, BlockStep, RequestStep};
+use crate::events::gpu::{JobSource, JobStep};
 use crate::events::irq::{IpiStep, SoftirqStep, Vector};
 use crate::events::memory::{PageStep, ReclaimStep, WritebackStep};
 use crate::events::network::{PacketStep, SocketStep, TcpStep};
@@ -252,6 +253,31 @@ pub(crate) static PLAIN: &[(&str, &[&str], Meaning)] = &[
     ("io_uring_fail_link", &["io_uring"], Meaning::Uring(UringStep::Fail)),
     ("io_uring_complete", &["io_uring"], Meaning::Uring(UringStep::Complete)),
     ("io_uring_cqring_wait", &["io_uring"], Meaning::Uring(UringStep::CqWait)),
+    ("drm_sched_job", &["gpu_scheduler"], Meaning::GpuJob(JobStep::Queue, JobSource::Scheduler)),
+    ("drm_sched_job_queue", &["gpu_scheduler"], Meaning::GpuJob(JobStep::Queue, JobSource::Scheduler)),
+    ("drm_sched_job_unschedulable", &["gpu_scheduler"], Meaning::GpuJob(JobStep::Hold, JobSource::Scheduler)),
+    ("drm_run_job", &["gpu_scheduler"], Meaning::GpuJob(JobStep::Run, JobSource::Scheduler)),
+    ("drm_sched_job_run", &["gpu_scheduler"], Meaning::GpuJob(JobStep::Run, JobSource::Scheduler)),
+    ("drm_sched_process_job", &["gpu_scheduler"], Meaning::GpuJob(JobStep::Done, JobSource::Scheduler)),
+    ("drm_sched_job_done", &["gpu_scheduler"], Meaning::GpuJob(JobStep::Done, JobSource::Scheduler)),
+    ("i915_request_add", &["i915"], Meaning::GpuJob(JobStep::Queue, JobSource::OwnScheduler)),
+    ("i915_request_execute", &["i915"], Meaning::GpuJob(JobStep::Run, JobSource::OwnScheduler)),
+    ("i915_request_in", &["i915"], Meaning::GpuJob(JobStep::Run, JobSource::OwnScheduler)),
+    ("i915_request_out", &["i915"], Meaning::GpuJob(JobStep::Signaled, JobSource::OwnScheduler)),
+    ("i915_request_retire", &["i915"], Meaning::GpuJob(JobStep::Signaled, JobSource::OwnScheduler)),
+    ("i915_request_wait_begin", &["i915"], Meaning::GpuWait(Edge::Begin)),
+    ("i915_request_wait_end", &["i915"], Meaning::GpuWait(Edge::End)),
+    ("xe_sched_job_exec", &["xe"], Meaning::GpuJob(JobStep::Queue, JobSource::Driver)),
+    ("xe_sched_job_run", &["xe"], Meaning::GpuJob(JobStep::Run, JobSource::Driver)),
+    ("xe_hw_fence_signal", &["xe"], Meaning::GpuJob(JobStep::Signaled, JobSource::Driver)),
+    ("xe_sched_job_free", &["xe"], Meaning::GpuJob(JobStep::Destroy, JobSource::Driver)),
+    ("amdgpu_cs_ioctl", &["amdgpu"], Meaning::GpuJob(JobStep::Queue, JobSource::Driver)),
+    ("amdgpu_sched_run_job", &["amdgpu"], Meaning::GpuJob(JobStep::Run, JobSource::Driver)),
+    ("dma_fence_emit", &["dma_fence"], Meaning::GpuJob(JobStep::Submit, JobSource::Fence)),
+    ("dma_fence_signaled", &["dma_fence"], Meaning::GpuJob(JobStep::Signaled, JobSource::Fence)),
+    ("dma_fence_destroy", &["dma_fence"], Meaning::GpuJob(JobStep::Destroy, JobSource::Fence)),
+    ("dma_fence_wait_start", &["dma_fence"], Meaning::GpuWait(Edge::Begin)),
+    ("dma_fence_wait_end", &["dma_fence"], Meaning::GpuWait(Edge::End)),
     ("lttng_statedump_process_state", &[], Meaning::ProcessState),
     ("lttng_statedump_file_descriptor", &[], Meaning::FileDescriptor),
     ("lttng_statedump_block_device", &[], Meaning::StateDevice),

@@ -4,6 +4,7 @@ use crate::action::{Action, Argument, SyscallSpec};
 use crate::event::KernelEvent;
 use crate::events::block::{Block, Plug};
 use crate::events::call::{More, PairField, SyscallEntry, SyscallExit, Which};
+use crate::events::gpu::{GpuJob, GpuWait};
 use crate::events::irq::{Ipi, IrqEntry, IrqExit, Softirq, Tasklet, VectorIrq};
 use crate::events::memory::{Page, PageCache, PageFault, Reclaim, Slab, Writeback};
 use crate::events::network::{Napi, Packet, PacketFree, Socket, Tcp};
@@ -80,6 +81,8 @@ impl Finder<'_> {
             M::Reclaim(step) => E::Reclaim(Reclaim::find(self, step)?),
             M::Frequency => E::Frequency(Frequency::find(self)?),
             M::CpuIdle => E::CpuIdle(CpuIdle::find(self)?),
+            M::GpuJob(step, _) => E::GpuJob(GpuJob::find(self, step)?),
+            M::GpuWait(edge) => E::GpuWait(GpuWait::find(self, edge)?),
             M::Work(step) => E::Work(Work::find(self, step)?),
             M::Contention(edge) => E::Contention(Contention::find(self, edge)?),
             M::SignalSend => E::SignalSend(SignalSend::find(self)?),

@@ -13,6 +13,7 @@ use tracebraid_graph::{Graph, GraphAnalysis, NO_SWITCHES};
 use tracebraid_tables::Report;
 
 use crate::commands::devices;
+use crate::commands::gpu_jobs;
 use crate::commands::report::{self, ShowArgs, Subject};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -32,6 +33,10 @@ use crate::units::number_of;
 /// Needs a recording by `tracebraid record --gpu`, an export of Nsight Systems, or a trace of THAPI:
 /// its traces of OpenCL and Level Zero have commands, those of CUDA only their durations, those of HIP
 /// and MPI only calls. Commands are those that are complete in the range of time.
+///
+/// Kernel traces with the events of GPU drivers (`tracebraid record --kernel gpu`, or imported from
+/// ftrace or perf) show the jobs of all programs, graphics included: tables rings, jobs and
+/// fence_waits.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record --gpu -o TRACE -- ./my-gpu-program
@@ -58,9 +63,10 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
     args.show.say_progress()?;
     let mut subject = Subject::open(&args.input, &args.time, args.show.zone)?;
     let mut analysis = DeviceAnalysis::new(&subject.set, report::window(subject.range));
-    if !analysis.is_possible() {
+    let jobs = gpu_jobs::report(&mut subject, &args.fold)?;
+    if !analysis.is_possible() && jobs.is_none() {
         return Err(Failure::nothing_readable(
-            "the traces contain no calls of OpenCL, CUDA or a similar API: record them with `tracebraid record --gpu -- COMMAND`",
+            "the traces contain neither calls of OpenCL, CUDA or a similar API nor jobs of GPU drivers: record them with `tracebraid record --gpu -- COMMAND`",
         ));
     }
     if let Some(file) = &args.perfetto {
@@ -89,7 +95,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
         say!("wrote {}: open it in ui.perfetto.dev", file.display());
     }
     let did = graph.map_or_else(HostDid::default, |graph| analysis.explain(&late, &graph));
-    let report = analysis.report(&found, &did);
+    let report = gpu_jobs::joined(&analysis, analysis.report(&found, &did), jobs);
     report::show(&args.show, args.input.strict, None, subject, report)
 }
 
@@ -122,8 +128,10 @@ pub(super) fn lami() -> Analysis {
         empty,
         lacks: |set| {
             let analysis = DeviceAnalysis::new(set, Window::default());
-            (!analysis.is_possible())
-                .then_some("the traces contain no calls of OpenCL, CUDA or a similar API")
+            let has_any = analysis.is_possible() || gpu_jobs::is_possible(set);
+            (!has_any).then_some(
+                "the traces contain neither calls of OpenCL, CUDA or a similar API nor jobs of GPU drivers",
+            )
         },
     }
 }
@@ -135,6 +143,9 @@ fn empty() -> Report {
     let outcome = tracebraid_engine::fold(&set, &analysis, Options::default(), &Control::default());
     outcome.map_or_else(
         |_| Report::default(),
-        |outcome| analysis.report(&outcome.report, &HostDid::default()),
+        |outcome| {
+            let report = analysis.report(&outcome.report, &HostDid::default());
+            gpu_jobs::joined(&analysis, report, None)
+        },
     )
 }

@@ -14,6 +14,7 @@ mod disk;
 mod executions;
 mod files;
 mod gpu;
+mod gpu_jobs;
 mod histograms;
 mod history;
 mod import;

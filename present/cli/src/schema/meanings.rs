@@ -343,6 +343,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "gpu.devices.transfers_ns",
         "Time in which at least one transfer executed",
     ),
+    (
+        "gpu.fence_waits.waits",
+        "Number of waits of threads for fences that ended",
+    ),
     ("gpu.functions.calls", "Number of calls that ended"),
     ("gpu.functions.function", "Name of the function"),
     (
@@ -402,6 +406,48 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("gpu.idle.share", "Part of the idle time of the device"),
     (
+        "gpu.jobs.average_ns",
+        "Average time of execution; null without jobs",
+    ),
+    (
+        "gpu.jobs.device",
+        "Name of the device or of its driver; empty if unknown",
+    ),
+    (
+        "gpu.jobs.device_queue_ns",
+        "Time from the ring's taking a job to its execution, of all jobs",
+    ),
+    (
+        "gpu.jobs.device_queue_p99_ns",
+        "99th percentile of these times",
+    ),
+    (
+        "gpu.jobs.execution_ns",
+        "Time from the beginning of a job on its ring to the signal of its fence, of all jobs",
+    ),
+    (
+        "gpu.jobs.held",
+        "Number of jobs that had to wait for another fence",
+    ),
+    (
+        "gpu.jobs.host_queue_ns",
+        "Time in the queue of the driver, of the jobs for which it is known",
+    ),
+    (
+        "gpu.jobs.host_queue_p99_ns",
+        "99th percentile of these times; null if unknown",
+    ),
+    ("gpu.jobs.jobs", "Number of complete jobs"),
+    (
+        "gpu.jobs.max_ns",
+        "Longest time of execution; null without jobs",
+    ),
+    (
+        "gpu.jobs.p99_ns",
+        "99th percentile of the times of execution; null without jobs",
+    ),
+    ("gpu.jobs.ring", "Name of the ring"),
+    (
         "gpu.kernels.average_device_queue_ns",
         "Average time from submitted to started",
     ),
@@ -435,6 +481,58 @@ const MEANINGS: &[(&str, &str)] = &[
         "gpu.queues.queue",
         "Number among the queues of the process, from 1; null if unknown",
     ),
+    (
+        "gpu.rings.average_ns",
+        "Average time of execution; null without jobs",
+    ),
+    ("gpu.rings.busy", "Part of span_ns in which a job executed"),
+    (
+        "gpu.rings.device",
+        "Name of the device or of its driver; empty if unknown",
+    ),
+    (
+        "gpu.rings.device_queue_ns",
+        "Time from the ring's taking a job to its execution, of all jobs",
+    ),
+    (
+        "gpu.rings.device_queue_p99_ns",
+        "99th percentile of these times",
+    ),
+    (
+        "gpu.rings.execution_ns",
+        "Time from the beginning of a job on its ring to the signal of its fence, of all jobs",
+    ),
+    (
+        "gpu.rings.held",
+        "Number of jobs that had to wait for another fence",
+    ),
+    (
+        "gpu.rings.host_queue_ns",
+        "Time in the queue of the driver, of the jobs for which it is known",
+    ),
+    (
+        "gpu.rings.host_queue_p99_ns",
+        "99th percentile of these times; null if unknown",
+    ),
+    ("gpu.rings.idle_ns", "The rest of span_ns"),
+    ("gpu.rings.jobs", "Number of complete jobs"),
+    (
+        "gpu.rings.max_ns",
+        "Longest time of execution; null without jobs",
+    ),
+    (
+        "gpu.rings.p99_ns",
+        "99th percentile of the times of execution; null without jobs",
+    ),
+    (
+        "gpu.rings.processes",
+        "Number of processes that queued the jobs",
+    ),
+    ("gpu.rings.ring", "Name of the ring"),
+    (
+        "gpu.rings.span_ns",
+        "Time from the beginning of the first job to the end of the last",
+    ),
     ("gpu.shared.device", "Name of the device; empty if unknown"),
     ("gpu.shared.other", "The process whose commands executed"),
     (
@@ -447,6 +545,11 @@ const MEANINGS: &[(&str, &str)] = &[
         "gpu.total.errors",
         "Number of commands that ended with an error",
     ),
+    ("gpu.total.jobs", "Number of complete jobs of GPU drivers"),
+    (
+        "gpu.total.jobs_not_begun",
+        "Number of completions of jobs whose beginning is not in the trace",
+    ),
     (
         "gpu.total.only_durations",
         "Number of complete commands of which only the duration is known",
@@ -454,6 +557,10 @@ const MEANINGS: &[(&str, &str)] = &[
     (
         "gpu.total.unfinished",
         "Number of commands that are not complete at the end",
+    ),
+    (
+        "gpu.total.unfinished_jobs",
+        "Number of jobs whose completion is not in the trace",
     ),
     (
         "gpu.total.unprofiled",

@@ -14,6 +14,7 @@ mod argument;
 mod executable;
 mod function;
 mod go;
+mod gpu;
 mod instructions;
 mod names;
 mod returns;
@@ -101,6 +102,12 @@ pub(crate) enum Point {
     },
     /// In the kernel.
     Function { name: String, at_return: bool },
+}
+
+impl Point {
+    fn is_tracepoint(&self, wanted: u32) -> bool {
+        matches!(self, Point::Tracepoint(id) if *id == wanted)
+    }
 }
 
 impl ChosenEvents {
@@ -351,7 +358,10 @@ impl ChosenEvents {
 /// Condition for recording a hit of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
+    /// By a recorded process.
     Hit,
+    /// By any process.
+    AnyHit,
     /// The function ends. The recorded instruction pointer is the caller's.
     Exit,
     /// The conditional jump that ends the function is taken; holds its condition code.
@@ -364,7 +374,7 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// Writes `parts` and `exit` of `struct chosen`.
+    /// Writes `parts`, `exit` and `of_all` of `struct chosen`.
     fn encode(&self, to: &mut Vec<u8>) {
         let parts = match self {
             Condition::Outside(parts) => parts.as_slice(),
@@ -377,13 +387,14 @@ impl Condition {
         all.flatten()
             .for_each(|number| to.extend(number.to_le_bytes()));
         let exit = match self {
-            Condition::Hit => shared::EXIT_NONE,
+            Condition::Hit | Condition::AnyHit => shared::EXIT_NONE,
             Condition::Exit => shared::EXIT_ALWAYS,
             Condition::Taken(number) => shared::EXIT_CONDITION + usize::from(*number),
             Condition::Outside(_) => shared::EXIT_OUTSIDE,
             Condition::Omitted => shared::EXIT_OMITTED,
         };
-        to.extend((exit as u64).to_le_bytes());
+        let of_all = *self == Condition::AnyHit;
+        to.extend([exit as u8, u8::from(of_all), 0, 0, 0, 0, 0, 0]);
     }
 }
 
@@ -425,7 +436,7 @@ fn describe(kind: u16, is_user: bool, arguments: &[Argument], condition: &Condit
     to
 }
 
-fn describe_tracepoint(kind: u16, format: &Format) -> Vec<u8> {
+fn describe_tracepoint(kind: u16, format: &Format, condition: &Condition) -> Vec<u8> {
     let dynamic = |field: &tracebraid_tracepoint::Field| match field.kind {
         FieldContent::Dynamic(OffsetBase::Record, _) => Some((field.offset, shared::SOURCE_RECORD)),
         FieldContent::Dynamic(OffsetBase::Field, _) => Some((field.offset, shared::SOURCE_FIELD)),
@@ -443,13 +454,7 @@ fn describe_tracepoint(kind: u16, format: &Format) -> Vec<u8> {
         .iter()
         .map(|field| field.offset + field.size)
         .max();
-    let mut to = head(
-        kind,
-        false,
-        dynamic.len(),
-        size.unwrap_or(0),
-        &Condition::Hit,
-    );
+    let mut to = head(kind, false, dynamic.len(), size.unwrap_or(0), condition);
     for (offset, source) in dynamic {
         to.extend(u64::from(offset).to_le_bytes());
         to.extend([0; 12]);

@@ -6,7 +6,7 @@ use tracebraid_tracepoint::Format;
 
 use super::names::{did_you_mean, is_pattern, matches, some_of};
 use super::tracefs::TraceFs;
-use super::{Attachment, ChosenClass, ChosenEvents, Layout, Point, describe_tracepoint};
+use super::{Attachment, ChosenClass, ChosenEvents, Condition, Layout, Point, describe_tracepoint};
 
 impl ChosenEvents {
     pub(super) fn tracepoints(&mut self, category: &str, name: &str) -> Result<(), String> {
@@ -48,23 +48,37 @@ impl ChosenEvents {
         Ok(())
     }
 
-    fn tracepoint(&mut self, format: &Format, name: &str, is_optional: bool) {
-        let point = Point::Tracepoint(format.id);
-        let is_there = |attachment: &&mut Attachment| matches!(attachment.point, Point::Tracepoint(id) if id == format.id);
+    pub(super) fn tracepoint(&mut self, format: &Format, name: &str, is_optional: bool) {
         // Patterns may overlap.
-        if let Some(known) = self.attachments.iter_mut().find(is_there) {
+        if let Some(known) = self.attached(format) {
             known.is_optional &= is_optional;
             return;
         }
+        self.attach(format, name, is_optional, &Condition::Hit);
+    }
+
+    /// Adds a tracepoint of all processes.
+    pub(super) fn tracepoint_of_all(&mut self, format: &Format, name: &str) {
+        let is_optional = self.attached(format).is_none_or(|known| known.is_optional);
+        (self.attachments).retain(|attachment| !attachment.point.is_tracepoint(format.id));
+        self.attach(format, name, is_optional, &Condition::AnyHit);
+    }
+
+    fn attached(&mut self, format: &Format) -> Option<&mut Attachment> {
+        let mut attachments = self.attachments.iter_mut();
+        attachments.find(|attachment| attachment.point.is_tracepoint(format.id))
+    }
+
+    fn attach(&mut self, format: &Format, name: &str, is_optional: bool, condition: &Condition) {
         let kind = self.kind(ChosenClass {
             name: name.to_owned(),
             layout: Layout::Tracepoint(format.clone()),
         });
         self.attachments.push(Attachment {
-            point,
+            point: Point::Tracepoint(format.id),
             name: format!("tracepoint {}", format.name),
             is_optional,
-            description: describe_tracepoint(kind, format),
+            description: describe_tracepoint(kind, format, condition),
         });
     }
 }

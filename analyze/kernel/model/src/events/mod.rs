@@ -3,6 +3,7 @@
 
 pub mod block;
 pub mod call;
+pub mod gpu;
 pub mod irq;
 pub mod memory;
 pub mod network;

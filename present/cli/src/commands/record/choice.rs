@@ -10,6 +10,13 @@ use crate::fold;
 #[derive(Clone, Debug)]
 pub(crate) struct Groups(pub(super) Vec<Group>);
 
+impl Groups {
+    /// True if a group was selected by its name, not with all others.
+    pub(super) fn is_named(&self, group: Group) -> bool {
+        self.0.contains(&group) && self.0.len() < GROUPS.len()
+    }
+}
+
 impl FromStr for Groups {
     type Err = String;
 

@@ -81,7 +81,8 @@ Groups of kernel events:
   fault   page faults (x86)
   vector  the processor's own interrupts (x86)
   lock    waits for the kernel's locks
-  work    work queues and io_uring requests")]
+  work    work queues and io_uring requests
+  gpu     jobs of GPUs, by the kernel's scheduler, fences and drivers")]
 pub(crate) struct RecordArgs {
     /// Record these groups of kernel events: names, `all` or `none`; default:
     /// sched,irq,timer,block,net
@@ -109,7 +110,8 @@ pub(crate) struct RecordArgs {
     /// default: *. With patterns, programs that are not linked with libtracebraid_probe.so load it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     probes: Vec<String>,
-    /// Record the OpenCL and CUDA calls of the command, and its device commands with their times
+    /// Record the OpenCL and CUDA calls of the command, its device commands with their times, and
+    /// the kernel events of group gpu unless --kernel names groups
     #[arg(long, requires = "command")]
     gpu: bool,
     /// Record call stacks: for each millisecond of CPU time, and for each wait of 100 us or

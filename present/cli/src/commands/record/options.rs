@@ -2,7 +2,7 @@
 
 use jiff::Zoned;
 use tracebraid_session::kernel::{
-    ChosenEvents, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges,
+    ChosenEvents, Group, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges,
 };
 use tracebraid_session::{Probes, SessionOptions, file_size_limit, is_cuda_taken};
 
@@ -71,8 +71,7 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
 /// Options of the kernel recorder. `None` if the kernel cannot be recorded, no option requires it,
 /// and other events are recorded.
 fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
-    let groups = args.kernel.as_ref().map(|groups| groups.0.clone());
-    let groups = groups.unwrap_or_else(|| USUAL.to_vec());
+    let groups = groups(args);
     let syscalls = args
         .syscalls
         .as_ref()
@@ -106,6 +105,10 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         true => (Vec::new(), Syscalls::None),
         false => (groups, syscalls),
     };
+    let events = with_gpu(args, events, &groups)?;
+    for note in events.notes() {
+        say!("warning: {note}");
+    }
     let mut options = Options {
         groups,
         syscalls,
@@ -147,6 +150,31 @@ fn check_sizes(args: &RecordArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Groups of kernel events.
+fn groups(args: &RecordArgs) -> Vec<Group> {
+    if let Some(groups) = &args.kernel {
+        return groups.0.clone();
+    }
+    let of_gpu = args.gpu.then_some(Group::Gpu);
+    USUAL.iter().copied().chain(of_gpu).collect()
+}
+
+/// Adds the tracepoints of GPU jobs. A kernel without them is reported only if the group is named.
+fn with_gpu(
+    args: &RecordArgs,
+    mut events: ChosenEvents,
+    groups: &[Group],
+) -> Result<ChosenEvents, Failure> {
+    if !groups.contains(&Group::Gpu) {
+        return Ok(events);
+    }
+    let is_named = (args.kernel.as_ref()).is_some_and(|groups| groups.is_named(Group::Gpu));
+    match events.add_gpu(is_named) {
+        Err(why) if is_named => Err(Failure::usage(format!("--kernel gpu: {why}"))),
+        _ => Ok(events),
+    }
+}
+
 /// The events of `--event`. Fails if privileges are `missing`.
 fn events(args: &RecordArgs, missing: &[&str]) -> Result<ChosenEvents, Failure> {
     if !missing.is_empty() && !args.event.is_empty() {
@@ -155,12 +183,7 @@ fn events(args: &RecordArgs, missing: &[&str]) -> Result<ChosenEvents, Failure> 
             missing.join(" and ")
         )));
     }
-    let events = ChosenEvents::resolve(&args.event)
-        .map_err(|why| Failure::usage(format!("--event: {why}")))?;
-    for note in events.notes() {
-        say!("warning: {note}");
-    }
-    Ok(events)
+    ChosenEvents::resolve(&args.event).map_err(|why| Failure::usage(format!("--event: {why}")))
 }
 
 /// Warns that kernel events are not recorded because privileges are `missing`.
