@@ -21,7 +21,7 @@ use crate::cuda::{self, Launch, Ran};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId, Times};
 use crate::kind::Kind;
 use crate::level_zero::{Learned, List, timed};
-use crate::line::{Placed, Run, Spill};
+use crate::line::{Blocks, Placed, Run, Spill};
 use crate::sums::{Commands, KeptCall, Name, QueueSums, Row, Sums};
 use crate::thapi::Effect;
 
@@ -198,7 +198,7 @@ fn effect(effect: Effect, thread: ThreadId, call: Entered, exit: Exited, end: i6
 /// A command that is not complete.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Waiting<N, D> {
-    pub(crate) enqueued: Enqueued,
+    pub(crate) enqueued: Box<Enqueued>,
     pub(crate) name: N,
     pub(crate) device: D,
     pub(crate) ready: Ready,
@@ -378,7 +378,7 @@ struct DeviceOfSlice {
     /// Relation of the device's clock to that of the trace.
     clock: Timeline,
     /// Commands whose names are indexes of rows.
-    placed: Vec<Placed>,
+    placed: Blocks,
 }
 
 /// A slice of time that is played without knowledge of earlier ones.
@@ -449,18 +449,27 @@ impl<'a> Slice<'a> {
     /// Plays the facts of runs, each in the order of its events.
     pub(crate) fn play(&mut self, mut runs: Vec<Vec<Item>>) {
         let count = runs.iter().map(Vec::len).sum();
-        let mut order: Vec<((i64, u8, u32), u32, u32)> = Vec::with_capacity(count);
+        let mut order: Vec<(i64, u32, u32)> = Vec::with_capacity(count);
         for (number, run) in (0_u32..).zip(&runs) {
             let items = (0_u32..).zip(run);
-            order.extend(items.map(|(place, item)| (item.order(), number, place)));
+            order.extend(items.map(|(place, item)| (item.time, number, place)));
         }
+        let item = |run: u32, place: u32| {
+            let run = runs.get(run as usize)?;
+            run.get(place as usize).map(Item::order)
+        };
         // Facts of a stream keep their order. The stable sort merges what is sorted already.
-        order.sort();
-        for ((time, _, stream), run, place) in order {
-            let item = runs
-                .get_mut(run as usize)
-                .and_then(|run| run.get_mut(place as usize));
-            let fact = item.map_or(Fact::None, |item| std::mem::take(&mut item.fact));
+        order.sort_by(|(time, run, place), (other, other_run, other_place)| {
+            let of_time = time.cmp(other);
+            of_time.then_with(|| item(*run, *place).cmp(&item(*other_run, *other_place)))
+        });
+        for (time, run, place) in order {
+            let run = runs.get_mut(run as usize);
+            let Some(item) = run.and_then(|run| run.get_mut(place as usize)) else {
+                continue;
+            };
+            let stream = item.stream;
+            let fact = std::mem::take(&mut item.fact);
             match fact {
                 Fact::None => {}
                 Fact::Enters(thread, call) => self.open.entry(thread).or_default().enter(call),
@@ -471,7 +480,7 @@ impl<'a> Slice<'a> {
                         None => self.later.push(Item { time, stream, fact }),
                     }
                 }
-                Fact::Enqueued(event, enqueued) => self.enqueue(event, *enqueued),
+                Fact::Enqueued(event, enqueued) => self.enqueue(event, enqueued),
                 Fact::Completed(event, completed) => {
                     // Wait lists of Level Zero are not followed: its completions come late.
                     if completed.kind == Times::Device && self.awaited.remove(&event) {
@@ -514,7 +523,7 @@ impl<'a> Slice<'a> {
                 if let Some(call) = open {
                     let fact = self.rules.profiled(*thread, *event, call, item.time);
                     if let Some(Fact::Enqueued(event, enqueued)) = fact {
-                        self.enqueue(event, *enqueued);
+                        self.enqueue(event, enqueued);
                     }
                     return;
                 }
@@ -573,7 +582,7 @@ impl<'a> Slice<'a> {
             .count_call(&mut self.sums, thread, &call, &exit, end);
         if let Some(fact) = self.rules.outcome(thread, call, exit, end) {
             match fact {
-                Fact::Enqueued(event, enqueued) => self.enqueue(event, *enqueued),
+                Fact::Enqueued(event, enqueued) => self.enqueue(event, enqueued),
                 Fact::Kernel(kernel, name) => self.name_kernel(kernel, name, end),
                 fact => self.play_other(Item {
                     time: end,
@@ -584,7 +593,7 @@ impl<'a> Slice<'a> {
         }
     }
 
-    fn enqueue(&mut self, event: Handle, enqueued: Enqueued) {
+    fn enqueue(&mut self, event: Handle, enqueued: Box<Enqueued>) {
         let name = self.name_of(event.trace, enqueued.call.kernel);
         let queue = Handle {
             handle: enqueued.call.queue,
@@ -638,7 +647,7 @@ impl<'a> Slice<'a> {
                 self.devices.push(DeviceOfSlice {
                     device: key.device,
                     clock: Timeline::default(),
-                    placed: Vec::new(),
+                    placed: Blocks::default(),
                 });
             }
             let of = (key.queue.trace, key.kind, key.name);
@@ -682,7 +691,7 @@ impl<'a> Slice<'a> {
             name: self.name_of(call.trace, ran.kernel),
         });
         let waiting = Waiting {
-            enqueued,
+            enqueued: Box::new(enqueued),
             name: row,
             device: (),
             ready: Ready::default(),
@@ -712,7 +721,9 @@ impl<'a> Slice<'a> {
         if let Some(device) = self.devices.get_mut(row.device) {
             bound(&mut device.clock, &enqueued, completed, at);
             let placed = place(self.rules, &enqueued, completed, ready, number);
-            device.placed.extend(placed);
+            placed
+                .into_iter()
+                .for_each(|placed| device.placed.push(placed));
         }
     }
 
@@ -766,7 +777,7 @@ impl<'a> Slice<'a> {
         });
         let named = named.collect();
         let devices = self.devices.into_iter().map(|of| {
-            let mut run = Run::new(of.placed);
+            let mut run = Run::new(&of.placed);
             spill.into_iter().for_each(|spill| run.spill(spill));
             (of.device, run, of.clock)
         });

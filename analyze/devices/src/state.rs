@@ -9,7 +9,7 @@ use crate::calls::OpenCalls;
 use crate::cuda::{LONGEST, Launch, Ran};
 use crate::item::{Completed, Enqueued, Fact, Handle, Item, Properties, ThreadId, Times};
 use crate::level_zero::{Learned, List};
-use crate::line::{Line, Part, Piece, Placed, Run};
+use crate::line::{Blocks, Line, Part, Piece, Placed, Run};
 use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, bound, place};
 use crate::sums::{Name, Row, Sums};
 use crate::thapi::Effect;
@@ -81,7 +81,7 @@ pub(crate) struct State {
 }
 
 /// Complete commands by device, while a slice is joined.
-type Complete = BTreeMap<Handle, Vec<Placed>>;
+type Complete = BTreeMap<Handle, Blocks>;
 
 impl State {
     /// Joins a slice to the earlier ones.
@@ -123,7 +123,7 @@ impl State {
         for Item { time, fact, .. } in later {
             match fact {
                 Fact::Enqueued(event, enqueued) => {
-                    self.enqueue(rules, event, *enqueued, &named);
+                    self.enqueue(rules, event, enqueued, &named);
                 }
                 Fact::Completed(event, completed) => {
                     if completed.kind == Times::Device {
@@ -167,7 +167,7 @@ impl State {
             self.kernels.insert(kernel, name);
         }
         let complete = complete.into_iter();
-        let complete = complete.map(|(device, commands)| (device, Run::new(commands)));
+        let complete = complete.map(|(device, commands)| (device, Run::new(&commands)));
         for (device, run) in of_slice.into_iter().chain(complete) {
             self.lines.entry(rules.line(device)).or_default().add(run);
         }
@@ -335,7 +335,7 @@ impl State {
         let launch = self.launched.get(&call).filter(|of| of.is_of(at));
         let function = rules.classes.command(ran.kind);
         let waiting = Waiting {
-            enqueued: ran.enqueued(call, launch, (function, at)),
+            enqueued: Box::new(ran.enqueued(call, launch, (function, at))),
             name: self.name_at(kernel, at, named),
             device,
             ready: Ready::default(),
@@ -347,7 +347,7 @@ impl State {
         &mut self,
         rules: &Rules,
         event: Handle,
-        enqueued: Enqueued,
+        enqueued: Box<Enqueued>,
         named: &[(i64, Handle, String)],
     ) {
         let kernel = Handle {
