@@ -29,8 +29,9 @@ pub(crate) use sums::{Gap, LineSums};
 use sweep::Ends;
 pub(crate) use sweep::{Part, Piece};
 
-/// Commands in a piece of time: few enough for the cache, enough for a thread.
-const PIECE: usize = 1 << 14;
+/// Commands in a piece of time: enough for a thread, and few enough that the allocator does not map
+/// them anew for each piece.
+const PIECE: usize = 3 << 14;
 
 /// The line of a device, up to the time of the last piece.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
