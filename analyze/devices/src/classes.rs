@@ -180,6 +180,12 @@ impl Classes {
         }
     }
 
+    /// True if completions may be recorded before their commands are known.
+    pub(crate) fn has_early(&self) -> bool {
+        let mut classes = self.classes.iter();
+        classes.any(|class| class.meaning == Meaning::Profiles)
+    }
+
     /// True if traces may have commands with all facts in one record.
     pub(crate) fn has_commands(&self) -> bool {
         !self.commands.is_empty()

@@ -208,8 +208,7 @@ impl Ran {
                 device: self.device,
                 bytes: self.bytes,
                 items: self.items,
-                waits: Box::default(),
-                name: Box::default(),
+                ..Entered::default()
             },
             // Ends of calls are not matched; the record comes later.
             end: at,

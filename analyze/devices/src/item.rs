@@ -35,6 +35,8 @@ pub(crate) struct Entered {
     pub(crate) waits: Box<[u64]>,
     /// Name of a new kernel.
     pub(crate) name: Box<str>,
+    /// The event that times its command is recorded.
+    pub(crate) is_profiled: bool,
 }
 
 /// The end of a call.

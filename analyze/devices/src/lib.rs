@@ -29,6 +29,7 @@
 mod calls;
 mod classes;
 mod cuda;
+mod early;
 mod exported;
 mod item;
 mod kind;
@@ -266,6 +267,7 @@ impl DeviceAnalysis {
                 Effect::Names => class.text(Role::Name, record).into(),
                 _ => Box::default(),
             },
+            is_profiled: false,
         };
         let of_call = |class: &Class, record: &mut Record<'_>| Handle {
             trace: thread.trace,
@@ -325,6 +327,9 @@ impl DeviceAnalysis {
         let Some(thread) = self.thread(partial, class, record) else {
             return;
         };
+        if class.number(Role::Status, record) as i32 != 0 {
+            return;
+        }
         let event = class.number(Role::Event, record);
         let is_own = partial.thread.is_some_and(|(of, _)| of == thread);
         let fact = match partial.open.innermost().filter(|_| is_own) {

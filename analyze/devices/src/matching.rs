@@ -18,6 +18,7 @@ use tracebraid_follow::{KeyHasher, Window};
 use crate::calls::OpenCalls;
 use crate::classes::{Classes, Function};
 use crate::cuda::{self, Launch, Ran};
+use crate::early::{EarlyOfSlice, Taken};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId, Times};
 use crate::kind::Kind;
 use crate::level_zero::{Learned, List, timed};
@@ -130,7 +131,7 @@ impl Rules {
         &self,
         thread: ThreadId,
         event: u64,
-        call: &Entered,
+        call: &mut Entered,
         at: i64,
     ) -> Option<Fact> {
         let event = Handle {
@@ -143,6 +144,7 @@ impl Rules {
             thread,
         };
         let is_command = self.function(call.function)?.kind.is_some();
+        call.is_profiled = true;
         is_command.then(|| Fact::Enqueued(event, Box::new(enqueued)))
     }
 
@@ -159,7 +161,7 @@ impl Rules {
             trace: thread.trace,
             handle,
         };
-        if function.kind.is_some() && exit.event != 0 {
+        if function.kind.is_some() && exit.event != 0 && !call.is_profiled {
             let enqueued = Enqueued { call, end, thread };
             return Some(Fact::Enqueued(of(exit.event), Box::new(enqueued)));
         }
@@ -387,6 +389,7 @@ pub(crate) struct Slice<'a> {
     open: Map<ThreadId, OpenCalls>,
     /// Commands that are not complete, with the index in `rows`.
     enqueued: Map<Handle, Waiting<u32, ()>>,
+    early: EarlyOfSlice,
     /// Commands of lists that are queued when their lists are executed.
     lists: Lists<u32, ()>,
     /// Devices whose timer was read.
@@ -425,6 +428,7 @@ impl<'a> Slice<'a> {
             rules,
             open: Map::default(),
             enqueued: Map::default(),
+            early: EarlyOfSlice::new(rules.classes.has_early()),
             lists: Lists::default(),
             read: HashSet::new(),
             launched: Map::default(),
@@ -463,6 +467,8 @@ impl<'a> Slice<'a> {
             let of_time = time.cmp(other);
             of_time.then_with(|| item(*run, *place).cmp(&item(*other_run, *other_place)))
         });
+        let first = order.first().map_or(i64::MIN, |(time, ..)| *time);
+        self.early.begin(first);
         for (time, run, place) in order {
             let run = runs.get_mut(run as usize);
             let Some(item) = run.and_then(|run| run.get_mut(place as usize)) else {
@@ -477,10 +483,17 @@ impl<'a> Slice<'a> {
                     let open = self.open.get_mut(&thread);
                     match open.and_then(|open| open.exit(&exit)) {
                         Some(call) => self.ended(thread, call, exit, time),
-                        None => self.later.push(Item { time, stream, fact }),
+                        None => {
+                            let event = Handle {
+                                trace: thread.trace,
+                                handle: exit.event,
+                            };
+                            self.later.extend(self.early.forget(event));
+                            self.later.push(Item { time, stream, fact });
+                        }
                     }
                 }
-                Fact::Enqueued(event, enqueued) => self.enqueue(event, enqueued),
+                Fact::Enqueued(event, enqueued) => self.enqueue((event, time), enqueued),
                 Fact::Completed(event, completed) => {
                     // Wait lists of Level Zero are not followed: its completions come late.
                     if completed.kind == Times::Device && self.awaited.remove(&event) {
@@ -488,8 +501,18 @@ impl<'a> Slice<'a> {
                         self.ended.add(event, time, ended);
                     }
                     match self.enqueued.remove(&event) {
-                        Some(waiting) => self.complete(waiting, &completed, time),
-                        None => self.later.push(Item { time, stream, fact }),
+                        Some(waiting) => {
+                            self.early.close(event);
+                            self.complete(waiting, &completed, time);
+                        }
+                        None => {
+                            let may_be_early = completed.kind == Times::Device;
+                            let item = Item { time, stream, fact };
+                            match may_be_early {
+                                true => self.later.extend(self.early.keep(event, item)),
+                                false => self.later.push(item),
+                            }
+                        }
                     }
                 }
                 Fact::Signal(event) => {
@@ -519,14 +542,20 @@ impl<'a> Slice<'a> {
     fn play_other(&mut self, item: Item) {
         match &item.fact {
             Fact::Profiles(thread, event) => {
-                let open = self.open.get(thread).and_then(OpenCalls::innermost);
+                let open = self.open.get_mut(thread);
+                let open = open.and_then(OpenCalls::innermost);
                 if let Some(call) = open {
                     let fact = self.rules.profiled(*thread, *event, call, item.time);
                     if let Some(Fact::Enqueued(event, enqueued)) = fact {
-                        self.enqueue(event, enqueued);
+                        self.enqueue((event, item.time), enqueued);
                     }
                     return;
                 }
+                let event = Handle {
+                    trace: thread.trace,
+                    handle: *event,
+                };
+                self.later.extend(self.early.forget(event));
             }
             Fact::Queue(queue, device) => self.learn(*queue, *device),
             Fact::Executes(by) => self.execute(by),
@@ -582,7 +611,7 @@ impl<'a> Slice<'a> {
             .count_call(&mut self.sums, thread, &call, &exit, end);
         if let Some(fact) = self.rules.outcome(thread, call, exit, end) {
             match fact {
-                Fact::Enqueued(event, enqueued) => self.enqueue(event, enqueued),
+                Fact::Enqueued(event, enqueued) => self.enqueue((event, end), enqueued),
                 Fact::Kernel(kernel, name) => self.name_kernel(kernel, name, end),
                 fact => self.play_other(Item {
                     time: end,
@@ -593,7 +622,22 @@ impl<'a> Slice<'a> {
         }
     }
 
-    fn enqueue(&mut self, event: Handle, enqueued: Box<Enqueued>) {
+    fn enqueue(&mut self, (event, time): (Handle, i64), enqueued: Box<Enqueued>) {
+        let complete = match self.early.take(event, enqueued.call.begin) {
+            Taken::Nothing => None,
+            Taken::Earlier(item) => {
+                self.later.push(item);
+                None
+            }
+            Taken::Own(at, completed) => Some((at, completed)),
+            Taken::Unsure => {
+                return self.later.push(Item {
+                    time,
+                    stream: 0,
+                    fact: Fact::Enqueued(event, enqueued),
+                });
+            }
+        };
         let name = self.name_of(event.trace, enqueued.call.kernel);
         let queue = Handle {
             handle: enqueued.call.queue,
@@ -632,7 +676,12 @@ impl<'a> Slice<'a> {
             self.lists.entry(queue).or_default().push((event, waiting));
             return;
         }
-        self.enqueued.insert(event, waiting);
+        match complete {
+            Some((at, completed)) => self.complete(waiting, &completed, at),
+            None => {
+                self.enqueued.insert(event, waiting);
+            }
+        }
     }
 
     /// Index of the row of a command.
@@ -754,6 +803,9 @@ impl<'a> Slice<'a> {
             let name = self.name(name);
             let row = Row { trace, kind, name };
             self.sums.commands.entry(row).or_default().merge(&commands);
+        }
+        if self.early.end(&mut self.later) {
+            self.later.sort_by_key(|item| item.time);
         }
         let waiting = std::mem::take(&mut self.enqueued).into_iter();
         let lists = std::mem::take(&mut self.lists);

@@ -7,6 +7,7 @@ use tracebraid_clocks::Timeline;
 
 use crate::calls::OpenCalls;
 use crate::cuda::{LONGEST, Launch, Ran};
+use crate::early::Early;
 use crate::item::{Completed, Enqueued, Fact, Handle, Item, Properties, ThreadId, Times};
 use crate::level_zero::{Learned, List};
 use crate::line::{Blocks, Line, Part, Piece, Placed, Run};
@@ -62,6 +63,7 @@ impl Names {
 pub(crate) struct State {
     open: BTreeMap<ThreadId, OpenCalls>,
     enqueued: BTreeMap<Handle, Waiting<Name, Handle>>,
+    early: Early,
     /// Commands that are queued when their lists are executed.
     lists: BTreeMap<Handle, Vec<(Handle, Waiting<Name, Handle>)>>,
     pub(crate) learned: Learned,
@@ -123,7 +125,12 @@ impl State {
         for Item { time, fact, .. } in later {
             match fact {
                 Fact::Enqueued(event, enqueued) => {
+                    let begin = enqueued.call.begin;
                     self.enqueue(rules, event, enqueued, &named);
+                    let known = (rules, &ended);
+                    if let Some((device, placed)) = self.complete_early(known, event, begin) {
+                        complete.entry(device).or_default().push(placed);
+                    }
                 }
                 Fact::Completed(event, completed) => {
                     if completed.kind == Times::Device {
@@ -150,6 +157,8 @@ impl State {
         }
         self.open.retain(|_, open| !open.is_empty());
         self.enqueued.extend(waiting);
+        let without_call = self.early.drop_before(until);
+        self.count_without_call(rules, without_call);
         for (list, commands) in lists {
             let commands = commands.into_iter();
             let commands: Vec<_> = commands
@@ -186,7 +195,7 @@ impl State {
                     rules.outcome(thread, call, exit, time)?
                 }
                 Fact::Profiles(thread, event) => {
-                    let call = self.open.get(&thread)?.innermost()?;
+                    let call = self.open.get_mut(&thread)?.innermost()?;
                     rules.profiled(thread, event, call, time)?
                 }
                 fact => fact,
@@ -282,6 +291,18 @@ impl State {
             device: self.device(waiting.device),
             ready: waiting.ready,
         }
+    }
+
+    /// Counts completions whose commands are not known, by their times.
+    fn count_without_call(&mut self, rules: &Rules, at: impl IntoIterator<Item = i64>) {
+        let at = at.into_iter().filter(|at| rules.window.contains(*at));
+        self.sums.without_call += at.count() as u64;
+    }
+
+    /// Number of completions whose commands are not known.
+    pub(crate) fn without_call(&self, rules: &Rules) -> u64 {
+        let left = self.early.times().filter(|at| rules.window.contains(*at));
+        self.sums.without_call + left.count() as u64
     }
 
     /// Number of commands that are not complete.
@@ -384,16 +405,37 @@ impl State {
         completed: &Completed,
         at: i64,
     ) -> Option<(Handle, Placed)> {
-        let waiting = self.enqueued.remove(&event);
+        let Some(mut waiting) = self.enqueued.remove(&event) else {
+            let is_early = rules.classes.has_early() && completed.kind == Times::Device;
+            let without_call = match is_early {
+                true => self.early.keep(event, at, *completed),
+                false => Some(at),
+            };
+            self.count_without_call(rules, without_call);
+            return None;
+        };
         if !rules.window.contains(at) {
             return None;
         }
-        let Some(mut waiting) = waiting else {
-            self.sums.without_call += 1;
-            return None;
-        };
         waiting.ready.add_all(&mut waiting.enqueued, ended, at);
         self.count(rules, waiting, completed, at)
+    }
+
+    /// Completes a command that was enqueued by a call that began at `begin`, if its completion came
+    /// before.
+    fn complete_early(
+        &mut self,
+        known: (&Rules, &Endings),
+        event: Handle,
+        begin: i64,
+    ) -> Option<(Handle, Placed)> {
+        match self.early.take(event, begin) {
+            Ok((at, completed)) => self.complete(known, event, &completed, at),
+            Err(without_call) => {
+                self.count_without_call(known.0, without_call);
+                None
+            }
+        }
     }
 
     /// Counts a complete command; returns its device and its times there.

@@ -179,7 +179,7 @@ impl Of<'_> {
             Total::new(
                 "without_call",
                 "completions without a call",
-                self.state.sums.without_call.into(),
+                self.state.without_call(&self.analysis.rules).into(),
             )
             .or_one("completion without a call"),
         ]

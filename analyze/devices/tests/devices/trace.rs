@@ -51,6 +51,7 @@ event { name = "lttng_ust_opencl_profiling:event_profiling_results"; id = 7; str
 }; };
 event { name = "lttng_ust_opencl_arguments:kernel_info"; id = 8; stream_id = 0; fields := struct { u64 _kernel; string _function_name; }; };
 event { name = "lttng_ust_opencl:clSetUserEventStatus_entry"; id = 9; stream_id = 0; fields := struct { u64 _event; i32 _execution_status; }; };
+event { name = "lttng_ust_opencl_profiling:event_profiling"; id = 12; stream_id = 0; fields := struct { i32 _status; u64 _event; }; };
 event { name = "lttng_ust_opencl_devices:device_name"; id = 10; stream_id = 0; fields := struct { u64 _device; string _name; }; };
 event { name = "tracebraid_opencl:queue"; id = 11; stream_id = 0; fields := struct { u64 _queue; u64 _device; }; };
 "#;
@@ -135,16 +136,26 @@ fn events(program: &Program) -> Vec<Event> {
         };
         let (thread, [begin, end]) = (command.thread, command.cpus);
         add(command.entry, thread, begin, class(command), entry(command));
-        let exit = bytes(&[&0_i32.to_le_bytes(), &command.event.to_le_bytes()]);
+        if let Some(at) = command.profiled {
+            let payload = bytes(&[&0_i32.to_le_bytes(), &command.event.to_le_bytes()]);
+            add(at, thread, end, 12, payload);
+        }
+        let event = if command.is_wanted { command.event } else { 0 };
+        let exit = bytes(&[&0_i32.to_le_bytes(), &event.to_le_bytes()]);
         add(command.exit, thread, end, class(command) + 1, exit);
         if let Some((event, at)) = command.signal {
             let payload = bytes(&[&event.to_le_bytes(), &0_i32.to_le_bytes()]);
             add(at, thread, end, 9, payload);
         }
         if command.is_recorded {
-            // Callbacks come on a thread of the runtime.
+            // Most callbacks come on a thread of the runtime.
             let payload = results(command.event, command.times);
-            add(command.recorded, THREADS, begin, 7, payload);
+            let of = if command.is_own_thread {
+                thread
+            } else {
+                THREADS
+            };
+            add(command.recorded, of, begin, 7, payload);
         }
     }
     for queue in 1..=QUEUES {
