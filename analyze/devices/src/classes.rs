@@ -91,6 +91,7 @@ pub(crate) struct Class {
     /// Numbers whose product is the number of work items.
     sizes: Box<[FieldRef]>,
     tid: Option<ClassField>,
+    pid: Option<ClassField>,
 }
 
 /// The event classes with a meaning.
@@ -349,6 +350,7 @@ impl Class {
             fields,
             sizes: sizes.collect(),
             tid: ClassField::new(&Field::Tid, trace, stream, event),
+            pid: ClassField::new(&Field::Pid, trace, stream, event),
         }
     }
 
@@ -441,5 +443,9 @@ impl Class {
 
     pub(crate) fn tid(&self) -> Option<&ClassField> {
         self.tid.as_ref()
+    }
+
+    pub(crate) fn pid(&self) -> Option<&ClassField> {
+        self.pid.as_ref()
     }
 }

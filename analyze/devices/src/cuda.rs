@@ -194,7 +194,7 @@ impl Ran {
             None => (
                 UNKNOWN,
                 ThreadId {
-                    trace: call.trace,
+                    process: call.process,
                     tid: 0,
                 },
             ),

@@ -71,9 +71,9 @@ impl Rules {
     }
 
     /// A list of commands of Level Zero at a time.
-    pub(crate) fn list(&self, trace: u32, list: u64, at: i64) -> Option<List> {
+    pub(crate) fn list(&self, process: u32, list: u64, at: i64) -> Option<List> {
         let list = Handle {
-            trace,
+            process,
             handle: list,
         };
         self.learned.list(list, at)
@@ -85,9 +85,9 @@ impl Rules {
             return completed;
         }
         let Enqueued { call, thread, .. } = enqueued;
-        let device = self.list(thread.trace, call.queue, call.begin);
+        let device = self.list(thread.process, call.queue, call.begin);
         let device = Handle {
-            trace: thread.trace,
+            process: thread.process,
             handle: device.map_or(0, |list| list.device),
         };
         let line = self.line(device);
@@ -111,7 +111,10 @@ impl Rules {
     ) {
         if self.window.contains(end) {
             let duration = u64::try_from(end.saturating_sub(call.begin)).unwrap_or(0);
-            let calls = sums.calls.entry((thread.trace, call.function)).or_default();
+            let calls = sums
+                .calls
+                .entry((thread.process, call.function))
+                .or_default();
             calls.add(duration, exit.status < 0);
             let waits = || self.function(call.function).is_some_and(|of| of.may_wait);
             if self.keeps == Keep::All || self.keeps == Keep::Waits && waits() {
@@ -135,7 +138,7 @@ impl Rules {
         at: i64,
     ) -> Option<Fact> {
         let event = Handle {
-            trace: thread.trace,
+            process: thread.process,
             handle: event,
         };
         let enqueued = Enqueued {
@@ -158,7 +161,7 @@ impl Rules {
     ) -> Option<Fact> {
         let function = self.function(call.function)?;
         let of = |handle: u64| Handle {
-            trace: thread.trace,
+            process: thread.process,
             handle,
         };
         if function.kind.is_some() && exit.event != 0 && !call.is_profiled {
@@ -177,7 +180,7 @@ impl Rules {
 /// Effect of a call without a command of its own, as a fact.
 fn effect(effect: Effect, thread: ThreadId, call: Entered, exit: Exited, end: i64) -> Option<Fact> {
     let of = |handle: u64| Handle {
-        trace: thread.trace,
+        process: thread.process,
         handle,
     };
     match effect {
@@ -245,9 +248,9 @@ impl Endings {
 
     /// The first completion within some time. Handles are used again: a later one is of another event.
     fn first(&self, handle: u64, of: &(u32, RangeInclusive<i64>)) -> Option<Ended> {
-        let (trace, within) = of;
-        let trace = *trace;
-        let all = self.0.get(&Handle { trace, handle })?.iter();
+        let (process, within) = of;
+        let process = *process;
+        let all = self.0.get(&Handle { process, handle })?.iter();
         let first = all
             .filter(|(at, _)| within.contains(at))
             .min_by_key(|(at, _)| *at);
@@ -265,7 +268,7 @@ impl Ready {
 
     /// Adds the events of the wait list that were complete by `until`, and takes them off the list.
     pub(crate) fn add_all(&mut self, enqueued: &mut Enqueued, ended: &Endings, until: i64) {
-        let of = (enqueued.thread.trace, enqueued.end..=until);
+        let of = (enqueued.thread.process, enqueued.end..=until);
         for event in enqueued.call.waits.iter_mut().filter(|event| **event != 0) {
             if let Some(found) = ended.first(*event, &of) {
                 self.add(found);
@@ -336,7 +339,7 @@ pub(crate) fn place(
         entry: call.begin,
         exit: enqueued.end,
         queue: call.queue,
-        trace: enqueued.thread.trace,
+        process: enqueued.thread.process,
         tid: enqueued.thread.tid,
         name,
         kind: rules.kind(enqueued),
@@ -408,7 +411,7 @@ pub(crate) struct Slice<'a> {
     names: Vec<String>,
     kernels: Map<Handle, u32>,
     rows: Vec<RowOfSlice>,
-    /// By trace, kind and name.
+    /// By process, kind and name.
     commands: Vec<((u32, Kind, NameId), Commands)>,
     /// Indexes in `commands`.
     command_numbers: Map<(u32, Kind, NameId), usize>,
@@ -485,7 +488,7 @@ impl<'a> Slice<'a> {
                         Some(call) => self.ended(thread, call, exit, time),
                         None => {
                             let event = Handle {
-                                trace: thread.trace,
+                                process: thread.process,
                                 handle: exit.event,
                             };
                             self.later.extend(self.early.forget(event));
@@ -552,7 +555,7 @@ impl<'a> Slice<'a> {
                     return;
                 }
                 let event = Handle {
-                    trace: thread.trace,
+                    process: thread.process,
                     handle: *event,
                 };
                 self.later.extend(self.early.forget(event));
@@ -582,7 +585,7 @@ impl<'a> Slice<'a> {
     fn execute(&mut self, by: &Enqueued) {
         for list in &by.call.waits {
             let list = Handle {
-                trace: by.thread.trace,
+                process: by.thread.process,
                 handle: *list,
             };
             for (event, command) in self.lists.get(&list).into_iter().flatten() {
@@ -638,14 +641,14 @@ impl<'a> Slice<'a> {
                 });
             }
         };
-        let name = self.name_of(event.trace, enqueued.call.kernel);
+        let name = self.name_of(event.process, enqueued.call.kernel);
         let queue = Handle {
             handle: enqueued.call.queue,
             ..event
         };
         let list = self
             .rules
-            .list(event.trace, queue.handle, enqueued.call.begin);
+            .list(event.process, queue.handle, enqueued.call.begin);
         let of_list = list.map(|list| Handle {
             handle: list.device,
             ..event
@@ -699,7 +702,7 @@ impl<'a> Slice<'a> {
                     placed: Blocks::default(),
                 });
             }
-            let of = (key.queue.trace, key.kind, key.name);
+            let of = (key.queue.process, key.kind, key.name);
             let next = self.commands.len();
             let commands = *self.command_numbers.entry(of).or_insert(next);
             if commands == next {
@@ -716,9 +719,9 @@ impl<'a> Slice<'a> {
     }
 
     /// The name that a kernel has now.
-    fn name_of(&self, trace: u32, kernel: u64) -> NameId {
+    fn name_of(&self, process: u32, kernel: u64) -> NameId {
         let handle = Handle {
-            trace,
+            process,
             handle: kernel,
         };
         match self.kernels.get(&handle) {
@@ -737,7 +740,7 @@ impl<'a> Slice<'a> {
             queue: of(enqueued.call.queue),
             device: DeviceId::Known(of(ran.device)),
             kind: ran.kind,
-            name: self.name_of(call.trace, ran.kernel),
+            name: self.name_of(call.process, ran.kernel),
         });
         let waiting = Waiting {
             enqueued: Box::new(enqueued),
@@ -793,15 +796,19 @@ impl<'a> Slice<'a> {
         let rows = std::mem::take(&mut self.rows);
         let names: Vec<(u32, Name)> = rows
             .iter()
-            .map(|row| (row.key.queue.trace, self.name(row.key.name)))
+            .map(|row| (row.key.queue.process, self.name(row.key.name)))
             .collect();
         for row in &rows {
             let queue = self.sums.queues.entry(row.key.queue).or_default();
             queue.merge(&row.sums);
         }
-        for ((trace, kind, name), commands) in std::mem::take(&mut self.commands) {
+        for ((process, kind, name), commands) in std::mem::take(&mut self.commands) {
             let name = self.name(name);
-            let row = Row { trace, kind, name };
+            let row = Row {
+                process,
+                kind,
+                name,
+            };
             self.sums.commands.entry(row).or_default().merge(&commands);
         }
         if self.early.end(&mut self.later) {

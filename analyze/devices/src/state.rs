@@ -25,7 +25,7 @@ pub(crate) struct Device {
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Queue {
-    /// Number among the queues of the trace, from 1, in the order of time.
+    /// Number among the queues of the process, from 1, in the order of time.
     pub(crate) number: u32,
     pub(crate) device: u64,
 }
@@ -106,8 +106,8 @@ impl State {
         self.sums.merge(sums);
         let numbers: Vec<u32> = names
             .into_iter()
-            .map(|(trace, name)| {
-                let name = self.known(trace, name);
+            .map(|(process, name)| {
+                let name = self.known(process, name);
                 self.names.number(&name)
             })
             .collect();
@@ -287,7 +287,7 @@ impl State {
     fn inherited(&self, event: Handle, waiting: Waiting<Name, DeviceId>) -> Waiting<Name, Handle> {
         Waiting {
             enqueued: waiting.enqueued,
-            name: self.known(event.trace, waiting.name),
+            name: self.known(event.process, waiting.name),
             device: self.device(waiting.device),
             ready: waiting.ready,
         }
@@ -313,17 +313,17 @@ impl State {
     /// Adds the commands of a slice, with the names that it inherits.
     fn add_commands(&mut self, sums: &mut Sums) {
         for (mut row, commands) in std::mem::take(&mut sums.commands) {
-            row.name = self.known(row.trace, row.name);
+            row.name = self.known(row.process, row.name);
             let sum = self.sums.commands.entry(row).or_default();
             sum.merge(&commands);
         }
     }
 
     /// A name, where earlier slices are known; unknown names are empty.
-    fn known(&self, trace: u32, name: Name) -> Name {
+    fn known(&self, process: u32, name: Name) -> Name {
         match name {
             Name::Inherited(handle) => {
-                let name = self.kernels.get(&Handle { trace, handle });
+                let name = self.kernels.get(&Handle { process, handle });
                 Name::Known(name.cloned().unwrap_or_default())
             }
             name => name,
@@ -337,7 +337,7 @@ impl State {
         match in_slice.next() {
             _ if kernel.handle == 0 => Name::None,
             Some((_, _, name)) => Name::Known(name.clone()),
-            None => self.known(kernel.trace, Name::Inherited(kernel.handle)),
+            None => self.known(kernel.process, Name::Inherited(kernel.handle)),
         }
     }
 
@@ -380,7 +380,7 @@ impl State {
             handle: enqueued.call.queue,
             ..event
         };
-        let list = rules.list(event.trace, queue.handle, enqueued.call.begin);
+        let list = rules.list(event.process, queue.handle, enqueued.call.begin);
         let of_list = list.map(|list| Handle {
             handle: list.device,
             ..event
@@ -454,7 +454,7 @@ impl State {
         } = waiting;
         let completed = &rules.timed(&enqueued, *completed);
         let queue = Handle {
-            trace: enqueued.thread.trace,
+            process: enqueued.thread.process,
             handle: enqueued.call.queue,
         };
         let clock = self.clocks.entry(device).or_default();
@@ -462,8 +462,12 @@ impl State {
         let kind = rules.kind(&enqueued);
         let number = self.names.number(&name);
         self.sums.queues.entry(queue).or_default().add(completed);
-        let trace = queue.trace;
-        let row = Row { trace, kind, name };
+        let process = queue.process;
+        let row = Row {
+            process,
+            kind,
+            name,
+        };
         let commands = self.sums.commands.entry(row).or_default();
         commands.add(&enqueued, completed);
         let placed = place(rules, &enqueued, completed, ready, number)?;
@@ -475,8 +479,8 @@ impl State {
             known.device = device;
             return;
         }
-        let of_trace = self.queues.keys().filter(|of| of.trace == queue.trace);
-        let number = of_trace.count() as u32 + 1;
+        let of_process = self.queues.keys().filter(|of| of.process == queue.process);
+        let number = of_process.count() as u32 + 1;
         self.queues.insert(queue, Queue { number, device });
     }
 
@@ -484,7 +488,7 @@ impl State {
     fn execute(&mut self, by: &Enqueued) {
         for list in &by.call.waits {
             let list = Handle {
-                trace: by.thread.trace,
+                process: by.thread.process,
                 handle: *list,
             };
             for (event, command) in self.lists.get(&list).into_iter().flatten() {

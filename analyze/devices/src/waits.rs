@@ -1,6 +1,6 @@
 //! Waits of threads for the commands of devices.
 
-use tracebraid_follow::ThreadKey;
+use tracebraid_follow::{Thread, ThreadKey};
 use tracebraid_graph::DeviceWait;
 use tracebraid_threads::DeviceCalls;
 
@@ -71,8 +71,15 @@ struct Timeline<'a> {
     longest: i64,
 }
 
-fn by_end(command: &Command) -> (u32, i64) {
-    (command.thread.trace, command.times[3])
+/// Trace and process id.
+type Process = (u32, Option<i32>);
+
+fn process(thread: &Thread) -> Process {
+    (thread.trace, thread.pid)
+}
+
+fn by_end(command: &Command) -> (Process, i64) {
+    (process(&command.thread), command.times[3])
 }
 
 fn by_start(command: &Command) -> (usize, i64) {
@@ -95,10 +102,11 @@ impl<'a> Timeline<'a> {
     /// The command that a call waited for: its own, or the last of its process that ended during
     /// the call.
     fn awaited(&self, call: &Call) -> Option<&'a Command> {
-        let until = (call.thread.trace, call.end.saturating_add(TOLERANCE));
+        let of = process(&call.thread);
+        let until = (of, call.end.saturating_add(TOLERANCE));
         let after = self.ends.partition_point(|of| by_end(of) <= until);
         let ended = self.ends.get(..after)?.iter().rev();
-        let mut ended = ended.take_while(|of| by_end(of) > (call.thread.trace, call.begin));
+        let mut ended = ended.take_while(|command| by_end(command) > (of, call.begin));
         let is_own = |of: &&&Command| of.thread.tid == call.thread.tid && of.entry == call.begin;
         match call.function.contains("Enqueue") {
             true => ended.find(is_own),
@@ -142,7 +150,7 @@ impl<'a> Timeline<'a> {
 /// A command, with its process if that is not the one of the call.
 fn of_process(command: &Command, call: &Call) -> String {
     let Command { thread, name, .. } = command;
-    if thread.trace == call.thread.trace {
+    if process(thread) == process(&call.thread) {
         return name.clone();
     }
     let process = thread.name.as_deref().unwrap_or("?");

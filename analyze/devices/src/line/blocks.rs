@@ -107,7 +107,7 @@ mod tests {
             entry: 0,
             exit: number as i64,
             queue: 0,
-            trace: 0,
+            process: 0,
             tid: 0,
             name: 0,
             kind: Kind::Kernel,

@@ -213,7 +213,7 @@ impl Sweep {
     }
 
     fn edge(&mut self, edge: Edge, time: u64, command: &Placed) {
-        let process = self.processes.entry(command.trace).or_default();
+        let process = self.processes.entry(command.process).or_default();
         match edge {
             Edge::Queued => process.queued += 1,
             Edge::Start => {

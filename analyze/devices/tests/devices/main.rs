@@ -241,6 +241,43 @@ fn processes_share_a_line() {
     }
 }
 
+/// Two processes in one trace, with equal handles.
+#[test]
+fn processes_of_one_trace_are_apart() {
+    for seed in 60..64 {
+        let [one, other] = [seed, seed + 100].map(|of| Program::with_clock(seed, of, 150));
+        let directory = tempfile::tempdir().expect("a directory");
+        trace::write_together(&[&one, &other], directory.path());
+        let set = TraceSet::open(&[directory.path()]).expect("a trace");
+        let whole = report(&set, 1, u64::MAX);
+        let commands = [complete(0, &one), complete(1, &other)].concat();
+        let what = format!("seed {seed}");
+        line::is_as_modelled(&what, &commands, &whole);
+        assert_eq!(whole["total"]["commands"], commands.len(), "{what}");
+        for (number, program) in [&one, &other].into_iter().enumerate() {
+            let mut found = whole.clone();
+            let rows = found["queues"].as_array_mut().expect("rows");
+            rows.retain(|row| row["pid"] == 1000 + number);
+            let done: Vec<&Command> = program
+                .commands
+                .iter()
+                .filter(|of| of.is_recorded)
+                .collect();
+            let of_queue = expected(&done, |of| Some(format!("{:#x}", of.queue)), |_| 1);
+            let rows = sums(&found, "queues", "handle", "commands");
+            assert_eq!(rows, of_queue, "{what}: {number}");
+        }
+        for (threads, bytes) in [(2, 500), (5, 1)] {
+            let found = report(&set, threads, bytes);
+            is_equal(
+                &format!("{what}: {threads} threads, {bytes}"),
+                &found,
+                &whole,
+            );
+        }
+    }
+}
+
 #[test]
 fn clocks_are_recovered_within_their_bounds() {
     for seed in 100..200 {

@@ -192,8 +192,35 @@ pub(crate) fn write(program: &Program, layout: Layout, directory: &Path) {
     write_events(CLASSES, &events(program), layout, directory);
 }
 
+/// Writes one trace of the processes 1000, 1001, … to a directory, with the process id in each event
+/// record, as LTTng does.
+pub(crate) fn write_together(programs: &[&Program], directory: &Path) {
+    let mut all = Vec::new();
+    for (pid, program) in (1000_i32..).zip(programs) {
+        let of_process = events(program).into_iter().map(|event| Event {
+            payload: bytes(&[&pid.to_le_bytes(), &event.payload]),
+            ..event
+        });
+        all.extend(of_process);
+    }
+    all.sort_by_key(|event| event.time);
+    let head = HEAD.replace(" vpid = 42;", "");
+    let context = "context := struct { i32 _vpid; }; fields :=";
+    let classes = CLASSES.replace("fields :=", context);
+    write_with_head((&head, &classes), &all, Layout::ByCpu, directory);
+}
+
 /// Writes event records, in the order of time, to a directory.
 pub(crate) fn write_events(classes: &str, events: &[Event], layout: Layout, directory: &Path) {
+    write_with_head((HEAD, classes), events, layout, directory);
+}
+
+fn write_with_head(
+    (head, classes): (&str, &str),
+    events: &[Event],
+    layout: Layout,
+    directory: &Path,
+) {
     let (context, of_event) = match layout {
         Layout::ByThread => ("u32 tid;", ""),
         Layout::ByCpu => ("u32 cpu_id;", "event.context := struct { i32 _vtid; };"),
@@ -203,7 +230,7 @@ pub(crate) fn write_events(classes: &str, events: &[Event], layout: Layout, dire
          u64 content_size; u64 packet_size; {context} }}; \
          event.header := struct {{ u8 id; time64 timestamp; }}; {of_event} }};\n"
     );
-    let metadata = format!("{HEAD}{stream}{classes}");
+    let metadata = format!("{head}{stream}{classes}");
     fs::write(directory.join("metadata"), metadata).expect("written");
     let streams = match layout {
         Layout::ByThread => THREADS + 2,
