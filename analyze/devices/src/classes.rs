@@ -41,8 +41,10 @@ pub(crate) enum Meaning {
     Duration,
     /// Properties of a device.
     Properties,
-    /// A reading of the timer of a device.
+    /// A reading of the timer of a device of Level Zero.
     Reading,
+    /// A reading of the clock of a device.
+    Clock,
 }
 
 /// Fields of event classes that are read.
@@ -257,6 +259,7 @@ fn meaning(name: &str) -> Option<(Meaning, Api, &str)> {
         "lttng_ust_opencl_profiling:event_profiling_results" => Meaning::Completed,
         "lttng_ust_opencl_arguments:kernel_info" => Meaning::Kernel,
         "lttng_ust_opencl_devices:device_name" => Meaning::DeviceName,
+        "lttng_ust_opencl_devices:device_timer" => Meaning::Clock,
         "tracebraid_opencl:queue" => Meaning::Queue,
         "tracebraid_opencl:device" => Meaning::Device,
         _ => return None,
@@ -328,6 +331,10 @@ impl Class {
             Meaning::DeviceName => {
                 set(Role::Device, &["device"]);
                 set(Role::Name, &["name"]);
+            }
+            Meaning::Clock => {
+                set(Role::Device, &["device"]);
+                set(Role::Start, &["device_timestamp"]);
             }
             Meaning::Device => {
                 set(Role::Device, &["device"]);

@@ -528,6 +528,14 @@ impl Analysis for DeviceAnalysis {
                 None => return,
             },
             Meaning::Properties => return self.describes(partial, class, record),
+            Meaning::Clock => {
+                let device = of(class.number(Role::Device, record));
+                if let Ok(read) = i64::try_from(class.number(Role::Start, record)) {
+                    let clock = partial.sums.readings.entry(device).or_default();
+                    clock.sends(read, record.time.0);
+                }
+                return;
+            }
             Meaning::Reading => Fact::Reading(
                 of(class.number(Role::Device, record)),
                 class.number(Role::Start, record),

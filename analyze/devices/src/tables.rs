@@ -45,6 +45,16 @@ pub(crate) fn head(set: &TraceSet, classes: &Classes, window: Window) -> Head {
     head
 }
 
+/// How far the clock of the trace is ahead of that of a device.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// The time of the device for which this holds.
+    at: i64,
+    offset: i64,
+    /// The largest possible error.
+    error: u64,
+}
+
 pub(crate) const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 const QUEUE: Column = Column::new("queue", "Queue", Unit::Id).optional();
 const KIND: Column = Column::new("kind", "Kind", Unit::Text);
@@ -330,7 +340,9 @@ impl Of<'_> {
                 .filter(|of| of.accuracy() == Accuracy::Accurate);
             let drift = path.and_then(|path| path.slopes());
             let drift = drift.map(|(low, high)| (low.drift_ppm() + high.drift_ppm()) / 2.0);
-            let (offset, error) = bounds.unzip();
+            let at = bounds.map(|bounds| bounds.at);
+            let offset = bounds.map(|bounds| bounds.offset);
+            let error = bounds.map(|bounds| bounds.error);
             vec![
                 self.process(handle.process),
                 Value::Text(self.state.device_name(*handle)),
@@ -339,6 +351,7 @@ impl Of<'_> {
                 ),
                 Value::Text(format!("{accuracy:?}").to_lowercase()),
                 offset.into(),
+                at.into(),
                 error.into(),
                 drift.into(),
             ]
@@ -352,6 +365,9 @@ impl Of<'_> {
             Column::new("offset_ns", "Offset", Unit::Id)
                 .optional()
                 .only(Forms::JSON.and(Forms::CSV)),
+            Column::new("at_device_ns", "At device time", Unit::Id)
+                .optional()
+                .only(Forms::JSON.and(Forms::CSV)),
             Column::new("error_ns", "Known within", Unit::Duration).optional(),
             Column::new("drift_ppm", "Drift (ppm)", Unit::Number).optional(),
         ];
@@ -359,9 +375,8 @@ impl Of<'_> {
         Section::new("clocks", "Clocks of devices", columns, rows).short()
     }
 
-    /// How far the clock of the trace is ahead in the middle of the recording, and the largest
-    /// possible error.
-    fn bounds(&self, path: &Path) -> Option<(i64, u64)> {
+    /// The relation of the clocks in the middle of the recording.
+    fn bounds(&self, path: &Path) -> Option<Bounds> {
         let (first, last) = path.extent();
         let middle = first + (last - first) / 2;
         let at = path.at(middle)?.round();
@@ -369,6 +384,10 @@ impl Of<'_> {
         let (low, high) = (low?.round(), high?.round());
         // The line need not be in the middle of its bounds.
         let error = high.abs_diff(at).max(at.abs_diff(low));
-        Some((at.checked_sub(middle)?, error))
+        Some(Bounds {
+            at: middle,
+            offset: at.checked_sub(middle)?,
+            error,
+        })
     }
 }

@@ -290,6 +290,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "Drift of the trace's clock against the device's, in millionths; null if unbounded",
     ),
     (
+        "gpu.clocks.at_device_ns",
+        "time of the device's clock for which the offset holds, in the middle of the recording",
+    ),
+    (
         "gpu.clocks.error_ns",
         "Largest possible error of the offset; null without bounds",
     ),

@@ -1,6 +1,7 @@
 //! Recordings of GPU programs: OpenCL on a real implementation, CUDA on stand-ins;
 //! and exports of Nsight Systems.
 
+mod clocks;
 mod counted;
 mod cuda;
 mod harmless;
