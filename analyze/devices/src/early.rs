@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use crate::item::{Completed, Fact, Handle, Item};
 use crate::matching::Map;
 
-/// What a slice knows of an event.
+/// Facts of a slice on an event, of which nothing is known at its begin.
 #[derive(Debug)]
 enum Known {
     /// No command with it is open.
     Closed,
     /// The same, and this completion came since.
     Early(Item),
-    /// A completion at this time, or one of an earlier slice, is of a command of an earlier slice, or of
-    /// the next one.
+    /// A completion at this time or before belongs to a command of an earlier slice, or to the next
+    /// command.
     Unsure(i64),
 }
 
-/// Completions of a slice whose commands are not known yet. Nothing is known of events at its begin.
+/// Completions of a slice whose commands are not known yet.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyOfSlice {
     /// False where no completion can come early.
@@ -33,7 +33,7 @@ pub(crate) struct EarlyOfSlice {
     events: Map<Handle, Known>,
 }
 
-/// What was known of the event of a new command.
+/// The completion of a new command, if it came before.
 #[derive(Debug)]
 pub(crate) enum Taken {
     Nothing,
