@@ -19,18 +19,20 @@ impl OpenCalls {
         self.0.push(call);
     }
 
-    /// Ends the innermost call of that function. Calls within it have lost their exits.
+    /// Ends the innermost call of that function. Calls within it have lost their exits; without such a
+    /// call all have: so slices of time need not know earlier calls of the thread to end later ones.
     pub(crate) fn exit(&mut self, exit: &Exited) -> Option<Entered> {
-        let place = self
-            .0
-            .iter()
-            .rposition(|call| call.function == exit.function)?;
-        self.0.truncate(place + 1);
+        let calls = self.0.iter();
+        let place = calls
+            .rev()
+            .position(|call| call.function == exit.function)
+            .map(|after| self.0.len() - 1 - after);
+        self.0.truncate(place.map_or(0, |place| place + 1));
         self.0.pop()
     }
 
-    pub(crate) fn innermost(&mut self) -> Option<&mut Entered> {
-        self.0.last_mut()
+    pub(crate) fn innermost(&self) -> Option<&Entered> {
+        self.0.last()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -81,8 +83,10 @@ mod tests {
             open.enter(call(function, begin));
         }
         assert_eq!(open.exit(&exit(3)), Some(call(3, 30)));
-        assert_eq!(open.exit(&exit(7)), None);
         assert_eq!(open.exit(&exit(1)), Some(call(1, 10)));
+        assert!(open.is_empty());
+        open.enter(call(1, 40));
+        assert_eq!(open.exit(&exit(7)), None);
         assert!(open.is_empty());
     }
 

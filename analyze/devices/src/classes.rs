@@ -11,6 +11,7 @@ use tracebraid_language::ClassField;
 use tracebraid_language::ast::Field;
 
 use crate::cuda::{self, Api};
+use crate::early::MayBeEarly;
 use crate::kind::Kind;
 use crate::thapi::{self, Effect};
 
@@ -106,6 +107,8 @@ pub(crate) struct Classes {
     functions: Vec<Function>,
     /// By kind: a function that stands for commands with all facts in one record.
     commands: BTreeMap<Kind, u32>,
+    /// Commands of OpenCL are known from a record within their call.
+    has_thapi: bool,
     /// By trace and stream class: whether all event records of a packet are of one thread.
     of_thread: Vec<Vec<bool>>,
 }
@@ -134,11 +137,16 @@ impl Classes {
             places: Vec::new(),
             functions: Vec::new(),
             commands: BTreeMap::new(),
+            has_thapi: false,
             of_thread: Vec::new(),
         };
         for trace in &set.traces {
             let streams = trace.layout.streams.iter();
-            let places = streams.clone().map(|stream| found.stream(trace, stream));
+            let is_thapi = has_events_of_thapi(trace);
+            found.has_thapi |= is_thapi;
+            let places = streams
+                .clone()
+                .map(|stream| found.stream((trace, is_thapi), stream));
             let places = places.collect();
             found.places.push(places);
             let of_thread = streams.map(|stream| stream.packet_context_member("tid").is_some());
@@ -147,17 +155,24 @@ impl Classes {
         found
     }
 
-    fn stream(&mut self, trace: &Trace, stream: &StreamLayout) -> Vec<u32> {
+    fn stream(&mut self, (trace, is_thapi): (&Trace, bool), stream: &StreamLayout) -> Vec<u32> {
         let place = |event: usize| {
             let name = &stream.events[event].name;
             let Some((meaning, api, function)) = meaning(name) else {
                 return 0;
             };
+            if name == PROFILES && !is_thapi {
+                return 0;
+            }
             let function = self.function(api, function);
             if let Meaning::Command(_) = meaning {
                 self.add_commands();
             }
-            let class = Class::new((trace, stream, event), meaning, function);
+            let mut class = Class::new((trace, stream, event), meaning, function);
+            if is_thapi && meaning == Meaning::Exit {
+                // Known from a record within the call, also where the program wants no event.
+                class.fields[Role::Event as usize] = None;
+            }
             self.classes.push(class);
             self.classes.len() as u32
         };
@@ -183,10 +198,9 @@ impl Classes {
         }
     }
 
-    /// True if completions may be recorded before their commands are known.
-    pub(crate) fn has_early(&self) -> bool {
-        let mut classes = self.classes.iter();
-        classes.any(|class| class.meaning == Meaning::Profiles)
+    /// Which completions may be recorded before their commands are known.
+    pub(crate) fn may_be_early(&self) -> MayBeEarly {
+        MayBeEarly::new(self.has_thapi)
     }
 
     /// True if traces may have commands with all facts in one record.
@@ -245,6 +259,22 @@ impl Classes {
     pub(crate) fn functions(&self) -> &[Function] {
         &self.functions
     }
+}
+
+/// The event class by which THAPI records the event that times a command of OpenCL, within its call.
+/// tracebraid records that an event cannot time its command.
+const PROFILES: &str = "lttng_ust_opencl_profiling:event_profiling";
+
+/// True if a trace has [`PROFILES`] of THAPI.
+fn has_events_of_thapi(trace: &Trace) -> bool {
+    let streams = trace.layout.streams.iter();
+    let names = streams.flat_map(|stream| stream.events.iter().map(|event| &event.name));
+    let (mut has_events, mut is_ours) = (false, false);
+    for name in names {
+        has_events |= **name == *PROFILES;
+        is_ours |= name.starts_with("tracebraid_opencl:");
+    }
+    has_events && !is_ours
 }
 
 /// Meaning of an event class, with API and name of its function.

@@ -213,6 +213,7 @@ impl Ran {
             // Ends of calls are not matched; the record comes later.
             end: at,
             thread,
+            is_executed: false,
         }
     }
 }

@@ -8,128 +8,26 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::item::{Completed, Fact, Handle, Item};
-use crate::matching::Map;
+use crate::item::{Completed, Handle, Times};
 
-/// Facts of a slice on an event, of which nothing is known at its begin.
-#[derive(Debug)]
-enum Known {
-    /// No command with it is open.
-    Closed,
-    /// The same, and this completion came since.
-    Early(Item),
-    /// A completion at this time or before belongs to a command of an earlier slice, or to the next
-    /// command.
-    Unsure(i64),
-}
+/// Which completions may come early.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MayBeEarly(bool);
 
-/// Completions of a slice whose commands are not known yet.
-#[derive(Debug, Default)]
-pub(crate) struct EarlyOfSlice {
-    /// False where no completion can come early.
-    is_possible: bool,
-    /// Time of the first fact.
-    begin: i64,
-    events: Map<Handle, Known>,
-}
-
-/// The completion of a new command, if it came before.
-#[derive(Debug)]
-pub(crate) enum Taken {
-    Nothing,
-    /// A completion of no command, before the call.
-    Earlier(Item),
-    /// The completion of the command, at a time.
-    Own(i64, Completed),
-    /// Only the state of earlier slices shows whose completion came.
-    Unsure,
-}
-
-impl EarlyOfSlice {
-    pub(crate) fn new(is_possible: bool) -> EarlyOfSlice {
-        EarlyOfSlice {
-            is_possible,
-            ..EarlyOfSlice::default()
-        }
+impl MayBeEarly {
+    /// `has_thapi`: traces have commands of OpenCL by THAPI.
+    pub(crate) fn new(has_thapi: bool) -> MayBeEarly {
+        MayBeEarly(has_thapi)
     }
 
-    /// The slice begins at a time.
-    pub(crate) fn begin(&mut self, time: i64) {
-        self.begin = time;
+    /// True if there may be any.
+    pub(crate) fn is_ever(self) -> bool {
+        self.0
     }
 
-    /// The command with an event is complete.
-    pub(crate) fn close(&mut self, event: Handle) {
-        if self.is_possible {
-            self.events.insert(event, Known::Closed);
-        }
-    }
-
-    /// Keeps the completion of an event without a command, or returns one to be joined to earlier
-    /// slices.
-    pub(crate) fn keep(&mut self, event: Handle, item: Item) -> Option<Item> {
-        if !self.is_possible {
-            return Some(item);
-        }
-        let time = item.time;
-        match self.events.remove(&event) {
-            Some(Known::Closed) => {
-                self.events.insert(event, Known::Early(item));
-                None
-            }
-            Some(Known::Early(before)) => {
-                self.events.insert(event, Known::Early(item));
-                Some(before)
-            }
-            None | Some(Known::Unsure(_)) => {
-                self.events.insert(event, Known::Unsure(time));
-                Some(item)
-            }
-        }
-    }
-
-    /// A call of an earlier slice enqueued a command with an event. Returns a completion to be joined.
-    pub(crate) fn forget(&mut self, event: Handle) -> Option<Item> {
-        match self.events.remove(&event) {
-            Some(Known::Early(item)) => Some(item),
-            _ => None,
-        }
-    }
-
-    /// A call that began at `begin` enqueued a command with an event.
-    pub(crate) fn take(&mut self, event: Handle, begin: i64) -> Taken {
-        if !self.is_possible {
-            return Taken::Nothing;
-        }
-        match self.events.remove(&event) {
-            Some(Known::Unsure(time)) if time >= begin => {
-                self.events.insert(event, Known::Unsure(time));
-                Taken::Unsure
-            }
-            Some(Known::Early(item)) => match item.fact {
-                Fact::Completed(_, completed) if item.time >= begin => {
-                    self.events.insert(event, Known::Closed);
-                    Taken::Own(item.time, completed)
-                }
-                _ => Taken::Earlier(item),
-            },
-            None if begin < self.begin => {
-                self.events.insert(event, Known::Unsure(self.begin));
-                Taken::Unsure
-            }
-            _ => Taken::Nothing,
-        }
-    }
-
-    /// Adds the completions that are left to those that are joined to earlier slices. Returns true
-    /// if those may not be in the order of time.
-    pub(crate) fn end(&mut self, later: &mut Vec<Item>) -> bool {
-        let left = self.events.drain().filter_map(|(_, known)| match known {
-            Known::Early(item) => Some(item),
-            Known::Closed | Known::Unsure(_) => None,
-        });
-        later.extend(left);
-        self.is_possible
+    /// Those of other APIs come late.
+    pub(crate) fn is_possible(self, completed: &Completed) -> bool {
+        self.0 && completed.kind == Times::Device
     }
 }
 
@@ -144,6 +42,16 @@ impl Early {
     /// Keeps a completion. Returns when another was recorded that belongs to no command.
     pub(crate) fn keep(&mut self, event: Handle, at: i64, completed: Completed) -> Option<i64> {
         self.0.insert(event, (at, completed)).map(|(at, _)| at)
+    }
+
+    /// Events of the completions.
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Handle> {
+        self.0.keys()
+    }
+
+    /// When the completion of an event was recorded that belongs to no command.
+    pub(crate) fn remove(&mut self, event: Handle) -> Option<i64> {
+        self.0.remove(&event).map(|(at, _)| at)
     }
 
     /// The completion of a command whose call began at `begin`, or when one was recorded that belongs

@@ -35,8 +35,6 @@ pub(crate) struct Entered {
     pub(crate) waits: Box<[u64]>,
     /// Name of a new kernel.
     pub(crate) name: Box<str>,
-    /// The event that times its command is recorded.
-    pub(crate) is_profiled: bool,
 }
 
 /// The end of a call.
@@ -58,6 +56,8 @@ pub(crate) struct Enqueued {
     pub(crate) call: Entered,
     pub(crate) end: i64,
     pub(crate) thread: ThreadId,
+    /// The call executes the command's list.
+    pub(crate) is_executed: bool,
 }
 
 /// Source and unit of the times of a complete command.
@@ -108,6 +108,8 @@ pub(crate) enum Fact {
     Exits(ThreadId, Exited),
     /// A command was enqueued; the handle is its event.
     Enqueued(Handle, Box<Enqueued>),
+    /// Earlier commands with this event are not complete any more: another one has it.
+    Renewed(Handle),
     /// A command is complete.
     Completed(Handle, Completed),
     /// The program completes an event of its own.
@@ -163,6 +165,7 @@ impl Item {
             Fact::Enters(..)
             | Fact::Exits(..)
             | Fact::Enqueued(..)
+            | Fact::Renewed(..)
             | Fact::Signal(..)
             | Fact::Launched(..)
             | Fact::Profiles(..)

@@ -30,6 +30,7 @@ mod calls;
 mod classes;
 mod cuda;
 mod early;
+mod events;
 mod exported;
 mod item;
 mod kind;
@@ -280,7 +281,6 @@ impl DeviceAnalysis {
                 Effect::Names => class.text(Role::Name, record).into(),
                 _ => Box::default(),
             },
-            is_profiled: false,
         };
         let of_call = |class: &Class, record: &mut Record<'_>| Handle {
             process: thread.process,

@@ -45,7 +45,7 @@ impl Advice {
         let serial = u128::from(SERIAL);
         if is_part(sums.kernels, serial)
             && is_part(sums.transfers, serial)
-            && sums.overlap * 10 < sums.kernels.min(sums.transfers)
+            && sums.overlap < sums.kernels.min(sums.transfers) / 10
         {
             return Some(Advice::Overlap);
         }

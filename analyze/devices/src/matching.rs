@@ -18,7 +18,8 @@ use tracebraid_follow::{KeyHasher, Window};
 use crate::calls::OpenCalls;
 use crate::classes::{Classes, Function};
 use crate::cuda::{self, Launch, Ran};
-use crate::early::{EarlyOfSlice, Taken};
+use crate::early::MayBeEarly;
+use crate::events::{Completion, Events, New};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId, Times};
 use crate::kind::Kind;
 use crate::level_zero::{Learned, List, timed};
@@ -134,7 +135,7 @@ impl Rules {
         &self,
         thread: ThreadId,
         event: u64,
-        call: &mut Entered,
+        call: &Entered,
         at: i64,
     ) -> Option<Fact> {
         let event = Handle {
@@ -145,9 +146,9 @@ impl Rules {
             call: call.clone(),
             end: at,
             thread,
+            is_executed: false,
         };
         let is_command = self.function(call.function)?.kind.is_some();
-        call.is_profiled = true;
         is_command.then(|| Fact::Enqueued(event, Box::new(enqueued)))
     }
 
@@ -164,8 +165,13 @@ impl Rules {
             process: thread.process,
             handle,
         };
-        if function.kind.is_some() && exit.event != 0 && !call.is_profiled {
-            let enqueued = Enqueued { call, end, thread };
+        if function.kind.is_some() && exit.event != 0 {
+            let enqueued = Enqueued {
+                call,
+                end,
+                thread,
+                is_executed: false,
+            };
             return Some(Fact::Enqueued(of(exit.event), Box::new(enqueued)));
         }
         if function.effect != Effect::None {
@@ -194,7 +200,12 @@ fn effect(effect: Effect, thread: ThreadId, call: Entered, exit: Exited, end: i6
             };
             (exit.queue != 0).then(|| Fact::List(of(exit.queue), list))
         }
-        Effect::Executes => Some(Fact::Executes(Box::new(Enqueued { call, end, thread }))),
+        Effect::Executes => Some(Fact::Executes(Box::new(Enqueued {
+            call,
+            end,
+            thread,
+            is_executed: false,
+        }))),
         Effect::Resets => Some(Fact::Resets(of(call.queue))),
         Effect::None => None,
     }
@@ -215,6 +226,7 @@ impl<N, D> Waiting<N, D> {
         self.enqueued.call.begin = by.call.begin;
         self.enqueued.end = by.end;
         self.enqueued.thread = by.thread;
+        self.enqueued.is_executed = true;
         self
     }
 }
@@ -391,8 +403,7 @@ pub(crate) struct Slice<'a> {
     rules: &'a Rules,
     open: Map<ThreadId, OpenCalls>,
     /// Commands that are not complete, with the index in `rows`.
-    enqueued: Map<Handle, Waiting<u32, ()>>,
-    early: EarlyOfSlice,
+    events: Events,
     /// Commands of lists that are queued when their lists are executed.
     lists: Lists<u32, ()>,
     /// Devices whose timer was read.
@@ -430,8 +441,7 @@ impl<'a> Slice<'a> {
         Slice {
             rules,
             open: Map::default(),
-            enqueued: Map::default(),
-            early: EarlyOfSlice::new(rules.classes.has_early()),
+            events: Events::new(rules.classes.may_be_early()),
             lists: Lists::default(),
             read: HashSet::new(),
             launched: Map::default(),
@@ -471,7 +481,7 @@ impl<'a> Slice<'a> {
             of_time.then_with(|| item(*run, *place).cmp(&item(*other_run, *other_place)))
         });
         let first = order.first().map_or(i64::MIN, |(time, ..)| *time);
-        self.early.begin(first);
+        self.events.begin(first);
         for (time, run, place) in order {
             let run = runs.get_mut(run as usize);
             let Some(item) = run.and_then(|run| run.get_mut(place as usize)) else {
@@ -487,11 +497,13 @@ impl<'a> Slice<'a> {
                     match open.and_then(|open| open.exit(&exit)) {
                         Some(call) => self.ended(thread, call, exit, time),
                         None => {
-                            let event = Handle {
-                                process: thread.process,
-                                handle: exit.event,
-                            };
-                            self.later.extend(self.early.forget(event));
+                            if exit.event != 0 {
+                                let event = Handle {
+                                    process: thread.process,
+                                    handle: exit.event,
+                                };
+                                self.events.leave(event, time, &mut self.later);
+                            }
                             self.later.push(Item { time, stream, fact });
                         }
                     }
@@ -503,19 +515,12 @@ impl<'a> Slice<'a> {
                         let ended = Ended::Command(completed.times[3]);
                         self.ended.add(event, time, ended);
                     }
-                    match self.enqueued.remove(&event) {
-                        Some(waiting) => {
-                            self.early.close(event);
-                            self.complete(waiting, &completed, time);
-                        }
-                        None => {
-                            let may_be_early = completed.kind == Times::Device;
-                            let item = Item { time, stream, fact };
-                            match may_be_early {
-                                true => self.later.extend(self.early.keep(event, item)),
-                                false => self.later.push(item),
-                            }
-                        }
+                    let item = Item { time, stream, fact };
+                    let later = &mut self.later;
+                    match self.events.complete(event, &completed, item, later) {
+                        Completion::Of(waiting) => self.complete(*waiting, &completed, time),
+                        Completion::Left(item) => self.later.push(item),
+                        Completion::Kept => {}
                     }
                 }
                 Fact::Signal(event) => {
@@ -545,8 +550,7 @@ impl<'a> Slice<'a> {
     fn play_other(&mut self, item: Item) {
         match &item.fact {
             Fact::Profiles(thread, event) => {
-                let open = self.open.get_mut(thread);
-                let open = open.and_then(OpenCalls::innermost);
+                let open = self.open.get(thread).and_then(OpenCalls::innermost);
                 if let Some(call) = open {
                     let fact = self.rules.profiled(*thread, *event, call, item.time);
                     if let Some(Fact::Enqueued(event, enqueued)) = fact {
@@ -558,10 +562,10 @@ impl<'a> Slice<'a> {
                     process: thread.process,
                     handle: *event,
                 };
-                self.later.extend(self.early.forget(event));
+                self.events.leave(event, item.time, &mut self.later);
             }
             Fact::Queue(queue, device) => self.learn(*queue, *device),
-            Fact::Executes(by) => self.execute(by),
+            Fact::Executes(by) => self.execute(by, item.time),
             Fact::Resets(list) => {
                 self.lists.remove(list);
             }
@@ -582,14 +586,15 @@ impl<'a> Slice<'a> {
     }
 
     /// A call executes lists: those of this slice.
-    fn execute(&mut self, by: &Enqueued) {
+    fn execute(&mut self, by: &Enqueued, at: i64) {
         for list in &by.call.waits {
             let list = Handle {
                 process: by.thread.process,
                 handle: *list,
             };
             for (event, command) in self.lists.get(&list).into_iter().flatten() {
-                self.enqueued.insert(*event, command.clone().executed(by));
+                let command = command.clone().executed(by);
+                self.events.renew(*event, at, command, &mut self.later);
             }
         }
     }
@@ -626,29 +631,42 @@ impl<'a> Slice<'a> {
     }
 
     fn enqueue(&mut self, (event, time): (Handle, i64), enqueued: Box<Enqueued>) {
-        let complete = match self.early.take(event, enqueued.call.begin) {
-            Taken::Nothing => None,
-            Taken::Earlier(item) => {
-                self.later.push(item);
-                None
-            }
-            Taken::Own(at, completed) => Some((at, completed)),
-            Taken::Unsure => {
-                return self.later.push(Item {
-                    time,
-                    stream: 0,
-                    fact: Fact::Enqueued(event, enqueued),
-                });
-            }
-        };
-        let name = self.name_of(event.process, enqueued.call.kernel);
         let queue = Handle {
             handle: enqueued.call.queue,
             ..event
         };
-        let list = self
-            .rules
-            .list(event.process, queue.handle, enqueued.call.begin);
+        let begin = enqueued.call.begin;
+        let list = self.rules.list(event.process, queue.handle, begin);
+        if list.is_some_and(|list| !list.is_immediate) {
+            let waiting = self.waiting((event, queue), list, enqueued);
+            self.lists.entry(queue).or_default().push((event, waiting));
+            return;
+        }
+        match self.events.enqueue(event, (begin, time), &mut self.later) {
+            New::Open => {
+                let waiting = self.waiting((event, queue), list, enqueued);
+                self.events.keep(event, waiting);
+            }
+            New::Complete(at, completed) => {
+                let waiting = self.waiting((event, queue), list, enqueued);
+                self.complete(waiting, &completed, at);
+            }
+            New::Left => self.later.push(Item {
+                time,
+                stream: 0,
+                fact: Fact::Enqueued(event, enqueued),
+            }),
+        }
+    }
+
+    /// A new command with the index of its row.
+    fn waiting(
+        &mut self,
+        (event, queue): (Handle, Handle),
+        list: Option<List>,
+        enqueued: Box<Enqueued>,
+    ) -> Waiting<u32, ()> {
+        let name = self.name_of(event.process, enqueued.call.kernel);
         let of_list = list.map(|list| Handle {
             handle: list.device,
             ..event
@@ -664,7 +682,7 @@ impl<'a> Slice<'a> {
                 ..event
             });
         }
-        let waiting = Waiting {
+        Waiting {
             name: self.row(RowKey {
                 queue,
                 device,
@@ -674,16 +692,6 @@ impl<'a> Slice<'a> {
             device: (),
             enqueued,
             ready: Ready::default(),
-        };
-        if list.is_some_and(|list| !list.is_immediate) {
-            self.lists.entry(queue).or_default().push((event, waiting));
-            return;
-        }
-        match complete {
-            Some((at, completed)) => self.complete(waiting, &completed, at),
-            None => {
-                self.enqueued.insert(event, waiting);
-            }
         }
     }
 
@@ -798,11 +806,12 @@ impl<'a> Slice<'a> {
             .iter()
             .map(|row| (row.key.queue.process, self.name(row.key.name)))
             .collect();
-        for row in &rows {
+        for row in rows.iter().filter(|row| row.sums.count > 0) {
             let queue = self.sums.queues.entry(row.key.queue).or_default();
             queue.merge(&row.sums);
         }
-        for ((process, kind, name), commands) in std::mem::take(&mut self.commands) {
+        let commands = std::mem::take(&mut self.commands).into_iter();
+        for ((process, kind, name), commands) in commands.filter(|(_, of)| of.count > 0) {
             let name = self.name(name);
             let row = Row {
                 process,
@@ -811,10 +820,9 @@ impl<'a> Slice<'a> {
             };
             self.sums.commands.entry(row).or_default().merge(&commands);
         }
-        if self.early.end(&mut self.later) {
-            self.later.sort_by_key(|item| item.time);
-        }
-        let waiting = std::mem::take(&mut self.enqueued).into_iter();
+        let events = std::mem::replace(&mut self.events, Events::new(MayBeEarly::default()));
+        let (waiting, renewed) = events.end(&mut self.later);
+        self.later.sort_by_key(Item::order);
         let lists = std::mem::take(&mut self.lists);
         let to_name = |(event, waiting): (Handle, Waiting<u32, ()>)| {
             let row = rows.get(waiting.name as usize)?;
@@ -826,7 +834,7 @@ impl<'a> Slice<'a> {
             };
             Some((event, waiting))
         };
-        let waiting = waiting.filter_map(to_name).collect();
+        let waiting = waiting.into_iter().filter_map(to_name).collect();
         let lists = lists.into_iter();
         let lists = lists.map(|(list, of)| (list, of.into_iter().filter_map(to_name).collect()));
         let lists = lists.collect();
@@ -835,7 +843,12 @@ impl<'a> Slice<'a> {
             (*time, *kernel, name.cloned().unwrap_or_default())
         });
         let named = named.collect();
-        let devices = self.devices.into_iter().map(|of| {
+        // Devices whose commands are not complete follow from those, when they are.
+        let complete = rows.iter().filter(|row| row.sums.count > 0);
+        let complete: HashSet<usize> = complete.map(|row| row.device).collect();
+        let devices = self.devices.into_iter().enumerate();
+        let devices = devices.filter(|(place, _)| complete.contains(place));
+        let devices = devices.map(|(_, of)| {
             let mut run = Run::new(&of.placed);
             spill.into_iter().for_each(|spill| run.spill(spill));
             (of.device, run, of.clock)
@@ -848,6 +861,7 @@ impl<'a> Slice<'a> {
             ended: self.ended,
             named,
             waiting,
+            renewed,
             lists,
             open: self.open,
             later: self.later,
@@ -860,6 +874,9 @@ impl<'a> Slice<'a> {
 pub(crate) struct Played {
     pub(crate) open: Map<ThreadId, OpenCalls>,
     pub(crate) waiting: Vec<(Handle, Waiting<Name, DeviceId>)>,
+    /// When the first command with an event was enqueued: those of earlier slices are not complete
+    /// any more.
+    pub(crate) renewed: Map<Handle, i64>,
     pub(crate) lists: Lists<Name, DeviceId>,
     pub(crate) named: Vec<(i64, Handle, String)>,
     pub(crate) launched: Map<Handle, Launch>,

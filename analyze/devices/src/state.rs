@@ -1,6 +1,6 @@
 //! The state after some slices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use tracebraid_clocks::Timeline;
@@ -11,7 +11,7 @@ use crate::early::Early;
 use crate::item::{Completed, Enqueued, Fact, Handle, Item, Properties, ThreadId, Times};
 use crate::level_zero::{Learned, List};
 use crate::line::{Blocks, Line, Part, Piece, Placed, Run};
-use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, bound, place};
+use crate::matching::{DeviceId, Ended, Endings, Map, Played, Ready, Rules, Waiting, bound, place};
 use crate::sums::{Name, Row, Sums};
 use crate::thapi::Effect;
 
@@ -91,6 +91,7 @@ impl State {
         let Played {
             open,
             waiting,
+            renewed,
             lists,
             named,
             launched,
@@ -122,8 +123,16 @@ impl State {
             .map(|(event, waiting)| (event, self.inherited(event, waiting)))
             .collect();
         let mut complete = Complete::new();
+        let first = renewed;
+        let mut renewed = self.renewed(&first);
         for Item { time, fact, .. } in later {
+            while let Some(next) = renewed.first().filter(|(at, _)| *at <= time) {
+                let (_, event) = *next;
+                renewed.pop_first();
+                self.renew(rules, event);
+            }
             match fact {
+                Fact::Renewed(event) => self.renew(rules, event),
                 Fact::Enqueued(event, enqueued) => {
                     let begin = enqueued.call.begin;
                     self.enqueue(rules, event, enqueued, &named);
@@ -147,9 +156,17 @@ impl State {
                         complete.entry(device).or_default().push(placed);
                     }
                 }
+                Fact::Executes(by) => {
+                    for event in self.execute(&by) {
+                        let again = first.get(&event).filter(|at| **at >= time);
+                        renewed.extend(again.map(|at| (*at, event)));
+                    }
+                }
                 fact => self.learn(fact, time),
             }
         }
+        let renewed = renewed.into_iter();
+        renewed.for_each(|(_, event)| self.renew(rules, event));
         self.launched.extend(launched);
         self.launched.retain(|_, launch| launch.is_of(latest));
         for (thread, calls) in open {
@@ -183,6 +200,20 @@ impl State {
         self.release(rules, until);
     }
 
+    /// Another command has the event of earlier commands and completions.
+    fn renew(&mut self, rules: &Rules, event: Handle) {
+        self.enqueued.remove(&event);
+        let without_call = self.early.remove(event);
+        self.count_without_call(rules, without_call);
+    }
+
+    /// Events that the slice uses anew, with the times from which it does.
+    fn renewed(&self, first: &Map<Handle, i64>) -> BTreeSet<(i64, Handle)> {
+        let open = self.enqueued.keys().chain(self.early.events());
+        open.filter_map(|event| Some((*first.get(event)?, *event)))
+            .collect()
+    }
+
     /// Ends calls that began in earlier slices: their outcomes replace them. Names of kernels are
     /// known at once, since commands of this slice may have them.
     fn end_calls(&mut self, rules: &Rules, later: Vec<Item>) -> Vec<Item> {
@@ -195,7 +226,7 @@ impl State {
                     rules.outcome(thread, call, exit, time)?
                 }
                 Fact::Profiles(thread, event) => {
-                    let call = self.open.get_mut(&thread)?.innermost()?;
+                    let call = self.open.get(&thread)?.innermost()?;
                     rules.profiled(thread, event, call, time)?
                 }
                 fact => fact,
@@ -391,7 +422,8 @@ impl State {
             name,
             ready: Ready::default(),
         };
-        if list.is_some_and(|list| !list.is_immediate) {
+        let is_executed = waiting.enqueued.is_executed;
+        if list.is_some_and(|list| !list.is_immediate && !is_executed) {
             self.lists.entry(queue).or_default().push((event, waiting));
             return;
         }
@@ -406,8 +438,8 @@ impl State {
         at: i64,
     ) -> Option<(Handle, Placed)> {
         let Some(mut waiting) = self.enqueued.remove(&event) else {
-            let is_early = rules.classes.has_early() && completed.kind == Times::Device;
-            let without_call = match is_early {
+            let may_be_early = rules.classes.may_be_early();
+            let without_call = match may_be_early.is_possible(completed) {
                 true => self.early.keep(event, at, *completed),
                 false => Some(at),
             };
@@ -484,8 +516,9 @@ impl State {
         self.queues.insert(queue, Queue { number, device });
     }
 
-    /// A call executes lists: the commands of earlier slices.
-    fn execute(&mut self, by: &Enqueued) {
+    /// A call executes lists: the commands of earlier slices. Returns their events.
+    fn execute(&mut self, by: &Enqueued) -> Vec<Handle> {
+        let mut events = Vec::new();
         for list in &by.call.waits {
             let list = Handle {
                 process: by.thread.process,
@@ -493,8 +526,10 @@ impl State {
             };
             for (event, command) in self.lists.get(&list).into_iter().flatten() {
                 self.enqueued.insert(*event, command.clone().executed(by));
+                events.push(*event);
             }
         }
+        events
     }
 
     fn learn(&mut self, fact: Fact, at: i64) {
@@ -505,7 +540,6 @@ impl State {
                 let List { device, .. } = list;
                 self.learn_queue(queue, device);
             }
-            Fact::Executes(by) => self.execute(&by),
             Fact::Resets(list) => {
                 self.lists.remove(&list);
             }

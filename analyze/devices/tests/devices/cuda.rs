@@ -293,6 +293,11 @@ fn clock_is_within_bounds(what: &str, report: &Value) {
     assert!(error < 1_000_000, "{what}: {device}");
 }
 
+/// Event classes and records of a random program.
+pub(crate) fn made_up(seed: u64) -> (String, Vec<Event>) {
+    (CLASSES.to_owned(), Program::random(seed, 150).events)
+}
+
 #[test]
 fn made_up_cuda_programs_are_as_modelled() {
     for seed in 0..8 {

@@ -215,6 +215,11 @@ fn is_as_modelled(what: &str, program: &Program, report: &Value) {
     assert_eq!(report["clocks"][0]["relation"], "absent", "{what}");
 }
 
+/// Event classes and records of a random program.
+pub(crate) fn made_up(seed: u64) -> (String, Vec<Event>) {
+    (CLASSES.to_owned(), Program::random(seed, 150).events)
+}
+
 #[test]
 fn durations_are_as_modelled() {
     for seed in 0..4 {

@@ -381,6 +381,11 @@ fn waits_are_nearly_as_modelled(what: &str, program: &Program, report: &Value) {
     );
 }
 
+/// Event classes and records of a random program.
+pub(crate) fn made_up(seed: u64) -> (String, Vec<Event>) {
+    (CLASSES.to_owned(), Program::random(seed, 150).events)
+}
+
 #[test]
 fn made_up_level_zero_programs_are_as_modelled() {
     for seed in 0..6 {

@@ -63,6 +63,8 @@ pub(crate) struct Program {
     drift: f64,
     /// Some commands are never complete: no line grows past them.
     loses: bool,
+    /// Records are those of THAPI.
+    pub(crate) is_thapi: bool,
 }
 
 /// Nanoseconds of a call after which it makes its event.
@@ -97,6 +99,7 @@ impl Program {
             offset: rng.below(1 << 50),
             drift: (rng.below(1_000_000) as f64 - 500_000.0) * 600e-12,
             loses: seed.is_multiple_of(3),
+            is_thapi: is_early,
         };
         let mut rng = Rng::new(seed);
         let mut free = [1000_u64; THREADS];

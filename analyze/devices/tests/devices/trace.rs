@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use tracebraid_testkit::rng::Rng;
+
 use crate::program::{CPUS, Command, Program, QUEUES, THREADS};
 
 /// Nanoseconds from the origin of times to the zero of the clock.
@@ -53,10 +55,22 @@ event { name = "lttng_ust_opencl_arguments:kernel_info"; id = 8; stream_id = 0; 
 event { name = "lttng_ust_opencl:clSetUserEventStatus_entry"; id = 9; stream_id = 0; fields := struct { u64 _event; i32 _execution_status; }; };
 event { name = "lttng_ust_opencl_profiling:event_profiling"; id = 12; stream_id = 0; fields := struct { i32 _status; u64 _event; }; };
 event { name = "lttng_ust_opencl_devices:device_name"; id = 10; stream_id = 0; fields := struct { u64 _device; string _name; }; };
+event { name = "lttng_ust_opencl:clCreateCommandQueue_entry"; id = 13; stream_id = 0; fields := struct { u64 _device; }; };
+event { name = "lttng_ust_opencl:clCreateCommandQueue_exit"; id = 14; stream_id = 0; fields := struct { i32 _errcode_ret_val; u64 _command_queue; }; };
+"#;
+
+/// A class that THAPI does not have.
+const OURS: &str = r#"
 event { name = "tracebraid_opencl:queue"; id = 11; stream_id = 0; fields := struct { u64 _queue; u64 _device; }; };
 "#;
 
+fn classes(program: &Program) -> String {
+    let ours = if program.is_thapi { "" } else { OURS };
+    [CLASSES, ours].concat()
+}
+
 /// An event record.
+#[derive(Clone)]
 pub(crate) struct Event {
     pub(crate) time: u64,
     pub(crate) thread: usize,
@@ -160,7 +174,14 @@ fn events(program: &Program) -> Vec<Event> {
     }
     for queue in 1..=QUEUES {
         let queue = (0x100 * queue).to_le_bytes();
-        events.push(early(11, bytes(&[&queue, &DEVICE.to_le_bytes()])));
+        let device = DEVICE.to_le_bytes();
+        match program.is_thapi {
+            true => {
+                events.push(early(13, bytes(&[&device])));
+                events.push(early(14, bytes(&[&0_i32.to_le_bytes(), &queue])));
+            }
+            false => events.push(early(11, bytes(&[&queue, &device]))),
+        }
     }
     let name = bytes(&[&DEVICE.to_le_bytes(), b"made-up device\0"]);
     events.push(early(10, name));
@@ -187,9 +208,30 @@ fn events(program: &Program) -> Vec<Event> {
     events
 }
 
+/// Event classes and records of a program.
+pub(crate) fn made_up(program: &Program) -> (String, Vec<Event>) {
+    (classes(program), events(program))
+}
+
+/// The records with some left out, and some with other bytes.
+pub(crate) fn damaged(events: &[Event], rng: &mut Rng) -> Vec<Event> {
+    let mut kept: Vec<Event> = events.iter().filter(|_| !rng.chance(5)).cloned().collect();
+    for event in &mut kept {
+        let bytes = event.payload.len() as u64;
+        if bytes == 0 || !rng.chance(8) {
+            continue;
+        }
+        let first = rng.below(bytes) as usize;
+        let last = event.payload.len().min(first + 1 + rng.below(8) as usize);
+        let byte = [0, 0xff, 0x7f, rng.below(256) as u8][rng.below(4) as usize];
+        event.payload[first..last].fill(byte);
+    }
+    kept
+}
+
 /// Writes the trace of a program to a directory.
 pub(crate) fn write(program: &Program, layout: Layout, directory: &Path) {
-    write_events(CLASSES, &events(program), layout, directory);
+    write_events(&classes(program), &events(program), layout, directory);
 }
 
 /// Writes one trace of the processes 1000, 1001, … to a directory, with the process id in each event
@@ -206,7 +248,7 @@ pub(crate) fn write_together(programs: &[&Program], directory: &Path) {
     all.sort_by_key(|event| event.time);
     let head = HEAD.replace(" vpid = 42;", "");
     let context = "context := struct { i32 _vpid; }; fields :=";
-    let classes = CLASSES.replace("fields :=", context);
+    let classes = [CLASSES, OURS].concat().replace("fields :=", context);
     write_with_head((&head, &classes), &all, Layout::ByCpu, directory);
 }
 
