@@ -18,6 +18,8 @@ pub struct DeviceCommand {
     pub device: u32,
     /// The thread that enqueued it, in the trace of its process.
     pub thread: ThreadKey,
+    /// Index in [`DeviceTimes::processes`].
+    pub process: u32,
     /// Number of the queue in its process, if known.
     pub queue: Option<u32>,
     /// The kernel, or the kind of another command.
@@ -78,8 +80,8 @@ pub enum CommandState {
 pub struct DeviceTimes {
     /// Names of the devices.
     pub devices: Vec<String>,
-    /// Names and ids of processes, by trace.
-    pub processes: BTreeMap<u32, (String, i32)>,
+    /// Names and ids of processes.
+    pub processes: Vec<(String, i32)>,
     /// Number of commands that are left out, since the clock of their device has no known relation
     /// to that of the trace.
     pub without_clock: u64,
@@ -168,7 +170,7 @@ impl DeviceTimes {
             && let Some((place, other)) = self.first_after(before.clone(), walk.at)
         {
             walk.wait(other.started);
-            let state = match other.thread.trace == awaited.thread.trace {
+            let state = match other.process == awaited.process {
                 true => CommandState::Executing,
                 false => CommandState::ExecutingForOther,
             };
@@ -206,7 +208,7 @@ impl DeviceTimes {
             CommandState::DeviceQueue => format!("{name}, in device queue"),
             CommandState::Executing => name.to_string(),
             CommandState::ExecutingForOther => {
-                let process = self.processes.get(&command.thread.trace);
+                let process = self.processes.get(command.process as usize);
                 format!("{name} of {}", process.map_or("?", |of| of.0.as_str()))
             }
         }
@@ -216,7 +218,7 @@ impl DeviceTimes {
     pub fn exact_activity(&self, activity: DeviceActivity) -> String {
         let text = self.activity(activity);
         let command = self.commands.get(activity.command as usize);
-        let process = command.and_then(|of| self.processes.get(&of.thread.trace));
+        let process = command.and_then(|of| self.processes.get(of.process as usize));
         match (activity.state, process) {
             (CommandState::ExecutingForOther, Some((_, pid))) => format!("{text} ({pid})"),
             _ => text,
@@ -257,11 +259,12 @@ impl<F: FnMut((i64, i64), DeviceActivity)> DeviceWalk<'_, F> {
 mod tests {
     use super::*;
 
-    fn command(device: u32, trace: u32, times: [i64; 4]) -> DeviceCommand {
+    fn command(device: u32, process: u32, times: [i64; 4]) -> DeviceCommand {
         let [queued, submitted, started, ended] = times;
         DeviceCommand {
             device,
-            thread: ThreadKey { trace, tid: 7 },
+            thread: ThreadKey { trace: 0, tid: 7 },
+            process,
             queue: None,
             name: format!("k{queued}").into(),
             is_kernel: true,
@@ -293,7 +296,8 @@ mod tests {
             command(0, 1, [0, 5, 20, 90]),
             command(1, 1, [0, 5, 90, 95]),
         ]);
-        times.processes.insert(2, ("other".to_owned(), 22));
+        let names = ["?", "own", "other"].map(str::to_owned);
+        times.processes = names.into_iter().zip([20, 21, 22]).collect();
         let place = times.commands().iter().position(|of| of.queued == 30);
         let place = place.expect("the command") as u32;
         let all = [
