@@ -86,9 +86,12 @@ fn empty_results_show_why() {
     assert!(messages.contains("did you mean 'work'?"), "{messages}");
     let (_directory, _, messages) = build("kernel-mix-small", &["--frame", "work"]);
     assert!(messages.contains("record --gpu"), "{messages}");
-    let late = ["--kernel", "work", "--from", "+180ms"];
+    let late = ["--kernel", "work", "--from", "+222ms"];
     let (_directory, _, messages) = build("gpu-pipeline", &late);
-    assert!(messages.contains("time range"), "{messages}");
+    assert!(
+        messages.contains("time range has no complete kernels"),
+        "{messages}"
+    );
 }
 
 #[test]
