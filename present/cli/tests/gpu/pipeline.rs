@@ -156,6 +156,19 @@ fn two_processes_on_one_device_wait_for_each_other() {
         sum["reason"] == "device" && detail.contains(" of gpu-pipeline (")
     });
     assert!(of_other.count() > 0, "{paths:#}");
+    // So do kernels, whose contexts have no number of a process.
+    let [trace, database] = ["trace", "kernels.db"].map(|name| recording.path().join(name));
+    let [trace, database] = [&trace, &database].map(|path| path.to_str().expect("UTF-8"));
+    let of_kernels = ["--kernel", "work"];
+    text(
+        &[
+            &["executions", "build", trace, "-o", database][..],
+            &of_kernels,
+        ]
+        .concat(),
+    );
+    let contexts = text(&["executions", "export", database]);
+    assert!(contexts.contains(" of gpu-pipeline]"), "{contexts}");
 }
 
 #[test]
