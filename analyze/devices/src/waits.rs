@@ -109,7 +109,8 @@ impl<'a> Timeline<'a> {
 
     /// Begin, end and activity of the device, from the begin of the call to the end of the command.
     fn activities(&self, call: &Call, awaited: &Command) -> Vec<(i64, i64, String)> {
-        let [_, submit, start, end] = awaited.times;
+        // No wait is longer than its call, whatever the error of the clocks.
+        let [_, submit, start, end] = awaited.times.map(|time| time.min(call.end));
         let mut activities = Vec::new();
         let mut at = call.begin;
         let mut until = |time: i64, activity: &dyn Fn() -> String| {

@@ -22,8 +22,9 @@ pub struct DeviceWait {
 }
 
 impl Graph {
-    /// Charges waits of threads to devices, where they overlap `waits`. Those of a thread must not
-    /// overlap each other.
+    /// Charges waits of threads to devices, where they overlap `waits`. Where those of a thread
+    /// overlap each other, the one that begins first counts: a call may contain another that waits,
+    /// and a command may seem to end after the call that waited for it.
     pub fn charge_devices(&mut self, waits: Vec<DeviceWait>) {
         let mut by_thread: BTreeMap<ThreadKey, Vec<(i64, i64, u32)>> = BTreeMap::new();
         let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
@@ -39,9 +40,7 @@ impl Graph {
                 *command = activity;
             }
         }
-        by_thread
-            .values_mut()
-            .for_each(|waits| waits.sort_unstable());
+        by_thread.values_mut().for_each(make_disjoint);
         for actor in &mut self.actors {
             if let Some(waits) = by_thread.get(&actor.key) {
                 actor.line = charged(&actor.line, waits);
@@ -50,7 +49,18 @@ impl Graph {
     }
 }
 
-/// A time line whose waits are divided by those for devices.
+/// Sorts waits, and lets each begin after the end of those before it.
+fn make_disjoint(waits: &mut Vec<(i64, i64, u32)>) {
+    waits.sort_unstable();
+    let mut until = i64::MIN;
+    waits.retain_mut(|(begin, end, _)| {
+        *begin = until.max(*begin);
+        until = until.max(*end);
+        begin < end
+    });
+}
+
+/// A time line whose waits are divided by those for devices, which are sorted and disjoint.
 fn charged(line: &[Stretch], waits: &[(i64, i64, u32)]) -> Vec<Stretch> {
     let mut charged = Vec::with_capacity(line.len());
     for (place, stretch) in line.iter().enumerate() {
@@ -116,13 +126,18 @@ mod tests {
             };
             line.iter().map(stretch).collect()
         };
-        let waits = [
-            (50, 100, 0),
+        let mut waits = vec![
             (90, 110, 1),
-            (110, 120, 2),
+            (50, 100, 0),
+            // Within others, and longer than the one before.
+            (95, 105, 5),
+            (100, 120, 2),
             (150, 250, 3),
             (290, 310, 4),
+            (300, 305, 5),
         ];
+        make_disjoint(&mut waits);
+        assert!(waits.windows(2).all(|pair| pair[0].1 <= pair[1].0));
         let expected = [
             (0, State::Running(1)),
             (100, device(1)),
