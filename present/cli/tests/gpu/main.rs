@@ -4,6 +4,7 @@
 mod counted;
 mod cuda;
 mod harmless;
+mod judged;
 mod nsys;
 mod opencl;
 mod pipeline;
