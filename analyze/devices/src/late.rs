@@ -103,7 +103,18 @@ impl DeviceAnalysis {
             };
             let path = graph.path(actor, late.begin, late.end);
             for sum in graph.summary(&path).reasons {
-                add(sum.reason, sum.detail, sum.duration_ns, sum.parts);
+                if sum.reason != WaitReason::Running {
+                    add(sum.reason, sum.detail, sum.duration_ns, sum.parts);
+                }
+            }
+            for segment in &path.segments {
+                if graph.reason(&path, segment) == WaitReason::Running {
+                    let hop = path.hops.get(segment.hop as usize);
+                    // The path may lead to threads for which the late one waited.
+                    let other = hop.filter(|hop| hop.actor != actor);
+                    let detail = other.map(|hop| graph.name(hop.actor)).unwrap_or_default();
+                    add(WaitReason::Running, detail, segment.duration(), 1);
+                }
             }
         }
         did

@@ -96,6 +96,12 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
     }
     let did = graph.map_or_else(HostDid::default, |graph| analysis.explain(&late, &graph));
     let report = gpu_jobs::joined(&analysis, analysis.report(&found, &did), jobs);
+    // A trace with the classes of GPU drivers, of a program that uses no GPU.
+    if report.sections.iter().all(|table| table.rows.is_empty()) {
+        subject.warnings.note(
+            "neither calls of OpenCL, CUDA or a similar API nor jobs of GPU drivers were recorded",
+        );
+    }
     report::show(&args.show, args.input.strict, None, subject, report)
 }
 
