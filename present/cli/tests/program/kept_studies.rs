@@ -24,7 +24,7 @@ struct Study {
     among: usize,
 }
 
-const STUDIES: [Study; 4] = [
+const STUDIES: [Study; 5] = [
     Study {
         name: "cpu-contention",
         fast: "duration < 4ms",
@@ -116,6 +116,15 @@ const STUDIES: [Study; 4] = [
             "pselect6()",
             "[timer]",
         ],
+        among: 1,
+    },
+    Study {
+        name: "device-contention",
+        fast: "duration < 6ms",
+        slow: "duration > 8ms",
+        count: 20,
+        cause: &["process_frame", "futex()", "[device]", "[render_preview]"],
+        known: &["process_frame", "futex()", "[device]", "[render_preview]"],
         among: 1,
     },
 ];
