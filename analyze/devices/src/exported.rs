@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tracebraid_follow::Thread;
 
+use crate::cuda::UNKNOWN;
 use crate::kind::Kind;
 use crate::late::{host_time, paths};
 use crate::{DeviceAnalysis, Devices};
@@ -35,10 +36,12 @@ pub struct Command {
     pub name: String,
     /// Kind of the command.
     pub kind: Kind,
-    /// Begin of the call that enqueued it.
-    pub entry: i64,
+    /// Begin of the call that enqueued it, if known.
+    pub entry: Option<i64>,
     /// When it was queued, submitted and started, and when it ended.
     pub times: [i64; 4],
+    /// When the last event that it waited for was complete; when it was queued, without one.
+    pub ready: i64,
 }
 
 /// A call of the API.
@@ -68,9 +71,23 @@ impl DeviceAnalysis {
                 continue;
             };
             for placed in &line.kept {
-                let times = [placed.queued, placed.submit, placed.start, placed.end];
+                let ready = placed.ready.clamp(placed.queued, placed.start);
+                let times = [
+                    placed.queued,
+                    placed.submit,
+                    placed.start,
+                    placed.end,
+                    ready,
+                ];
                 let times = times.map(|time| host_time(path, time));
-                let [Some(queued), Some(submit), Some(start), Some(end)] = times else {
+                let [
+                    Some(queued),
+                    Some(submit),
+                    Some(start),
+                    Some(end),
+                    Some(ready),
+                ] = times
+                else {
                     exported.without_clock += 1;
                     continue;
                 };
@@ -88,8 +105,9 @@ impl DeviceAnalysis {
                         false => name.to_owned(),
                     },
                     kind: placed.kind,
-                    entry: placed.entry,
+                    entry: Some(placed.entry).filter(|entry| *entry != UNKNOWN),
                     times: [queued, submit, start, end],
+                    ready,
                 });
             }
         }

@@ -1,12 +1,12 @@
 //! Builds executions from traces.
 
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, FoldError, Options, fold};
 use tracebraid_follow::{KernelAnalysis, Selection, Window};
-use tracebraid_graph::{Graph, GraphAnalysis, WaitReason};
+use tracebraid_graph::{DeviceTimes, Graph, GraphAnalysis, WaitReason};
 use tracebraid_language::executions::Definitions;
 use tracebraid_profile::Samples;
 
@@ -153,6 +153,8 @@ pub struct BuildRules {
     pub definitions: Definitions,
     /// Names of functions, if definitions refer to functions.
     pub names: FunctionNames,
+    /// Commands of devices, and waits of threads for them.
+    pub devices: Arc<DeviceTimes>,
     /// Only executions that begin and end in this window are made.
     pub window: Window,
     /// Nanoseconds after the end of an execution. The execution is final at the end of the interval
@@ -184,6 +186,7 @@ impl Default for BuildRules {
         BuildRules {
             definitions: Definitions::default(),
             names: FunctionNames::default(),
+            devices: Arc::default(),
             window: Window::default(),
             behind_ns: BuildRules::BEHIND_NS,
             interval_bytes: BuildRules::INTERVAL_BYTES,
@@ -314,7 +317,7 @@ pub(crate) fn streaming<'s, S: Sink + Send>(
 ) -> Result<Streaming<'s, S>, BuildError<S::Error>> {
     let graph = GraphAnalysis::new(set, selection(rules));
     let recorded = Some(&graph.input().recorded);
-    let names = rules.names.clone();
+    let names = (rules.names.clone(), Arc::clone(&rules.devices));
     let periods =
         DelimitedAnalysis::sharing((set, recorded), &rules.definitions, names, rules.window)
             .map_err(BuildError::Periods)?;
@@ -329,7 +332,8 @@ pub(crate) fn streaming<'s, S: Sink + Send>(
     let names = std::mem::take(&mut sampling.sampled.names);
     let intervals = Intervals::new(set, rules.behind_ns, rules.interval_bytes);
     let behind = (rules.behind_ns, intervals.clone());
-    let known = Known::new(&pass, (kernels, sampling), behind, rules.most_within);
+    let state = (kernels, sampling, Arc::clone(&rules.devices));
+    let known = Known::new(&pass, state, behind, rules.most_within);
     let grid = Grid::new(intervals, known.growing.ends().collect());
     Ok(Streaming {
         pass,

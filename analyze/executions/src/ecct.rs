@@ -222,8 +222,15 @@ impl<'t> Builder<'t> {
             .hops
             .get(segment.hop as usize)
             .map(|hop| hop.actor);
+        if let SegmentKind::OnDevice(_) = segment.kind {
+            // No thread waits: the activity has no stack.
+            growing.actor = None;
+            let context = self.reason(base, growing.path, segment);
+            return growing.add(context, segment.duration());
+        }
         let Some(actor) = growing.actor else {
-            return growing.add(base, segment.duration());
+            let context = self.reason(base, growing.path, segment);
+            return growing.add(context, segment.duration());
         };
         let window = (segment.begin, segment.end);
         if let SegmentKind::Running(_) = segment.kind {
@@ -238,7 +245,7 @@ impl<'t> Builder<'t> {
             context = self.calls(context, call);
         }
         let reason = self.graph.activity(segment);
-        context = self.frame(context, FrameKind::Reason, reason.name());
+        context = self.reason(context, growing.path, segment);
         match segment.kind {
             SegmentKind::Preempted(by) | SegmentKind::Runnable(by) => {
                 self.lacks_cpu(growing, context, by, window)
@@ -246,16 +253,20 @@ impl<'t> Builder<'t> {
             SegmentKind::Waiting { wake, .. } if reason == WaitReason::BlockDevice => {
                 self.uses_device(growing, context, (actor, wake), segment);
             }
-            _ => {
-                let context = match is_one_of_few(reason) {
-                    true => {
-                        let detail = self.graph.what(growing.path, segment);
-                        self.detail(context, &detail)
-                    }
-                    false => context,
-                };
-                growing.add(context, segment.duration());
+            _ => growing.add(context, segment.duration()),
+        }
+    }
+
+    /// The reason of a segment, with its detail if the objects of this reason are few.
+    fn reason(&mut self, context: ContextId, path: &Path, segment: &Segment) -> ContextId {
+        let reason = self.graph.activity(segment);
+        let context = self.frame(context, FrameKind::Reason, reason.name());
+        match is_one_of_few(reason) {
+            true => {
+                let detail = self.graph.what(path, segment);
+                self.detail(context, &detail)
             }
+            false => context,
         }
     }
 

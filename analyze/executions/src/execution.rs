@@ -31,6 +31,9 @@ pub struct Execution {
     pub values: Vec<Datum>,
     /// Possible hand-over from the first to the last thread, if they differ.
     pub passed: Option<Passed>,
+    /// The command of a device that it is, if it is one: an index in
+    /// [`DeviceTimes::commands`](tracebraid_graph::DeviceTimes::commands).
+    pub command: Option<u32>,
 }
 
 impl Execution {
@@ -40,10 +43,13 @@ impl Execution {
     }
 
     /// Critical path of the thread in which it ends, and of the thread in which it begins up to the
-    /// hand-over. `None` if its thread is unknown.
+    /// hand-over; or of its command. `None` if its thread is unknown, and it is no command.
     pub fn path(&self, graph: &Graph) -> Option<Path> {
         if let Some(passed) = &self.passed {
             return Some(graph.passed_path(passed));
+        }
+        if let Some(command) = self.command {
+            return graph.command_path(self.first, command);
         }
         let actor = self.last.or(self.first)?;
         Some(graph.path(actor, self.begin, self.end))
@@ -87,7 +93,7 @@ pub fn executions(set: &TraceSet, graph: &Graph, ended: Ended) -> Vec<Execution>
     let periods = ended.periods.into_iter();
     let execution = |period: EndedPeriod| {
         let label = Some(label(&period));
-        whose.execution(period, label, &turns)
+        whose.execution(period, (label, None), &turns)
     };
     periods.map(execution).collect()
 }
@@ -138,11 +144,11 @@ impl<'g> Whose<'g> {
     }
 
     /// The execution of a period. Has a label if executions of its kind go from one thread to
-    /// another.
+    /// another, and a command if it is one.
     pub(crate) fn execution(
         &self,
         period: EndedPeriod,
-        label: Option<Label>,
+        (label, command): (Option<Label>, Option<u32>),
         turns: &Turns,
     ) -> Execution {
         let (begin, end) = (period.begin.time, period.end.time);
@@ -174,6 +180,7 @@ impl<'g> Whose<'g> {
             last,
             values,
             passed,
+            command,
         }
     }
 

@@ -1,7 +1,9 @@
 //! State of the traces up to a time, from which executions are made: one thread at a time extends
 //! it, many threads read it.
 
-use tracebraid_graph::{Growing, PlayedPart, Question};
+use std::sync::Arc;
+
+use tracebraid_graph::{DeviceTimes, Growing, PlayedPart, Question};
 
 use crate::counts::CountSeries;
 use crate::execution::{Kernels, Whose};
@@ -53,11 +55,11 @@ impl Known {
     /// Initial state, before any event is played.
     pub(crate) fn new(
         pass: &Pass,
-        (kernels, sampling): (Kernels, Sampling),
+        (kernels, sampling, devices): (Kernels, Sampling, Arc<DeviceTimes>),
         (behind, intervals): (u64, Intervals),
         most: u64,
     ) -> Known {
-        let growing = Growing::new(&pass.graph);
+        let growing = Growing::new(&pass.graph, devices);
         let limits = Limits {
             behind,
             intervals,

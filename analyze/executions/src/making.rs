@@ -56,7 +56,8 @@ impl Pending {
         };
         let label = pass.periods.label(&period);
         let whose = Whose::new(&known.kernels, known.growing.graph());
-        Some(whose.execution(period, label, &known.turns))
+        let command = pass.periods.command(&period);
+        Some(whose.execution(period, (label, command), &known.turns))
     }
 }
 

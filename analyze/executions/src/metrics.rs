@@ -164,6 +164,8 @@ fn put_own(
             }
             // An interrupted thread keeps its CPU.
             SegmentKind::Interrupted(_) => {}
+            // The thread goes on with other work.
+            SegmentKind::OnDevice(_) => before = None,
             _ => {
                 switches += u64::from(before == Some(segment.hop));
                 before = None;

@@ -4,6 +4,7 @@
 mod counts;
 mod database;
 mod delimit;
+mod devices;
 mod figure;
 mod handover;
 mod naive;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tracebraid_clocks::{Machines, Matches, PacketAnalysis, Synchronization};
 use tracebraid_ctf::clock::Timestamp;
@@ -25,7 +26,7 @@ use crate::told::Words;
 
 /// Keeps all executions, with their threads in the graph at that time.
 #[derive(Default)]
-struct Collect(Vec<(Finished, [Option<ThreadKey>; 2])>);
+pub(crate) struct Collect(pub(crate) Vec<(Finished, [Option<ThreadKey>; 2])>);
 
 fn keys(graph: &Graph, finished: &Finished) -> [Option<ThreadKey>; 2] {
     let key = |actor: Option<ActorId>| Some(graph.actor(actor?)?.key);
@@ -43,18 +44,18 @@ impl Sink for Collect {
 }
 
 /// An execution with names in place of the numbers of contexts.
-#[derive(Debug, PartialEq)]
-struct InWords {
-    kind: usize,
-    window: (i64, i64),
-    threads: [Option<ThreadKey>; 2],
-    values: Vec<tracebraid_language::Datum>,
-    metrics: Vec<Option<u64>>,
-    ecct: BTreeMap<Words, u64>,
-    steps: Vec<(u64, Words)>,
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct InWords {
+    pub(crate) kind: usize,
+    pub(crate) window: (i64, i64),
+    pub(crate) threads: [Option<ThreadKey>; 2],
+    pub(crate) values: Vec<tracebraid_language::Datum>,
+    pub(crate) metrics: Vec<Option<u64>>,
+    pub(crate) ecct: BTreeMap<Words, u64>,
+    pub(crate) steps: Vec<(u64, Words)>,
 }
 
-fn in_words(
+pub(crate) fn in_words(
     contexts: &Contexts,
     names: &Names,
     (finished, threads): &(Finished, [Option<ThreadKey>; 2]),
@@ -93,17 +94,19 @@ fn all_in_words(found: &Collect, union: &Union) -> BTreeMap<Vec<u64>, InWords> {
     found.0.iter().map(one).collect()
 }
 
-fn folded<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
+pub(crate) fn folded<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
     let outcome = fold(set, analysis, Options::default(), &Control::default());
     outcome.expect("no cancellation").report
 }
 
 /// The executions of the whole graph, with one pass for each analysis.
-fn plainly(set: &TraceSet, periods: &Periods, samples: &Samples) -> BTreeMap<Vec<u64>, InWords> {
+fn plainly(set: &TraceSet, rules: &BuildRules, samples: &Samples) -> BTreeMap<Vec<u64>, InWords> {
+    let periods = &rules.definitions.periods;
     let analysis =
         EndedAnalysis::new(set, with_threads(periods.clone()), Window::default()).expect("a plan");
     let ended = folded(set, &analysis);
-    let graph = folded(set, &GraphAnalysis::new(set, Selection::default()));
+    let mut graph = folded(set, &GraphAnalysis::new(set, Selection::default()));
+    graph.devices = Arc::clone(&rules.devices);
     let counts = CountAnalysis::new(set, &periods.clone().into()).expect("names");
     let lines = folded(set, &counts);
     let sampled = Sampled::new(set, &graph, samples, Names::default());
@@ -142,7 +145,7 @@ fn plainly(set: &TraceSet, periods: &Periods, samples: &Samples) -> BTreeMap<Vec
     all_in_words(&found, &union)
 }
 
-fn rules(definitions: &[&str]) -> BuildRules {
+pub(crate) fn rules(definitions: &[&str]) -> BuildRules {
     let mut periods = Periods::default();
     for definition in definitions {
         periods.period(definition).expect("a definition");
@@ -153,7 +156,7 @@ fn rules(definitions: &[&str]) -> BuildRules {
     }
 }
 
-fn built(
+pub(crate) fn built(
     set: &TraceSet,
     rules: &BuildRules,
     samples: &Samples,
@@ -175,7 +178,7 @@ fn built(
 const REQUEST: &str = "request : $evt.$name == \"app:request_begin\" :
     $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
 /// A thread is off its CPU; some threads never run again.
-const AWAY: &str = "away : $evt.$name == \"sched_switch\" && $evt.prev_tid != 0 :
+pub(crate) const AWAY: &str = "away : $evt.$name == \"sched_switch\" && $evt.prev_tid != 0 :
     $evt.$name == \"sched_switch\" && $evt.next_tid == $begin.$evt.prev_tid";
 const NEVER_ENDS: &str = "all : $evt.$name == \"sched_switch\" && $evt.next_prio < 120 : $evt.$name == \"sched_switch\" && \
     $evt.next_tid == -7";
@@ -204,10 +207,10 @@ fn queues() -> TraceSet {
     TraceSet::open(&[unpacked("perf-queues").join("perf-queues")]).expect("a trace")
 }
 
-const SECOND: u64 = BuildRules::BEHIND_NS;
+pub(crate) const SECOND: u64 = BuildRules::BEHIND_NS;
 
 /// Ways to read a trace.
-fn ways() -> impl Iterator<Item = Options> {
+pub(crate) fn ways() -> impl Iterator<Item = Options> {
     let ways = [
         (1, 1 << 16),
         (3, 1 << 16),
@@ -257,8 +260,17 @@ fn check_against_whole_graph(
     samples: &Samples,
     behind: &[u64],
 ) -> usize {
-    let mut rules = rules(definitions);
-    let expected = plainly(set, &rules.definitions.periods, samples);
+    check_rules(set, rules(definitions), samples, behind).len()
+}
+
+/// As [`check_against_whole_graph`]; returns the executions.
+pub(crate) fn check_rules(
+    set: &TraceSet,
+    mut rules: BuildRules,
+    samples: &Samples,
+    behind: &[u64],
+) -> BTreeMap<Vec<u64>, InWords> {
+    let expected = plainly(set, &rules, samples);
     // With this delay, later samples cannot change an execution.
     let enough = match samples.stacks.is_empty() {
         true => BuildRules::BEHIND_NS,
@@ -292,7 +304,7 @@ fn check_against_whole_graph(
             assert_eq!(of_first.unfinished, of_other.unfinished);
         }
     }
-    expected.len()
+    expected
 }
 
 #[test]
@@ -362,7 +374,7 @@ fn executions_with_queues_and_rings_are_those_of_the_whole_graph() {
 fn windows_have_the_executions_in_them() {
     let set = requests();
     let mut rules = rules(&[REQUEST]);
-    let all = plainly(&set, &rules.definitions.periods, &Samples::default());
+    let all = plainly(&set, &rules, &Samples::default());
     let begin = all
         .values()
         .map(|of| of.window.0)

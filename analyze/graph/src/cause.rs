@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 pub use tracebraid_follow::{Interrupt, VECTORS};
 
+use crate::device_times::DeviceActivity;
+
 /// A thread of the graph: an index into its time lines. A reused thread id stands for another
 /// thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,6 +28,6 @@ pub enum Wake {
     Request(u32),
     /// Arrival of a segment: its index in [`Graph::packets`](crate::Graph::packets).
     Packet(u32),
-    /// A device, such as a GPU: the index in [`Graph::commands`](crate::Graph::commands).
-    Command(u32),
+    /// A device, such as a GPU, by its activity; only on paths, not in time lines.
+    Command(DeviceActivity),
 }

@@ -69,7 +69,14 @@ impl Walk<'_> {
                 .get(place + 1)
                 .map_or(until, |next| next.begin.min(until));
             was_idle |= matches!(stretch.state, State::Blocked { is_idle: true, .. });
-            let Some(mut cut) = self.cut(stretch.state, next) else {
+            // At its end, a wait for a device is for no other work.
+            let is_of_device = !self
+                .graph
+                .devices
+                .waits(actor.key, (next - 1, next))
+                .is_empty();
+            let cut = self.cut(stretch.state, next).filter(|_| !is_of_device);
+            let Some(mut cut) = cut else {
                 continue;
             };
             cut.begin = cut.begin.clamp(begin, next);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use tracebraid_engine::parallel;
 use tracebraid_follow::{CpuKey, Input, KeyHasher, People, ThreadKey};
@@ -70,7 +71,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         irqs: names.irqs.into_entries(),
         disks: names.disks.into_entries(),
         connections: parallel::map(connections.into_entries(), text),
-        commands: Vec::new(),
+        devices: Arc::default(),
         calls: calls.into_calls(&rules.wanted),
     }
 }

@@ -1,5 +1,7 @@
 //! The execution graph: the activity of each thread over time, and the causes that ended its waits.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, Head, KernelReport, Thread, ThreadKey};
 use tracebraid_kernel_model::{Comm, Device, Syscall};
@@ -7,6 +9,7 @@ use tracebraid_threads::{CallClass, WaitReason};
 
 use crate::calls::LongCall;
 use crate::cause::{ActorId, Interrupt, Wake};
+use crate::device_times::DeviceTimes;
 use crate::holders::Holders;
 use crate::kept::Kept;
 
@@ -240,9 +243,9 @@ pub struct Graph {
     pub disks: Vec<((u32, Device), String)>,
     /// Both ends of each connection as text, by hash, ascending.
     pub connections: Vec<(u64, String)>,
-    /// Commands of devices that threads waited for, or that kept the device from them, as text.
+    /// Commands of devices, and waits for them, by which paths divide the waits of threads.
     #[serde(skip)]
-    pub commands: Vec<String>,
+    pub devices: Arc<DeviceTimes>,
     /// The longest system calls that the options request.
     pub calls: Vec<LongCall>,
     /// Longest duration of a request, in nanoseconds: the maximum distance from the end of a

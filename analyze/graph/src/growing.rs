@@ -5,9 +5,11 @@
 //! the others.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::GraphAnalysis;
 use crate::cause::{ActorId, Interrupt, Wake};
+use crate::device_times::DeviceTimes;
 use crate::graph::{Graph, Occupant, Queue};
 use crate::graph_machine::GraphMachine;
 use crate::handover::Passed;
@@ -78,14 +80,15 @@ impl Happened {
 }
 
 impl Growing {
-    /// An empty graph for an analysis.
-    pub fn new(analysis: &GraphAnalysis) -> Growing {
+    /// An empty graph for an analysis, with the commands of devices in all of the traces.
+    pub fn new(analysis: &GraphAnalysis, devices: Arc<DeviceTimes>) -> Growing {
         let mut ends = crate::finish::ends(analysis.input());
         let graph = Graph {
             head: analysis.input().head(),
             known_from: analysis.rules().from,
             known_until: analysis.input().known_until().unwrap_or(i64::MIN),
             ends: ends.clone(),
+            devices,
             ..Graph::default()
         };
         ends.sort_unstable_by_key(|end| (std::cmp::Reverse(end.1), end.0));

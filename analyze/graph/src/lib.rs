@@ -43,6 +43,10 @@
 //! segments stay valid (`kept`). Names arrive as items in the order of time, so the graph of a time
 //! does not depend on the order in which chunks are read.
 //!
+//! **Devices** (`device_times`), such as GPUs: waits of threads for their commands are divided by the
+//! activity of the device, where a path visits them. The path of a command follows the thread up to
+//! the enqueuing, and then the command.
+//!
 //! `reason` gives each part of a path its [`WaitReason`], by the rules of `kernel/threads`;
 //! `docs/reference/critical-path.md` defines each reason.
 #![forbid(unsafe_code)]
@@ -54,7 +58,7 @@ mod cause;
 mod cpu_follower;
 mod cpu_stretch;
 mod cuts;
-mod device_waits;
+mod device_times;
 mod dropping;
 mod finish;
 mod futexes;
@@ -91,7 +95,7 @@ mod works;
 
 pub use calls::LongCall;
 pub use cause::{ActorId, Interrupt, VECTORS, Wake};
-pub use device_waits::DeviceWait;
+pub use device_times::{CommandState, DeviceActivity, DeviceCommand, DeviceTimes, DeviceWait};
 pub use graph::{
     Actor, Graph, NO_OBJECT, Occupant, Occupied, Packet, Queue, Request, RingRequest, State,
     Stretch, Work,

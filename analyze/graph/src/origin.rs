@@ -44,7 +44,7 @@ impl Graph {
                     link: Link::Issues(place),
                 })
             }
-            // The activity of the device is in the time line.
+            // Paths show the activity of the device itself.
             Wake::Command(_) => None,
             Wake::Unknown | Wake::StillWaiting | Wake::Timer | Wake::Interrupt(_) => {
                 let request = self.ring_request(call, object)?;

@@ -8,12 +8,13 @@
 //! performance variations by comparing multi-level execution traces" (2016).
 
 use serde::Serialize;
-use tracebraid_follow::CpuKey;
+use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::Syscall;
 use tracebraid_threads::{ThreadState, WaitReason};
 
 use crate::cause::{ActorId, Interrupt, Wake};
 use crate::cuts::Before;
+use crate::device_times::DeviceActivity;
 use crate::graph::{Actor, Graph, NO_OBJECT, Occupant, Queue, State};
 
 /// A part of a critical path.
@@ -62,6 +63,8 @@ pub enum SegmentKind {
     },
     /// Queued work, which waits for a thread.
     Queued(Queue),
+    /// The command of the path waits for a device, or executes.
+    OnDevice(DeviceActivity),
 }
 
 /// A thread on a path, with the window in which the path may follow it.
@@ -146,15 +149,33 @@ impl Graph {
     /// The critical path of a thread from one time to another, in nanoseconds from the origin.
     pub fn path(&self, actor: ActorId, begin: i64, end: i64) -> Path {
         let end = end.max(begin);
-        let [from, until] =
-            [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
         let mut walk = Walk::new(self);
-        let hop = walk.root(actor, (begin, end));
-        let from = from.min(until);
-        walk.put(hop, (begin, from), SegmentKind::Unknown);
-        walk.follow(hop, (from, until));
-        walk.put(hop, (until, end), SegmentKind::Unknown);
+        walk.thread(actor, (begin, end));
         walk.into_path(begin, end)
+    }
+
+    /// The critical path of a command of a device, from the call that enqueued it to its
+    /// completion; `place` is its index in [`DeviceTimes::commands`](crate::DeviceTimes::commands).
+    /// Up to the enqueuing it is that of the thread, if that is known.
+    pub fn command_path(&self, thread: Option<ActorId>, place: u32) -> Option<Path> {
+        let command = self.devices.commands().get(place as usize)?;
+        let end = command.ended;
+        let begin = command.called?.min(end);
+        // The relation of the clocks has an error.
+        let queued = command.queued.clamp(begin, end);
+        let mut walk = Walk::new(self);
+        let hop = match thread {
+            Some(thread) => walk.thread(thread, (begin, queued)),
+            None => {
+                walk.put(NO_HOP, (begin, queued), SegmentKind::Unknown);
+                NO_HOP
+            }
+        };
+        self.devices
+            .activities(place, (queued, end), |window, activity| {
+                walk.put(hop, window, SegmentKind::OnDevice(activity));
+            });
+        Some(walk.into_path(begin, end))
     }
 }
 
@@ -187,6 +208,9 @@ impl Path {
         })
     }
 }
+
+/// Hop of a path without threads.
+const NO_HOP: u32 = 0;
 
 /// A window of time: start and end.
 pub(crate) type Window = (i64, i64);
@@ -231,6 +255,19 @@ impl Walk<'_> {
             replaces: false,
             role: Role::Own,
         })
+    }
+
+    /// Appends the activity of the thread whose path is requested; returns its hop.
+    fn thread(&mut self, actor: ActorId, (begin, end): Window) -> u32 {
+        let graph = self.graph;
+        let [from, until] =
+            [graph.known_from, graph.known_until].map(|known| known.clamp(begin, end));
+        let hop = self.root(actor, (begin, end));
+        let from = from.min(until);
+        self.put(hop, (begin, from), SegmentKind::Unknown);
+        self.follow(hop, (from, until));
+        self.put(hop, (until, end), SegmentKind::Unknown);
+        hop
     }
 
     /// Appends a segment, unless it is empty; extends the last one if that is equal.
@@ -369,7 +406,7 @@ impl Walk<'_> {
                 .get(place + 1)
                 .map_or(end, |next| next.begin.min(end));
             let window = (stretch.begin.max(begin), next);
-            self.does(hop, actor.key.trace, window, stretch.state);
+            self.does(hop, actor.key, window, stretch.state);
         }
     }
 
@@ -389,7 +426,7 @@ impl Walk<'_> {
                     .get(place + 1)
                     .map_or(end, |next| next.begin.min(end));
                 self.put(hop, (at, from), kind);
-                self.does(hop, actor.key.trace, (from, next), stretch.state);
+                self.does(hop, actor.key, (from, next), stretch.state);
                 at = next;
             }
         }
@@ -397,7 +434,8 @@ impl Walk<'_> {
     }
 
     /// Appends a window in which the thread of a hop has one state.
-    fn does(&mut self, hop: u32, trace: u32, window: Window, state: State) {
+    fn does(&mut self, hop: u32, key: ThreadKey, window: Window, state: State) {
+        let trace = key.trace;
         match state {
             State::Unknown | State::Ended => self.put(hop, window, SegmentKind::Unknown),
             State::Running(cpu) => self.put(hop, window, SegmentKind::Running(cpu)),
@@ -414,7 +452,43 @@ impl Walk<'_> {
                 wake,
                 reason,
                 ..
-            } => self.waits(hop, window, (call, object, wake), reason),
+            } => self.blocked((hop, key), window, (call, object, wake), reason),
+        }
+    }
+
+    /// Appends a wait of a thread; while it waits for a device, by the activity of the device.
+    fn blocked(
+        &mut self,
+        (hop, key): (u32, ThreadKey),
+        (begin, end): Window,
+        wait: (Syscall, u32, Wake),
+        reason: WaitReason,
+    ) {
+        let graph = self.graph;
+        let (call, object, _) = wait;
+        let mut at = begin;
+        for of in graph.devices.waits(key, (begin, end)) {
+            let from = of.begin.max(at);
+            if at < from {
+                self.waits(hop, (at, from), wait, reason);
+            }
+            at = from;
+            let window = (from, of.end.min(end));
+            graph
+                .devices
+                .activities(of.command, window, |window, activity| {
+                    let kind = SegmentKind::Waiting {
+                        call,
+                        object,
+                        wake: Wake::Command(activity),
+                        reason: WaitReason::Device,
+                    };
+                    self.put(hop, window, kind);
+                    at = window.1;
+                });
+        }
+        if at < end {
+            self.waits(hop, (at, end), wait, reason);
         }
     }
 

@@ -28,6 +28,7 @@ impl Graph {
             SegmentKind::Runnable(_) => WaitReason::Runnable,
             SegmentKind::Queued(_) => WaitReason::WorkQueue,
             SegmentKind::Waiting { reason, .. } => reason,
+            SegmentKind::OnDevice(_) => WaitReason::Device,
         }
     }
 
@@ -94,6 +95,7 @@ impl Graph {
             SegmentKind::Waiting {
                 call, object, wake, ..
             } => self.wait(trace, (call, object), wake),
+            SegmentKind::OnDevice(activity) => self.devices.exact_activity(activity),
         }
     }
 
@@ -136,12 +138,17 @@ impl Graph {
         parts.join(", ")
     }
 
-    /// The device, queue or interrupt of a segment, without call and thread; else empty.
+    /// The device, queue or interrupt of a segment, without call, thread and process; else empty.
     pub fn what(&self, path: &Path, segment: &Segment) -> String {
         let trace = self.trace_of(path, segment);
         match segment.kind {
             SegmentKind::Interrupted(by) => self.interrupt(trace, by),
             SegmentKind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
+            SegmentKind::OnDevice(activity)
+            | SegmentKind::Waiting {
+                wake: Wake::Command(activity),
+                ..
+            } => self.devices.activity(activity),
             SegmentKind::Waiting { wake, .. } if !matches!(wake, Wake::Thread(_)) => {
                 self.wake(trace, wake)
             }
@@ -159,10 +166,7 @@ impl Graph {
                 Some(request) => self.disk(request.trace, request.device),
                 None => String::new(),
             },
-            Wake::Command(place) => {
-                let command = self.commands.get(place as usize);
-                command.cloned().unwrap_or_default()
-            }
+            Wake::Command(activity) => self.devices.exact_activity(activity),
             Wake::Packet(place) => {
                 let packet = self.packets.get(place as usize);
                 let connection = packet.and_then(|packet| self.connection(packet.connection));

@@ -8,8 +8,8 @@ use tracebraid_graph::{
 };
 use tracebraid_kernel_model::{Device, Syscall};
 
-const END: i64 = 200;
-const ACTORS: u32 = 7;
+pub(crate) const END: i64 = 200;
+pub(crate) const ACTORS: u32 = 7;
 const CPUS: u16 = 3;
 
 fn actor_id() -> impl Strategy<Value = ActorId> {
@@ -126,7 +126,7 @@ fn packet() -> impl Strategy<Value = Packet> {
 }
 
 prop_compose! {
-    fn graph()(
+    pub(crate) fn graph()(
         actors in prop::collection::vec(actor(), ACTORS as usize),
         lines in prop::collection::vec(occupied(), usize::from(CPUS)),
         mut requests in prop::collection::vec(request(), 0..8),

@@ -1,7 +1,7 @@
 //! Definitions of executions: their delimiters, and the values that programs attach to them.
 //!
 //! Periods are one kind of delimiter. The others have a fixed start and end: a system call, a
-//! function, a span, a process. `docs/reference/executions.md` describes the language.
+//! function, a span, a process, a kernel of a GPU, a frame. `docs/reference/executions.md` describes the language.
 
 use crate::ast::Field;
 use crate::field::{field, old_field, spelling};
@@ -43,6 +43,11 @@ pub enum Delimiter {
     Span(Glob),
     /// Creation and end of a process whose name matches.
     Process(Glob),
+    /// Call that enqueues a kernel of a device whose name matches, and completion of the kernel.
+    Kernel(Glob),
+    /// Call that enqueues a kernel of a device whose name matches, and the next such call of the
+    /// thread.
+    Frame(Glob),
 }
 
 /// A value that a program attaches to its executions by event records of a thread while the thread
@@ -88,6 +93,8 @@ impl Delimiter {
             Delimiter::Function(_) => [&["function"], &[]],
             Delimiter::Span(_) => [&["span", "id"], &[]],
             Delimiter::Process(_) => [&["pid"], &["name"]],
+            Delimiter::Kernel(_) => [&["kernel_name", "device_name", "queue"], &[]],
+            Delimiter::Frame(_) => [&["kernel_name"], &[]],
         }
     }
 }
@@ -120,7 +127,7 @@ impl From<Periods> for Definitions {
 
 impl Definitions {
     /// Adds one definition: `period ...`, `captures ...`, `call ...`, `function ...`, `span ...`,
-    /// `process ...` or `value ...`.
+    /// `process ...`, `kernel ...`, `frame ...` or `value ...`.
     ///
     /// # Errors
     /// The definition is malformed; the error contains the position.
@@ -206,11 +213,14 @@ impl Definitions {
             "function" => Delimiter::Function,
             "span" => Delimiter::Span,
             "process" => Delimiter::Process,
+            "kernel" => Delimiter::Kernel,
+            "frame" => Delimiter::Frame,
             _ => {
                 return Err(FilterError::new(
                     text,
                     start,
-                    "expected a definition, which begins with `period`, `captures`, `call`, `function`, `span`, `process` or `value`",
+                    "expected a definition, which begins with `period`, `captures`, `call`, `function`, `span`, `process`, \
+                     `kernel`, `frame` or `value`",
                 ));
             }
         };
@@ -452,6 +462,8 @@ mod tests {
             "  function f:main",
             "span checkout page",
             "process ng: nginx",
+            "kernel blur*",
+            "frame f2 : blur",
             "period p : $evt.$name == \"a\"",
             "captures p : x = $evt.x : y = $evt.y",
         ]);
@@ -465,6 +477,8 @@ mod tests {
             "f",
             "checkout page",
             "ng",
+            "blur*",
+            "f2",
             "p",
         ];
         assert_eq!(names, expected);
@@ -472,9 +486,15 @@ mod tests {
         assert_eq!(delimiter(1), Delimiter::Call(Glob::new("read")));
         assert_eq!(delimiter(3), Delimiter::Function(Glob::new("main")));
         assert_eq!(delimiter(5), Delimiter::Process(Glob::new("nginx")));
-        assert_eq!(delimiter(6), Delimiter::Period(0));
+        assert_eq!(delimiter(6), Delimiter::Kernel(Glob::new("blur*")));
+        assert_eq!(delimiter(7), Delimiter::Frame(Glob::new("blur")));
+        assert_eq!(delimiter(8), Delimiter::Period(0));
         assert_eq!(definitions.captures(1), ["call", "fd", "ret"]);
-        assert_eq!(definitions.captures(6), ["x", "y"]);
+        assert_eq!(
+            definitions.captures(6),
+            ["kernel_name", "device_name", "queue"]
+        );
+        assert_eq!(definitions.captures(8), ["x", "y"]);
     }
 
     #[test]

@@ -85,8 +85,8 @@ fn command_slice(trace: &mut Trace, track: Track, command: &Command, arrow: u64)
 
 fn calls(trace: &mut Trace, exported: &Exported) {
     // Each arrow begins at the call with the thread and the begin of the command's.
-    let key = |trace: u32, tid: Option<i32>, begin: i64| (trace, tid, begin);
-    let mut arrows: BTreeMap<(u32, Option<i32>, i64), u64> = BTreeMap::new();
+    let key = |trace: u32, tid: Option<i32>, begin: Option<i64>| (trace, tid, begin);
+    let mut arrows: BTreeMap<(u32, Option<i32>, Option<i64>), u64> = BTreeMap::new();
     for (number, command) in exported.commands.iter().enumerate() {
         let Command { thread, entry, .. } = command;
         arrows.insert(key(thread.trace, thread.tid, *entry), number as u64 + 1);
@@ -101,7 +101,7 @@ fn calls(trace: &mut Trace, exported: &Exported) {
                 name: thread.name.as_deref().unwrap_or("?"),
             })
         });
-        let arrow = arrows.get(&key(thread.trace, thread.tid, call.begin));
+        let arrow = arrows.get(&key(thread.trace, thread.tid, Some(call.begin)));
         let arrow: Vec<u64> = arrow.copied().into_iter().collect();
         trace.slice(
             track,

@@ -198,7 +198,12 @@ fn described(value: &Attached) -> String {
 
 /// CPU and thread whose quantities a segment of a path is charged with.
 fn owners(graph: &Graph, path: &Path, segment: &Segment) -> impl Iterator<Item = Owner> {
-    let hop = path.hops.get(segment.hop as usize);
+    // While a command is on a device, its thread does other work.
+    let is_on_device = matches!(segment.kind, SegmentKind::OnDevice(_));
+    let hop = path
+        .hops
+        .get(segment.hop as usize)
+        .filter(|_| !is_on_device);
     let key = hop
         .and_then(|hop| graph.actor(hop.actor))
         .map(|actor| actor.key);

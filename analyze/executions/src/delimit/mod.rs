@@ -2,12 +2,14 @@
 //!
 //! `tracebraid-periods` finds periods. The other families are found here: executions from kernel
 //! events (system calls, processes) by CPU, like other analyses of kernel events, and those from
-//! programs' events (functions, spans) in the order of time. All are returned as ended periods,
+//! programs' events (functions, spans) in the order of time. Those by commands of devices (kernels,
+//! frames) are known before the first event is read. All are returned as ended periods,
 //! whose last capture is the thread.
 
 mod addresses;
 mod call_slice;
 mod calls;
+mod device_executions;
 mod functions;
 mod kernel;
 mod log;
@@ -23,6 +25,7 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Record, Slice, StreamPlace, StreamRef};
 use tracebraid_follow::{Items, Recorded, Window};
+use tracebraid_graph::DeviceTimes;
 use tracebraid_language::executions::{Definitions, Delimiter};
 use tracebraid_language::glob::Glob;
 use tracebraid_periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
@@ -33,6 +36,7 @@ pub use addresses::FunctionNames;
 pub(crate) use log::{Block, EndedOnes};
 
 use call_slice::CallSlice;
+use device_executions::{DeviceExecutions, DeviceExecutionsPartial};
 use kernel::{Kernel, KernelPartial, LifeEvent};
 use log::Log;
 use user::{User, UserPartial};
@@ -45,6 +49,7 @@ pub struct DelimitedAnalysis {
     kinds: Vec<usize>,
     kernel: Option<Kernel>,
     user: Option<User>,
+    devices: Option<DeviceExecutions>,
     /// Number of definitions.
     count: usize,
 }
@@ -55,6 +60,7 @@ pub struct DelimitedPartial {
     periods: PeriodPartial,
     kernel: KernelPartial,
     user: UserPartial,
+    devices: DeviceExecutionsPartial,
 }
 
 /// Patterns of names, each with the index of its definition.
@@ -67,6 +73,8 @@ struct Patterned {
     functions: Patterns,
     spans: Patterns,
     processes: Patterns,
+    kernels: Patterns,
+    frames: Patterns,
 }
 
 impl Patterned {
@@ -79,6 +87,8 @@ impl Patterned {
                 Delimiter::Function(glob) => (&mut patterned.functions, glob),
                 Delimiter::Span(glob) => (&mut patterned.spans, glob),
                 Delimiter::Process(glob) => (&mut patterned.processes, glob),
+                Delimiter::Kernel(glob) => (&mut patterned.kernels, glob),
+                Delimiter::Frame(glob) => (&mut patterned.frames, glob),
             };
             list.push((kind, glob.clone()));
         }
@@ -103,18 +113,19 @@ impl DelimitedAnalysis {
         names: FunctionNames,
         window: Window,
     ) -> Result<Self, String> {
-        DelimitedAnalysis::sharing((set, None), definitions, names, window)
+        let none = Arc::default();
+        DelimitedAnalysis::sharing((set, None), definitions, (names, none), window)
     }
 
-    /// As [`DelimitedAnalysis::new`]. `recorded`: the recorded CPUs, if another analysis has
-    /// determined them.
+    /// As [`DelimitedAnalysis::new`], with commands of devices. `recorded`: the recorded CPUs, if
+    /// another analysis has determined them.
     ///
     /// # Errors
     /// As [`DelimitedAnalysis::new`].
     pub(crate) fn sharing(
         (set, recorded): (&TraceSet, Option<&Arc<Recorded>>),
         definitions: &Definitions,
-        names: FunctionNames,
+        (names, devices): (FunctionNames, Arc<DeviceTimes>),
         window: Window,
     ) -> Result<Self, String> {
         let kinds = definitions.list.iter().enumerate();
@@ -133,12 +144,15 @@ impl DelimitedAnalysis {
             functions,
             spans,
             processes,
+            kernels,
+            frames,
         } = Patterned::of(definitions);
         Ok(DelimitedAnalysis {
             periods,
             kinds,
             kernel: Kernel::new((set, recorded), calls, processes, window),
             user: User::new(set, functions, spans, names, window),
+            devices: DeviceExecutions::new(devices, kernels, frames, window),
             count: definitions.list.len(),
         })
     }
@@ -209,6 +223,11 @@ impl DelimitedAnalysis {
         Some(Label::of_span(name?.bytes().unwrap_or_default()))
     }
 
+    /// Index in [`DeviceTimes::commands`] of the command that is the execution, if one is.
+    pub(crate) fn command(&self, period: &EndedPeriod) -> Option<u32> {
+        self.devices.as_ref()?.command(period)
+    }
+
     /// Removes and returns periods, and the executions in logs.
     fn take_others(&self, partial: &mut DelimitedPartial) -> [Vec<(i64, EndedPeriod)>; 2] {
         let mut periods = Vec::new();
@@ -232,13 +251,15 @@ impl DelimitedAnalysis {
         periods
             .chain(partial.kernel.open())
             .chain(partial.user.open())
+            .chain(partial.devices.open())
     }
 
     /// Upper bound of the number of executions that [`DelimitedAnalysis::open`] visits.
     pub fn room(&self, partial: &DelimitedPartial) -> usize {
         let periods = self.periods.as_ref();
         let periods = periods.map_or(0, |periods| periods.room(&partial.periods));
-        periods + partial.kernel.open().chain(partial.user.open()).count()
+        let others = partial.kernel.open().chain(partial.user.open());
+        periods + others.chain(partial.devices.open()).count()
     }
 
     fn of_definition(&self, period: EndedPeriod) -> EndedPeriod {
@@ -317,7 +338,8 @@ pub(crate) fn ends(ended: &EndedPeriod, label: Label) -> Option<Turn> {
 
 impl DelimitedPartial {
     fn logs(&mut self) -> impl Iterator<Item = &mut Log> {
-        self.kernel.logs().into_iter().chain(self.user.logs())
+        let of_events = self.kernel.logs().into_iter().chain(self.user.logs());
+        of_events.chain([&mut self.devices.log])
     }
 }
 
@@ -366,6 +388,7 @@ impl Analysis for DelimitedAnalysis {
             periods: PeriodPartial::default(),
             kernel: KernelPartial::new(chunk.index == 0),
             user: UserPartial::default(),
+            devices: DeviceExecutionsPartial::default(),
         }
     }
 
@@ -433,6 +456,9 @@ impl Analysis for DelimitedAnalysis {
         }
         if let Some(user) = &self.user {
             user.play(&mut partial.user, Some(watermark.0));
+        }
+        if let Some(devices) = &self.devices {
+            devices.play(&mut partial.devices, watermark.0);
         }
     }
 

@@ -5,6 +5,7 @@ mod show;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use tracebraid_export::critical_path::perfetto;
@@ -174,8 +175,9 @@ fn path_report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathRep
         until,
         &mut subject.warnings,
     )?;
-    if let Some((devices, found)) = devices::waits(subject, &args.fold)? {
-        graph.charge_devices(devices.device_waits(&found));
+    let within = (&subject.set, window(subject.range));
+    if let Some((devices, found)) = devices::waits(within, &mut subject.warnings, &args.fold)? {
+        graph.devices = Arc::new(devices.device_times(&found));
     }
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);

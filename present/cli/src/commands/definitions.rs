@@ -88,6 +88,14 @@ pub(super) struct ExecutionArgs {
     /// Take processes as executions: PATTERN, or NAME : PATTERN, of program names
     #[arg(long, value_name = "DEFINITION")]
     process: Vec<String>,
+    /// Take kernels of GPUs as executions, from the call that enqueues one until it is complete:
+    /// PATTERN, or NAME : PATTERN
+    #[arg(long, value_name = "DEFINITION")]
+    kernel: Vec<String>,
+    /// Take frames as executions, from a call that enqueues a kernel to the next one of the thread:
+    /// PATTERN, or NAME : PATTERN, of kernels
+    #[arg(long, value_name = "DEFINITION")]
+    frame: Vec<String>,
     /// Attach a value that the program records: NAME[(EXECUTIONS)] = EVENTS . FIELD
     /// [sum|last|max|count]
     #[arg(long, value_name = "DEFINITION")]
@@ -121,8 +129,8 @@ impl ExecutionArgs {
         note(&definitions.periods.old_forms);
         if definitions.list.is_empty() {
             return Err(Failure::usage(
-                "no executions are defined: give --period 'NAME : BEGIN : END', --call, --function, --span, --process or \
-                 --file (see --help)",
+                "no executions are defined: give --period 'NAME : BEGIN : END', --call, --function, --span, --process, \
+                 --kernel, --frame or --file (see --help)",
             ));
         }
         Ok((definitions, texts.join("\n")))
@@ -141,6 +149,8 @@ impl ExecutionArgs {
             ("function", &self.function),
             ("span", &self.span),
             ("process", &self.process),
+            ("kernel", &self.kernel),
+            ("frame", &self.frame),
             ("value", &self.value),
         ];
         all.into_iter()

@@ -1,10 +1,12 @@
 //! Commands of devices, for commands that show waits.
 
+use tracebraid_ctf::trace::TraceSet;
 use tracebraid_devices::{DeviceAnalysis, Devices, Keep};
+use tracebraid_follow::Window;
 
-use crate::commands::report::{self, Subject};
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::warnings::Warnings;
 
 /// Reads calls and commands, twice where the first reading shows that this is necessary.
 ///
@@ -12,13 +14,13 @@ use crate::fold::{self, FoldArgs};
 /// When the user interrupts it.
 pub(super) fn read(
     analysis: &mut DeviceAnalysis,
-    subject: &mut Subject,
+    (set, warnings): (&TraceSet, &mut Warnings),
     args: &FoldArgs,
 ) -> Result<Devices, Failure> {
     loop {
-        let once = fold::run_without_warnings(&subject.set, analysis, args, analysis.until())?;
+        let once = fold::run_without_warnings(set, analysis, args, analysis.until())?;
         if !analysis.learn(&once.report) {
-            subject.warnings.reading(&once.damage);
+            warnings.reading(&once.damage);
             return Ok(once.report);
         }
     }
@@ -30,14 +32,15 @@ pub(super) fn read(
 /// # Errors
 /// When the user interrupts it.
 pub(super) fn waits(
-    subject: &mut Subject,
+    (set, window): (&TraceSet, Window),
+    warnings: &mut Warnings,
     args: &FoldArgs,
 ) -> Result<Option<(DeviceAnalysis, Devices)>, Failure> {
-    let analysis = DeviceAnalysis::new(&subject.set, report::window(subject.range));
+    let analysis = DeviceAnalysis::new(set, window);
     if !analysis.is_possible() {
         return Ok(None);
     }
     let mut analysis = analysis.keeping(Keep::Waits);
-    let found = read(&mut analysis, subject, args)?;
+    let found = read(&mut analysis, (set, warnings), args)?;
     Ok(Some((analysis, found)))
 }

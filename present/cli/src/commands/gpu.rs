@@ -73,7 +73,11 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
         spare::check(file, &subject.set, &args.input.read())?;
         analysis = analysis.keeping(Keep::All);
     }
-    let found = devices::read(&mut analysis, &mut subject, &args.fold)?;
+    let found = devices::read(
+        &mut analysis,
+        (&subject.set, &mut subject.warnings),
+        &args.fold,
+    )?;
     let late = analysis.late(&found);
     let needs_kernel = !late.is_empty() || args.perfetto.is_some();
     let graph = if needs_kernel {

@@ -1,7 +1,9 @@
 //! `tracebraid executions build`: builds a database of executions from traces.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -10,7 +12,7 @@ use tracebraid_executions::{
     BuildError, BuildRules, Built, ContextId, ExtraMetric, Finished, FrameKind, FunctionNames,
     Made, Sink, SinkJob, Union, build,
 };
-use tracebraid_graph::Graph;
+use tracebraid_graph::{DeviceTimes, Graph};
 use tracebraid_language::executions::{Definitions, Delimiter};
 use tracebraid_language::glob::Glob;
 use tracebraid_language::near::did_you_mean;
@@ -18,6 +20,7 @@ use tracebraid_profile::Samples;
 
 use super::renames::{self, Renamed};
 use crate::commands::definitions::ExecutionArgs;
+use crate::commands::devices;
 use crate::commands::report::window;
 use crate::debug_info;
 use crate::failure::Failure;
@@ -45,6 +48,7 @@ use crate::warnings::Warnings;
   tracebraid executions build TRACE -o calls.db --call 'f*sync' --call openat
   tracebraid executions build TRACE -o frames.db --function 'render_*' \\
       --value 'triangles = game:mesh . count'
+  tracebraid executions build TRACE -o gpu.db --frame blur --kernel '*'
   tracebraid executions build server client --sync auto -o both.db \\
       --file requests.periods")]
 pub(super) struct BuildArgs {
@@ -109,11 +113,12 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     }
     let zone = args.zone.zone();
     let range = args.time.range(&set, &zone, 0)?;
+    let devices = device_times(args, (&set, range), &mut warnings)?;
     let (mut counting, union) = open(args, &about, appends)?;
     let built = make(
         args,
         &set,
-        &definitions,
+        (&definitions, Arc::clone(&devices)),
         (range, union),
         &mut counting,
         &mut warnings,
@@ -129,7 +134,8 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
         counting.executions == 0 && hints::told_outside(&set, (range, &zone), &mut warnings);
     // An empty trace needs no further explanation.
     if !is_outside && packets > 0 {
-        tell(&mut warnings, &set, &definitions, &built, &counting);
+        let wanted = (&set, &definitions, &*devices);
+        tell(&mut warnings, wanted, &built, &counting);
         without_effect(&mut warnings, &about.renames, &built.union);
     }
     let Counting {
@@ -233,11 +239,23 @@ fn open(args: &BuildArgs, about: &About, appends: bool) -> Result<(Counting, Uni
     ))
 }
 
+/// Commands of devices, and waits of threads for them; none if the traces have no calls of an API
+/// for devices.
+fn device_times(
+    args: &BuildArgs,
+    (set, range): (&TraceSet, TimeRange),
+    warnings: &mut Warnings,
+) -> Result<Arc<DeviceTimes>, Failure> {
+    let found = devices::waits((set, window(range)), warnings, &args.fold)?;
+    let times = found.map(|(analysis, found)| Arc::new(analysis.device_times(&found)));
+    Ok(times.unwrap_or_default())
+}
+
 /// Builds the executions.
 fn make(
     args: &BuildArgs,
     set: &TraceSet,
-    definitions: &Definitions,
+    (definitions, devices): (&Definitions, Arc<DeviceTimes>),
     (range, union): (TimeRange, Union),
     sink: &mut Counting,
     warnings: &mut Warnings,
@@ -256,6 +274,7 @@ fn make(
     let rules = BuildRules {
         definitions: definitions.clone(),
         names: names.map_err(Failure::from)?,
+        devices,
         window: window(range),
         ..BuildRules::default()
     };
@@ -282,8 +301,7 @@ fn make(
 /// Warns of executions that are missing, and of facts that make the result less useful.
 fn tell(
     warnings: &mut Warnings,
-    set: &TraceSet,
-    definitions: &Definitions,
+    (set, definitions, devices): (&TraceSet, &Definitions, &DeviceTimes),
     built: &Built,
     counting: &Counting,
 ) {
@@ -293,7 +311,7 @@ fn tell(
         definitions.list.iter().zip(&built.unfinished).enumerate()
     {
         if unfinished == 0 && counting.of_kinds.get(kind).is_none_or(|&count| count == 0) {
-            let nothing = nothing(set, &definition.delimiter);
+            let nothing = nothing(set, devices, &definition.delimiter);
             warnings.note(&format!("{}: {nothing}", definition.name));
         }
         if unfinished > 0 {
@@ -304,6 +322,19 @@ fn tell(
                 "{name}: {executions} not end in the traces and {are} left out"
             ));
         }
+    }
+    let is_of_device =
+        |delimiter: &Delimiter| matches!(delimiter, Delimiter::Kernel(_) | Delimiter::Frame(_));
+    let mut all = definitions.list.iter();
+    if devices.without_clock > 0 && all.any(|definition| is_of_device(&definition.delimiter)) {
+        let are = number_of(
+            devices.without_clock,
+            "device command is",
+            "device commands are",
+        );
+        warnings.note(&format!(
+            "{are} left out: the relation of the clock of the device to that of the trace is unknown"
+        ));
     }
     if built.refused > 0 {
         let refused = number_of(built.refused, "execution was", "executions were");
@@ -347,7 +378,7 @@ fn without_effect(warnings: &mut Warnings, renames: &[(String, String)], union: 
 }
 
 /// Why there are no executions of a kind, with a remedy.
-fn nothing(set: &TraceSet, delimiter: &Delimiter) -> String {
+fn nothing(set: &TraceSet, devices: &DeviceTimes, delimiter: &Delimiter) -> String {
     let streams = set.traces.iter().flat_map(|trace| &trace.layout.streams);
     let events = streams.flat_map(|stream| &stream.events);
     let is_function = |name: &str| name.ends_with(":func_entry") || name == "tracebraid:prof_in";
@@ -357,6 +388,7 @@ fn nothing(set: &TraceSet, delimiter: &Delimiter) -> String {
     let has_functions = events.clone().any(|event| is_function(&event.name));
     let why = match delimiter {
         Delimiter::Process(name) => return no_process(set, name),
+        Delimiter::Kernel(name) | Delimiter::Frame(name) => return no_kernel(devices, name),
         Delimiter::Period(_) => {
             "the traces contain none: `tracebraid count` lists the events, and `tracebraid print` shows their fields"
         }
@@ -378,6 +410,22 @@ fn nothing(set: &TraceSet, delimiter: &Delimiter) -> String {
         }
     };
     why.to_owned()
+}
+
+fn no_kernel(devices: &DeviceTimes, name: &Glob) -> String {
+    let kernels = devices.commands().iter().filter(|of| of.is_kernel);
+    let known: BTreeSet<&str> = kernels.map(|kernel| &*kernel.name).collect();
+    if known.is_empty() {
+        return "the traces contain no complete kernels with times: record with `tracebraid record --gpu`; \
+                `tracebraid gpu` lists device commands"
+            .to_owned();
+    }
+    if known.iter().any(|known| name.matches(known.as_bytes())) {
+        return "the call that enqueues the kernel, and its completion, are not in the time range"
+            .to_owned();
+    }
+    let instead = did_you_mean(name, known);
+    format!("no kernel has this name: `tracebraid gpu --table kernels` lists kernels{instead}")
 }
 
 fn no_process(set: &TraceSet, name: &Glob) -> String {

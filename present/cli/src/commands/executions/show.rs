@@ -78,10 +78,10 @@ fn thread_of<'d>(database: &'d Database, step: &PathStep) -> Option<&'d Thread> 
 }
 
 fn thread(database: &Database, step: &PathStep) -> String {
-    thread_of(database, step).map_or_else(
-        || "?".to_owned(),
-        |of| format!("{} ({})", of.name.as_deref().unwrap_or("?"), of.tid),
-    )
+    // A command of a device has no thread while it waits for the device or executes.
+    thread_of(database, step).map_or_else(String::new, |of| {
+        format!("{} ({})", of.name.as_deref().unwrap_or("?"), of.tid)
+    })
 }
 
 fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
@@ -96,6 +96,9 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
     // The command must stay on one line, so that it can be copied.
     match found.command(database) {
         Some(command) => text.push_str(&format!("show it in the trace: {}\n\n", terminal_text::safe(&command))),
+        None if !found.steps.is_empty() => text.push_str(&terminal_text::paragraph(
+            "its critical path in threads is unknown: no scheduling event (sched_switch) shows when they ran",
+        )),
         None => text.push_str(&terminal_text::paragraph(
             "its thread is unknown, and so is its critical path: no scheduling event (sched_switch) shows which thread was \
              running when it ended",
