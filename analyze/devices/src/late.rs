@@ -89,7 +89,8 @@ impl DeviceAnalysis {
             let mut traces = self.machines.traces_beside(late.trace as usize);
             let actor = traces.find_map(|trace| {
                 let (trace, tid) = (trace as u32, late.tid);
-                graph.at(ThreadKey { trace, tid }, late.begin)
+                // The thread may begin during the time; before, its path is that of its creator.
+                graph.at(ThreadKey { trace, tid }, late.end)
             });
             let mut add = |reason, detail, time, parts| {
                 let key = (late.line, late.trace, reason, detail);
