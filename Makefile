@@ -42,6 +42,7 @@ bench: tuned ## Measure reading, recording and scaling, compared with other tool
 	BENCH_PROFILE=tuned python3 bench/scaling.py
 	BENCH_PROFILE=tuned python3 bench/layouts.py --reports
 	BENCH_PROFILE=tuned python3 bench/studies.py
+	BENCH_PROFILE=tuned python3 bench/devices.py
 	BENCH_PROFILE=tuned python3 bench/record/run.py
 
 lint: ## Check formatting, lints and documentation (part of make test)

@@ -29,8 +29,8 @@ impl OpenCalls {
         self.0.pop()
     }
 
-    pub(crate) fn innermost(&self) -> Option<&Entered> {
-        self.0.last()
+    pub(crate) fn innermost(&mut self) -> Option<&mut Entered> {
+        self.0.last_mut()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -91,6 +91,7 @@ pub(crate) struct Class {
     /// Numbers whose product is the number of work items.
     sizes: Box<[FieldRef]>,
     tid: Option<ClassField>,
+    pid: Option<ClassField>,
 }
 
 /// The event classes with a meaning.
@@ -178,6 +179,12 @@ impl Classes {
                 });
             }
         }
+    }
+
+    /// True if completions may be recorded before their commands are known.
+    pub(crate) fn has_early(&self) -> bool {
+        let mut classes = self.classes.iter();
+        classes.any(|class| class.meaning == Meaning::Profiles)
     }
 
     /// True if traces may have commands with all facts in one record.
@@ -343,6 +350,7 @@ impl Class {
             fields,
             sizes: sizes.collect(),
             tid: ClassField::new(&Field::Tid, trace, stream, event),
+            pid: ClassField::new(&Field::Pid, trace, stream, event),
         }
     }
 
@@ -435,5 +443,9 @@ impl Class {
 
     pub(crate) fn tid(&self) -> Option<&ClassField> {
         self.tid.as_ref()
+    }
+
+    pub(crate) fn pid(&self) -> Option<&ClassField> {
+        self.pid.as_ref()
     }
 }

@@ -194,7 +194,7 @@ impl Ran {
             None => (
                 UNKNOWN,
                 ThreadId {
-                    trace: call.trace,
+                    process: call.process,
                     tid: 0,
                 },
             ),
@@ -208,8 +208,7 @@ impl Ran {
                 device: self.device,
                 bytes: self.bytes,
                 items: self.items,
-                waits: Box::default(),
-                name: Box::default(),
+                ..Entered::default()
             },
             // Ends of calls are not matched; the record comes later.
             end: at,

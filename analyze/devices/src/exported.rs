@@ -92,13 +92,13 @@ impl DeviceAnalysis {
                     continue;
                 };
                 let queue = crate::item::Handle {
-                    trace: placed.trace,
+                    process: placed.process,
                     handle: placed.queue,
                 };
                 let name = state.names.get(placed.name);
                 exported.commands.push(Command {
                     device,
-                    thread: self.thread_of(placed.trace, placed.tid),
+                    thread: self.thread_of(placed.process, placed.tid),
                     queue: state.queues.get(&queue).map(|of| of.number),
                     name: match name.is_empty() {
                         true => placed.kind.name().to_owned(),
@@ -120,7 +120,7 @@ impl DeviceAnalysis {
             .into_iter()
             .filter_map(|call| {
                 Some(Call {
-                    thread: self.thread_of(call.thread.trace, call.thread.tid),
+                    thread: self.thread_of(call.thread.process, call.thread.tid),
                     function: Arc::clone(functions.get(call.function as usize)?),
                     begin: call.begin,
                     end: call.end,
@@ -130,12 +130,10 @@ impl DeviceAnalysis {
         exported
     }
 
-    fn thread_of(&self, trace: u32, tid: i32) -> Thread {
-        let process = self.processes.get(trace as usize);
+    fn thread_of(&self, process: u32, tid: i32) -> Thread {
         Thread {
-            trace,
             tid: Some(tid),
-            ..process.cloned().unwrap_or_default()
+            ..self.processes.get(process)
         }
     }
 }

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 use crate::cuda::{Launch, Ran};
 use crate::level_zero::{Counter, List};
 
-/// A thread of a trace.
+/// A thread of a process, which has a number in `processes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct ThreadId {
-    pub(crate) trace: u32,
+    pub(crate) process: u32,
     pub(crate) tid: i32,
 }
 
-/// A handle of a trace: handles are addresses in a process.
+/// A handle: an address in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Handle {
-    pub(crate) trace: u32,
+    pub(crate) process: u32,
     pub(crate) handle: u64,
 }
 
@@ -35,6 +35,8 @@ pub(crate) struct Entered {
     pub(crate) waits: Box<[u64]>,
     /// Name of a new kernel.
     pub(crate) name: Box<str>,
+    /// The event that times its command is recorded.
+    pub(crate) is_profiled: bool,
 }
 
 /// The end of a call.

@@ -17,7 +17,7 @@ use crate::{DeviceAnalysis, Devices};
 pub struct Late {
     line: Handle,
     /// Trace and id of the thread.
-    trace: u32,
+    process: u32,
     tid: i32,
     /// By the clock of the trace, in nanoseconds from the origin.
     begin: i64,
@@ -27,7 +27,7 @@ pub struct Late {
 /// Activity of threads while devices waited for them: nanoseconds by reason.
 #[derive(Clone, Debug, Default)]
 pub struct HostDid {
-    /// Time and number of parts by device, trace, reason and detail.
+    /// Time and number of parts by device, process, reason and detail.
     pub(crate) rows: BTreeMap<(Handle, u32, WaitReason, String), (u64, u64)>,
 }
 
@@ -71,7 +71,7 @@ impl DeviceAnalysis {
                 if let Some((begin, end)) = begin.zip(end).filter(|(begin, end)| begin < end) {
                     late.push(Late {
                         line: *line,
-                        trace: gap.command.trace,
+                        process: gap.command.process,
                         tid: gap.command.tid,
                         begin,
                         end,
@@ -86,14 +86,15 @@ impl DeviceAnalysis {
     pub fn explain(&self, late: &[Late], graph: &Graph) -> HostDid {
         let mut did = HostDid::default();
         for late in late {
-            let mut traces = self.machines.traces_beside(late.trace as usize);
+            let own = self.processes.trace(late.process);
+            let mut traces = self.machines.traces_beside(own as usize);
             let actor = traces.find_map(|trace| {
                 let (trace, tid) = (trace as u32, late.tid);
                 // The thread may begin during the time; before, its path is that of its creator.
                 graph.at(ThreadKey { trace, tid }, late.end)
             });
             let mut add = |reason, detail, time, parts| {
-                let key = (late.line, late.trace, reason, detail);
+                let key = (late.line, late.process, reason, detail);
                 let sum: &mut (u64, u64) = did.rows.entry(key).or_default();
                 *sum = (sum.0 + time, sum.1 + parts);
             };

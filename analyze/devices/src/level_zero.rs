@@ -283,7 +283,7 @@ mod tests {
     fn handles_of_lists_are_used_again() {
         let mut learned = Learned::default();
         let list = Handle {
-            trace: 0,
+            process: 0,
             handle: 1,
         };
         let of = |device, is_immediate| List {

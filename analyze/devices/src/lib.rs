@@ -12,8 +12,8 @@
 //!
 //! **Commands** (`matching`). The record of a complete command has four times of the device's clock:
 //! queued, submitted, started, ended. It names the event that the call returned, whose handle later
-//! commands may get again. So both are matched in the order of time, in slices beside each other. A
-//! command of CUDA has all facts in one record (`cuda`). THAPI has other records of commands of CUDA
+//! commands may get again. So both are matched in the order of time, in slices beside each other; a
+//! completion may come before the end of the call (`early`). A command of CUDA has all facts in one record (`cuda`). THAPI has other records of commands of CUDA
 //! and of Level Zero (`thapi`, `level_zero`).
 //!
 //! **Lines** (`line`). All commands of a device, in the order of its time, show when it was busy and
@@ -29,6 +29,7 @@
 mod calls;
 mod classes;
 mod cuda;
+mod early;
 mod exported;
 mod item;
 mod kind;
@@ -37,6 +38,7 @@ mod level_zero;
 mod line;
 mod line_tables;
 mod matching;
+mod processes;
 mod same;
 mod state;
 mod sums;
@@ -53,7 +55,7 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::parallel;
 use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
-use tracebraid_follow::{Head, Packets, Subjects, Thread, Window};
+use tracebraid_follow::{Head, Packets, Subjects, Window};
 use tracebraid_language::{At, Datum};
 use tracebraid_tables::Report;
 
@@ -68,6 +70,7 @@ use level_zero::{Described, Learned};
 use line::{Piece, Spill};
 pub use matching::Keep;
 use matching::{Directory, Played, Rules, Slice};
+use processes::Processes;
 use state::State;
 use sums::Sums;
 use thapi::Effect;
@@ -78,8 +81,7 @@ pub struct DeviceAnalysis {
     rules: Rules,
     subjects: Subjects,
     head: Head,
-    /// By trace.
-    processes: Vec<Thread>,
+    processes: Processes,
     machines: Machines,
     spill: Spill,
     /// Number of commands in memory from which on more go to a file.
@@ -134,10 +136,7 @@ impl DeviceAnalysis {
         DeviceAnalysis {
             head: tables::head(set, &classes, window),
             subjects: Subjects::new(set),
-            processes: (0..)
-                .zip(&set.traces)
-                .map(|(at, trace)| tables::process(at, trace))
-                .collect(),
+            processes: Processes::new(set),
             rules: Rules {
                 classes,
                 window,
@@ -171,7 +170,7 @@ impl DeviceAnalysis {
     /// in another order than that of their calls, and the facts that times of Level Zero need. Returns
     /// true if the traces must be read again.
     pub fn learn(&mut self, found: &Devices) -> bool {
-        let shared = same::shared(&found.state, &self.machines);
+        let shared = same::shared(&found.state, &self.processes, &self.machines);
         let is_late = found.state.lines.values().any(|line| line.is_late);
         let learned = &found.state.learned;
         let is_known = shared == self.rules.shared
@@ -217,9 +216,24 @@ impl DeviceAnalysis {
             return None;
         };
         Some(ThreadId {
-            trace: record.stream.trace,
+            process: self.process(partial, class, record),
             tid: i32::try_from(tid).ok()?,
         })
+    }
+
+    /// Number of the process of an event record.
+    #[inline]
+    fn process(&self, partial: &DevicePartial, class: &Class, record: &mut Record<'_>) -> u32 {
+        let trace = record.stream.trace;
+        if !self.processes.are_several(trace) {
+            return trace;
+        }
+        let subject = self.subjects.subject(&partial.packets, record);
+        let mut at = At::new(record.body, record.slots);
+        match class.pid().map(|pid| pid.get(&mut at, &subject)) {
+            Some(Datum::Integer(pid)) => self.processes.number(trace, pid),
+            _ => trace,
+        }
     }
 
     fn is_of_thread(&self, stream: StreamRef) -> bool {
@@ -266,9 +280,10 @@ impl DeviceAnalysis {
                 Effect::Names => class.text(Role::Name, record).into(),
                 _ => Box::default(),
             },
+            is_profiled: false,
         };
         let of_call = |class: &Class, record: &mut Record<'_>| Handle {
-            trace: thread.trace,
+            process: thread.process,
             handle: class.number(Role::Event, record),
         };
         if function.is_some_and(|function| function.signals) {
@@ -325,6 +340,9 @@ impl DeviceAnalysis {
         let Some(thread) = self.thread(partial, class, record) else {
             return;
         };
+        if class.number(Role::Status, record) as i32 != 0 {
+            return;
+        }
         let event = class.number(Role::Event, record);
         let is_own = partial.thread.is_some_and(|(of, _)| of == thread);
         let fact = match partial.open.innermost().filter(|_| is_own) {
@@ -342,8 +360,8 @@ impl DeviceAnalysis {
             return;
         };
         let [handle, parent] = [Role::Device, Role::Parent].map(|role| class.number(role, record));
-        let trace = record.stream.trace;
-        let device = Handle { trace, handle };
+        let process = self.process(partial, class, record);
+        let device = Handle { process, handle };
         let digits = described.uuid.iter().map(|byte| format!("{byte:02x}"));
         let properties = Properties {
             platform: "Level Zero".to_owned(),
@@ -471,7 +489,8 @@ impl Analysis for DeviceAnalysis {
         if self.rules.window.is_over(record.time.0) {
             return;
         }
-        let of = |handle: u64| Handle { trace, handle };
+        let process = self.process(partial, class, record);
+        let of = |handle: u64| Handle { process, handle };
         let event = |record: &mut Record<'_>| of(class.number(Role::Event, record));
         let fact = match class.meaning {
             Meaning::Entry => return self.enters(partial, class, record),

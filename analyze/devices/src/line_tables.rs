@@ -179,18 +179,19 @@ impl Of<'_> {
             let all = sums.gaps.values().map(|of| sum(&of.lengths)).sum::<u128>();
             let all = u64::try_from(all).unwrap_or(u64::MAX);
             let mut causes = Vec::new();
-            for (trace, gaps) in &sums.gaps {
+            for (process, gaps) in &sums.gaps {
                 for (cause, of) in Cause::ALL.into_iter().zip(&gaps.causes) {
                     if of.summary().count() > 0 {
-                        causes.push((*trace, cause, of));
+                        causes.push((*process, cause, of));
                     }
                 }
             }
-            causes.sort_by_key(|(trace, cause, of)| (std::cmp::Reverse(sum(of)), *trace, *cause));
-            for (trace, cause, of) in causes {
+            causes
+                .sort_by_key(|(process, cause, of)| (std::cmp::Reverse(sum(of)), *process, *cause));
+            for (process, cause, of) in causes {
                 rows.push(vec![
                     self.name_of(line),
-                    self.process(trace),
+                    self.process(process),
                     name(cause).into(),
                     nanoseconds(of).into(),
                     Value::Part(nanoseconds(of), all),
@@ -221,14 +222,14 @@ impl Of<'_> {
         }
         let mut sorted: Vec<_> = did.rows.iter().collect();
         sorted.sort_by_key(|(key, (time, _))| (std::cmp::Reverse(*time), *key));
-        let row = |((line, trace, reason, detail), (time, parts)): (
+        let row = |((line, process, reason, detail), (time, parts)): (
             &(Handle, u32, WaitReason, String),
             &(u64, u64),
         )| {
             let whole = all.get(line).copied().unwrap_or(0);
             vec![
                 self.name_of(*line),
-                self.process(*trace),
+                self.process(*process),
                 reason.name().into(),
                 Value::Text(detail.clone()),
                 (*time).into(),
@@ -289,7 +290,7 @@ impl Of<'_> {
                 self.name_of(line),
                 at.map_or(Value::None, |at| Value::Time(Timestamp(at))),
                 gap.length.into(),
-                self.process(gap.command.trace),
+                self.process(gap.command.process),
                 u64::try_from(gap.command.tid).map_or(Value::None, Value::from),
                 Value::Text(self.what(&gap)),
                 largest.map_or(Value::None, |(cause, _)| name(cause).into()),

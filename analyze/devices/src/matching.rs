@@ -18,10 +18,11 @@ use tracebraid_follow::{KeyHasher, Window};
 use crate::calls::OpenCalls;
 use crate::classes::{Classes, Function};
 use crate::cuda::{self, Launch, Ran};
+use crate::early::{EarlyOfSlice, Taken};
 use crate::item::{Completed, Enqueued, Entered, Exited, Fact, Handle, Item, ThreadId, Times};
 use crate::kind::Kind;
 use crate::level_zero::{Learned, List, timed};
-use crate::line::{Placed, Run, Spill};
+use crate::line::{Blocks, Placed, Run, Spill};
 use crate::sums::{Commands, KeptCall, Name, QueueSums, Row, Sums};
 use crate::thapi::Effect;
 
@@ -70,9 +71,9 @@ impl Rules {
     }
 
     /// A list of commands of Level Zero at a time.
-    pub(crate) fn list(&self, trace: u32, list: u64, at: i64) -> Option<List> {
+    pub(crate) fn list(&self, process: u32, list: u64, at: i64) -> Option<List> {
         let list = Handle {
-            trace,
+            process,
             handle: list,
         };
         self.learned.list(list, at)
@@ -84,9 +85,9 @@ impl Rules {
             return completed;
         }
         let Enqueued { call, thread, .. } = enqueued;
-        let device = self.list(thread.trace, call.queue, call.begin);
+        let device = self.list(thread.process, call.queue, call.begin);
         let device = Handle {
-            trace: thread.trace,
+            process: thread.process,
             handle: device.map_or(0, |list| list.device),
         };
         let line = self.line(device);
@@ -110,7 +111,10 @@ impl Rules {
     ) {
         if self.window.contains(end) {
             let duration = u64::try_from(end.saturating_sub(call.begin)).unwrap_or(0);
-            let calls = sums.calls.entry((thread.trace, call.function)).or_default();
+            let calls = sums
+                .calls
+                .entry((thread.process, call.function))
+                .or_default();
             calls.add(duration, exit.status < 0);
             let waits = || self.function(call.function).is_some_and(|of| of.may_wait);
             if self.keeps == Keep::All || self.keeps == Keep::Waits && waits() {
@@ -130,11 +134,11 @@ impl Rules {
         &self,
         thread: ThreadId,
         event: u64,
-        call: &Entered,
+        call: &mut Entered,
         at: i64,
     ) -> Option<Fact> {
         let event = Handle {
-            trace: thread.trace,
+            process: thread.process,
             handle: event,
         };
         let enqueued = Enqueued {
@@ -143,6 +147,7 @@ impl Rules {
             thread,
         };
         let is_command = self.function(call.function)?.kind.is_some();
+        call.is_profiled = true;
         is_command.then(|| Fact::Enqueued(event, Box::new(enqueued)))
     }
 
@@ -156,10 +161,10 @@ impl Rules {
     ) -> Option<Fact> {
         let function = self.function(call.function)?;
         let of = |handle: u64| Handle {
-            trace: thread.trace,
+            process: thread.process,
             handle,
         };
-        if function.kind.is_some() && exit.event != 0 {
+        if function.kind.is_some() && exit.event != 0 && !call.is_profiled {
             let enqueued = Enqueued { call, end, thread };
             return Some(Fact::Enqueued(of(exit.event), Box::new(enqueued)));
         }
@@ -175,7 +180,7 @@ impl Rules {
 /// Effect of a call without a command of its own, as a fact.
 fn effect(effect: Effect, thread: ThreadId, call: Entered, exit: Exited, end: i64) -> Option<Fact> {
     let of = |handle: u64| Handle {
-        trace: thread.trace,
+        process: thread.process,
         handle,
     };
     match effect {
@@ -198,7 +203,7 @@ fn effect(effect: Effect, thread: ThreadId, call: Entered, exit: Exited, end: i6
 /// A command that is not complete.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Waiting<N, D> {
-    pub(crate) enqueued: Enqueued,
+    pub(crate) enqueued: Box<Enqueued>,
     pub(crate) name: N,
     pub(crate) device: D,
     pub(crate) ready: Ready,
@@ -243,9 +248,9 @@ impl Endings {
 
     /// The first completion within some time. Handles are used again: a later one is of another event.
     fn first(&self, handle: u64, of: &(u32, RangeInclusive<i64>)) -> Option<Ended> {
-        let (trace, within) = of;
-        let trace = *trace;
-        let all = self.0.get(&Handle { trace, handle })?.iter();
+        let (process, within) = of;
+        let process = *process;
+        let all = self.0.get(&Handle { process, handle })?.iter();
         let first = all
             .filter(|(at, _)| within.contains(at))
             .min_by_key(|(at, _)| *at);
@@ -263,7 +268,7 @@ impl Ready {
 
     /// Adds the events of the wait list that were complete by `until`, and takes them off the list.
     pub(crate) fn add_all(&mut self, enqueued: &mut Enqueued, ended: &Endings, until: i64) {
-        let of = (enqueued.thread.trace, enqueued.end..=until);
+        let of = (enqueued.thread.process, enqueued.end..=until);
         for event in enqueued.call.waits.iter_mut().filter(|event| **event != 0) {
             if let Some(found) = ended.first(*event, &of) {
                 self.add(found);
@@ -334,7 +339,7 @@ pub(crate) fn place(
         entry: call.begin,
         exit: enqueued.end,
         queue: call.queue,
-        trace: enqueued.thread.trace,
+        process: enqueued.thread.process,
         tid: enqueued.thread.tid,
         name,
         kind: rules.kind(enqueued),
@@ -378,7 +383,7 @@ struct DeviceOfSlice {
     /// Relation of the device's clock to that of the trace.
     clock: Timeline,
     /// Commands whose names are indexes of rows.
-    placed: Vec<Placed>,
+    placed: Blocks,
 }
 
 /// A slice of time that is played without knowledge of earlier ones.
@@ -387,6 +392,7 @@ pub(crate) struct Slice<'a> {
     open: Map<ThreadId, OpenCalls>,
     /// Commands that are not complete, with the index in `rows`.
     enqueued: Map<Handle, Waiting<u32, ()>>,
+    early: EarlyOfSlice,
     /// Commands of lists that are queued when their lists are executed.
     lists: Lists<u32, ()>,
     /// Devices whose timer was read.
@@ -405,7 +411,7 @@ pub(crate) struct Slice<'a> {
     names: Vec<String>,
     kernels: Map<Handle, u32>,
     rows: Vec<RowOfSlice>,
-    /// By trace, kind and name.
+    /// By process, kind and name.
     commands: Vec<((u32, Kind, NameId), Commands)>,
     /// Indexes in `commands`.
     command_numbers: Map<(u32, Kind, NameId), usize>,
@@ -425,6 +431,7 @@ impl<'a> Slice<'a> {
             rules,
             open: Map::default(),
             enqueued: Map::default(),
+            early: EarlyOfSlice::new(rules.classes.has_early()),
             lists: Lists::default(),
             read: HashSet::new(),
             launched: Map::default(),
@@ -449,18 +456,29 @@ impl<'a> Slice<'a> {
     /// Plays the facts of runs, each in the order of its events.
     pub(crate) fn play(&mut self, mut runs: Vec<Vec<Item>>) {
         let count = runs.iter().map(Vec::len).sum();
-        let mut order: Vec<((i64, u8, u32), u32, u32)> = Vec::with_capacity(count);
+        let mut order: Vec<(i64, u32, u32)> = Vec::with_capacity(count);
         for (number, run) in (0_u32..).zip(&runs) {
             let items = (0_u32..).zip(run);
-            order.extend(items.map(|(place, item)| (item.order(), number, place)));
+            order.extend(items.map(|(place, item)| (item.time, number, place)));
         }
+        let item = |run: u32, place: u32| {
+            let run = runs.get(run as usize)?;
+            run.get(place as usize).map(Item::order)
+        };
         // Facts of a stream keep their order. The stable sort merges what is sorted already.
-        order.sort();
-        for ((time, _, stream), run, place) in order {
-            let item = runs
-                .get_mut(run as usize)
-                .and_then(|run| run.get_mut(place as usize));
-            let fact = item.map_or(Fact::None, |item| std::mem::take(&mut item.fact));
+        order.sort_by(|(time, run, place), (other, other_run, other_place)| {
+            let of_time = time.cmp(other);
+            of_time.then_with(|| item(*run, *place).cmp(&item(*other_run, *other_place)))
+        });
+        let first = order.first().map_or(i64::MIN, |(time, ..)| *time);
+        self.early.begin(first);
+        for (time, run, place) in order {
+            let run = runs.get_mut(run as usize);
+            let Some(item) = run.and_then(|run| run.get_mut(place as usize)) else {
+                continue;
+            };
+            let stream = item.stream;
+            let fact = std::mem::take(&mut item.fact);
             match fact {
                 Fact::None => {}
                 Fact::Enters(thread, call) => self.open.entry(thread).or_default().enter(call),
@@ -468,10 +486,17 @@ impl<'a> Slice<'a> {
                     let open = self.open.get_mut(&thread);
                     match open.and_then(|open| open.exit(&exit)) {
                         Some(call) => self.ended(thread, call, exit, time),
-                        None => self.later.push(Item { time, stream, fact }),
+                        None => {
+                            let event = Handle {
+                                process: thread.process,
+                                handle: exit.event,
+                            };
+                            self.later.extend(self.early.forget(event));
+                            self.later.push(Item { time, stream, fact });
+                        }
                     }
                 }
-                Fact::Enqueued(event, enqueued) => self.enqueue(event, *enqueued),
+                Fact::Enqueued(event, enqueued) => self.enqueue((event, time), enqueued),
                 Fact::Completed(event, completed) => {
                     // Wait lists of Level Zero are not followed: its completions come late.
                     if completed.kind == Times::Device && self.awaited.remove(&event) {
@@ -479,8 +504,18 @@ impl<'a> Slice<'a> {
                         self.ended.add(event, time, ended);
                     }
                     match self.enqueued.remove(&event) {
-                        Some(waiting) => self.complete(waiting, &completed, time),
-                        None => self.later.push(Item { time, stream, fact }),
+                        Some(waiting) => {
+                            self.early.close(event);
+                            self.complete(waiting, &completed, time);
+                        }
+                        None => {
+                            let may_be_early = completed.kind == Times::Device;
+                            let item = Item { time, stream, fact };
+                            match may_be_early {
+                                true => self.later.extend(self.early.keep(event, item)),
+                                false => self.later.push(item),
+                            }
+                        }
                     }
                 }
                 Fact::Signal(event) => {
@@ -510,14 +545,20 @@ impl<'a> Slice<'a> {
     fn play_other(&mut self, item: Item) {
         match &item.fact {
             Fact::Profiles(thread, event) => {
-                let open = self.open.get(thread).and_then(OpenCalls::innermost);
+                let open = self.open.get_mut(thread);
+                let open = open.and_then(OpenCalls::innermost);
                 if let Some(call) = open {
                     let fact = self.rules.profiled(*thread, *event, call, item.time);
                     if let Some(Fact::Enqueued(event, enqueued)) = fact {
-                        self.enqueue(event, *enqueued);
+                        self.enqueue((event, item.time), enqueued);
                     }
                     return;
                 }
+                let event = Handle {
+                    process: thread.process,
+                    handle: *event,
+                };
+                self.later.extend(self.early.forget(event));
             }
             Fact::Queue(queue, device) => self.learn(*queue, *device),
             Fact::Executes(by) => self.execute(by),
@@ -544,7 +585,7 @@ impl<'a> Slice<'a> {
     fn execute(&mut self, by: &Enqueued) {
         for list in &by.call.waits {
             let list = Handle {
-                trace: by.thread.trace,
+                process: by.thread.process,
                 handle: *list,
             };
             for (event, command) in self.lists.get(&list).into_iter().flatten() {
@@ -573,7 +614,7 @@ impl<'a> Slice<'a> {
             .count_call(&mut self.sums, thread, &call, &exit, end);
         if let Some(fact) = self.rules.outcome(thread, call, exit, end) {
             match fact {
-                Fact::Enqueued(event, enqueued) => self.enqueue(event, *enqueued),
+                Fact::Enqueued(event, enqueued) => self.enqueue((event, end), enqueued),
                 Fact::Kernel(kernel, name) => self.name_kernel(kernel, name, end),
                 fact => self.play_other(Item {
                     time: end,
@@ -584,15 +625,30 @@ impl<'a> Slice<'a> {
         }
     }
 
-    fn enqueue(&mut self, event: Handle, enqueued: Enqueued) {
-        let name = self.name_of(event.trace, enqueued.call.kernel);
+    fn enqueue(&mut self, (event, time): (Handle, i64), enqueued: Box<Enqueued>) {
+        let complete = match self.early.take(event, enqueued.call.begin) {
+            Taken::Nothing => None,
+            Taken::Earlier(item) => {
+                self.later.push(item);
+                None
+            }
+            Taken::Own(at, completed) => Some((at, completed)),
+            Taken::Unsure => {
+                return self.later.push(Item {
+                    time,
+                    stream: 0,
+                    fact: Fact::Enqueued(event, enqueued),
+                });
+            }
+        };
+        let name = self.name_of(event.process, enqueued.call.kernel);
         let queue = Handle {
             handle: enqueued.call.queue,
             ..event
         };
         let list = self
             .rules
-            .list(event.trace, queue.handle, enqueued.call.begin);
+            .list(event.process, queue.handle, enqueued.call.begin);
         let of_list = list.map(|list| Handle {
             handle: list.device,
             ..event
@@ -623,7 +679,12 @@ impl<'a> Slice<'a> {
             self.lists.entry(queue).or_default().push((event, waiting));
             return;
         }
-        self.enqueued.insert(event, waiting);
+        match complete {
+            Some((at, completed)) => self.complete(waiting, &completed, at),
+            None => {
+                self.enqueued.insert(event, waiting);
+            }
+        }
     }
 
     /// Index of the row of a command.
@@ -638,10 +699,10 @@ impl<'a> Slice<'a> {
                 self.devices.push(DeviceOfSlice {
                     device: key.device,
                     clock: Timeline::default(),
-                    placed: Vec::new(),
+                    placed: Blocks::default(),
                 });
             }
-            let of = (key.queue.trace, key.kind, key.name);
+            let of = (key.queue.process, key.kind, key.name);
             let next = self.commands.len();
             let commands = *self.command_numbers.entry(of).or_insert(next);
             if commands == next {
@@ -658,9 +719,9 @@ impl<'a> Slice<'a> {
     }
 
     /// The name that a kernel has now.
-    fn name_of(&self, trace: u32, kernel: u64) -> NameId {
+    fn name_of(&self, process: u32, kernel: u64) -> NameId {
         let handle = Handle {
-            trace,
+            process,
             handle: kernel,
         };
         match self.kernels.get(&handle) {
@@ -679,10 +740,10 @@ impl<'a> Slice<'a> {
             queue: of(enqueued.call.queue),
             device: DeviceId::Known(of(ran.device)),
             kind: ran.kind,
-            name: self.name_of(call.trace, ran.kernel),
+            name: self.name_of(call.process, ran.kernel),
         });
         let waiting = Waiting {
-            enqueued,
+            enqueued: Box::new(enqueued),
             name: row,
             device: (),
             ready: Ready::default(),
@@ -712,7 +773,9 @@ impl<'a> Slice<'a> {
         if let Some(device) = self.devices.get_mut(row.device) {
             bound(&mut device.clock, &enqueued, completed, at);
             let placed = place(self.rules, &enqueued, completed, ready, number);
-            device.placed.extend(placed);
+            placed
+                .into_iter()
+                .for_each(|placed| device.placed.push(placed));
         }
     }
 
@@ -733,16 +796,23 @@ impl<'a> Slice<'a> {
         let rows = std::mem::take(&mut self.rows);
         let names: Vec<(u32, Name)> = rows
             .iter()
-            .map(|row| (row.key.queue.trace, self.name(row.key.name)))
+            .map(|row| (row.key.queue.process, self.name(row.key.name)))
             .collect();
         for row in &rows {
             let queue = self.sums.queues.entry(row.key.queue).or_default();
             queue.merge(&row.sums);
         }
-        for ((trace, kind, name), commands) in std::mem::take(&mut self.commands) {
+        for ((process, kind, name), commands) in std::mem::take(&mut self.commands) {
             let name = self.name(name);
-            let row = Row { trace, kind, name };
+            let row = Row {
+                process,
+                kind,
+                name,
+            };
             self.sums.commands.entry(row).or_default().merge(&commands);
+        }
+        if self.early.end(&mut self.later) {
+            self.later.sort_by_key(|item| item.time);
         }
         let waiting = std::mem::take(&mut self.enqueued).into_iter();
         let lists = std::mem::take(&mut self.lists);
@@ -766,7 +836,7 @@ impl<'a> Slice<'a> {
         });
         let named = named.collect();
         let devices = self.devices.into_iter().map(|of| {
-            let mut run = Run::new(of.placed);
+            let mut run = Run::new(&of.placed);
             spill.into_iter().for_each(|spill| run.spill(spill));
             (of.device, run, of.clock)
         });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tracebraid_clocks::Machines;
 
 use crate::item::Handle;
+use crate::processes::Processes;
 use crate::state::{Device, State};
 
 /// Equal for the same device in two processes.
@@ -20,12 +21,16 @@ struct Identity {
 /// Devices that share the line of another: parts of a device, and devices that other processes use
 /// as well. The latter have equal platforms, names, and UUIDs and addresses where these are known. That
 /// says nothing if a process has several such devices.
-pub(crate) fn shared(state: &State, machines: &Machines) -> BTreeMap<Handle, Handle> {
+pub(crate) fn shared(
+    state: &State,
+    processes: &Processes,
+    machines: &Machines,
+) -> BTreeMap<Handle, Handle> {
     let mut of_identity: BTreeMap<Identity, Vec<Handle>> = BTreeMap::new();
     for (handle, device) in &state.devices {
         if device.properties.parent == 0 && !device.name.is_empty() {
             let identity = Identity {
-                machine: machines.of_trace(handle.trace as usize),
+                machine: machines.of_trace(processes.trace(handle.process) as usize),
                 platform: device.properties.platform.clone(),
                 name: device.name.clone(),
                 identity: device.properties.identity.clone(),
@@ -37,7 +42,7 @@ pub(crate) fn shared(state: &State, machines: &Machines) -> BTreeMap<Handle, Han
     for handles in of_identity.values() {
         let is_one_each = handles
             .windows(2)
-            .all(|pair| pair[0].trace != pair[1].trace);
+            .all(|pair| pair[0].process != pair[1].process);
         if let Some((first, others)) = handles.split_first().filter(|_| is_one_each) {
             shared.extend(others.iter().map(|other| (*other, *first)));
         }

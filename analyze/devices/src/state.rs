@@ -7,9 +7,10 @@ use tracebraid_clocks::Timeline;
 
 use crate::calls::OpenCalls;
 use crate::cuda::{LONGEST, Launch, Ran};
+use crate::early::Early;
 use crate::item::{Completed, Enqueued, Fact, Handle, Item, Properties, ThreadId, Times};
 use crate::level_zero::{Learned, List};
-use crate::line::{Line, Part, Piece, Placed, Run};
+use crate::line::{Blocks, Line, Part, Piece, Placed, Run};
 use crate::matching::{DeviceId, Ended, Endings, Played, Ready, Rules, Waiting, bound, place};
 use crate::sums::{Name, Row, Sums};
 use crate::thapi::Effect;
@@ -24,7 +25,7 @@ pub(crate) struct Device {
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Queue {
-    /// Number among the queues of the trace, from 1, in the order of time.
+    /// Number among the queues of the process, from 1, in the order of time.
     pub(crate) number: u32,
     pub(crate) device: u64,
 }
@@ -62,6 +63,7 @@ impl Names {
 pub(crate) struct State {
     open: BTreeMap<ThreadId, OpenCalls>,
     enqueued: BTreeMap<Handle, Waiting<Name, Handle>>,
+    early: Early,
     /// Commands that are queued when their lists are executed.
     lists: BTreeMap<Handle, Vec<(Handle, Waiting<Name, Handle>)>>,
     pub(crate) learned: Learned,
@@ -81,7 +83,7 @@ pub(crate) struct State {
 }
 
 /// Complete commands by device, while a slice is joined.
-type Complete = BTreeMap<Handle, Vec<Placed>>;
+type Complete = BTreeMap<Handle, Blocks>;
 
 impl State {
     /// Joins a slice to the earlier ones.
@@ -104,8 +106,8 @@ impl State {
         self.sums.merge(sums);
         let numbers: Vec<u32> = names
             .into_iter()
-            .map(|(trace, name)| {
-                let name = self.known(trace, name);
+            .map(|(process, name)| {
+                let name = self.known(process, name);
                 self.names.number(&name)
             })
             .collect();
@@ -123,7 +125,12 @@ impl State {
         for Item { time, fact, .. } in later {
             match fact {
                 Fact::Enqueued(event, enqueued) => {
-                    self.enqueue(rules, event, *enqueued, &named);
+                    let begin = enqueued.call.begin;
+                    self.enqueue(rules, event, enqueued, &named);
+                    let known = (rules, &ended);
+                    if let Some((device, placed)) = self.complete_early(known, event, begin) {
+                        complete.entry(device).or_default().push(placed);
+                    }
                 }
                 Fact::Completed(event, completed) => {
                     if completed.kind == Times::Device {
@@ -150,6 +157,8 @@ impl State {
         }
         self.open.retain(|_, open| !open.is_empty());
         self.enqueued.extend(waiting);
+        let without_call = self.early.drop_before(until);
+        self.count_without_call(rules, without_call);
         for (list, commands) in lists {
             let commands = commands.into_iter();
             let commands: Vec<_> = commands
@@ -167,7 +176,7 @@ impl State {
             self.kernels.insert(kernel, name);
         }
         let complete = complete.into_iter();
-        let complete = complete.map(|(device, commands)| (device, Run::new(commands)));
+        let complete = complete.map(|(device, commands)| (device, Run::new(&commands)));
         for (device, run) in of_slice.into_iter().chain(complete) {
             self.lines.entry(rules.line(device)).or_default().add(run);
         }
@@ -186,7 +195,7 @@ impl State {
                     rules.outcome(thread, call, exit, time)?
                 }
                 Fact::Profiles(thread, event) => {
-                    let call = self.open.get(&thread)?.innermost()?;
+                    let call = self.open.get_mut(&thread)?.innermost()?;
                     rules.profiled(thread, event, call, time)?
                 }
                 fact => fact,
@@ -278,10 +287,22 @@ impl State {
     fn inherited(&self, event: Handle, waiting: Waiting<Name, DeviceId>) -> Waiting<Name, Handle> {
         Waiting {
             enqueued: waiting.enqueued,
-            name: self.known(event.trace, waiting.name),
+            name: self.known(event.process, waiting.name),
             device: self.device(waiting.device),
             ready: waiting.ready,
         }
+    }
+
+    /// Counts completions whose commands are not known, by their times.
+    fn count_without_call(&mut self, rules: &Rules, at: impl IntoIterator<Item = i64>) {
+        let at = at.into_iter().filter(|at| rules.window.contains(*at));
+        self.sums.without_call += at.count() as u64;
+    }
+
+    /// Number of completions whose commands are not known.
+    pub(crate) fn without_call(&self, rules: &Rules) -> u64 {
+        let left = self.early.times().filter(|at| rules.window.contains(*at));
+        self.sums.without_call + left.count() as u64
     }
 
     /// Number of commands that are not complete.
@@ -292,17 +313,17 @@ impl State {
     /// Adds the commands of a slice, with the names that it inherits.
     fn add_commands(&mut self, sums: &mut Sums) {
         for (mut row, commands) in std::mem::take(&mut sums.commands) {
-            row.name = self.known(row.trace, row.name);
+            row.name = self.known(row.process, row.name);
             let sum = self.sums.commands.entry(row).or_default();
             sum.merge(&commands);
         }
     }
 
     /// A name, where earlier slices are known; unknown names are empty.
-    fn known(&self, trace: u32, name: Name) -> Name {
+    fn known(&self, process: u32, name: Name) -> Name {
         match name {
             Name::Inherited(handle) => {
-                let name = self.kernels.get(&Handle { trace, handle });
+                let name = self.kernels.get(&Handle { process, handle });
                 Name::Known(name.cloned().unwrap_or_default())
             }
             name => name,
@@ -316,7 +337,7 @@ impl State {
         match in_slice.next() {
             _ if kernel.handle == 0 => Name::None,
             Some((_, _, name)) => Name::Known(name.clone()),
-            None => self.known(kernel.trace, Name::Inherited(kernel.handle)),
+            None => self.known(kernel.process, Name::Inherited(kernel.handle)),
         }
     }
 
@@ -335,7 +356,7 @@ impl State {
         let launch = self.launched.get(&call).filter(|of| of.is_of(at));
         let function = rules.classes.command(ran.kind);
         let waiting = Waiting {
-            enqueued: ran.enqueued(call, launch, (function, at)),
+            enqueued: Box::new(ran.enqueued(call, launch, (function, at))),
             name: self.name_at(kernel, at, named),
             device,
             ready: Ready::default(),
@@ -347,7 +368,7 @@ impl State {
         &mut self,
         rules: &Rules,
         event: Handle,
-        enqueued: Enqueued,
+        enqueued: Box<Enqueued>,
         named: &[(i64, Handle, String)],
     ) {
         let kernel = Handle {
@@ -359,7 +380,7 @@ impl State {
             handle: enqueued.call.queue,
             ..event
         };
-        let list = rules.list(event.trace, queue.handle, enqueued.call.begin);
+        let list = rules.list(event.process, queue.handle, enqueued.call.begin);
         let of_list = list.map(|list| Handle {
             handle: list.device,
             ..event
@@ -384,16 +405,37 @@ impl State {
         completed: &Completed,
         at: i64,
     ) -> Option<(Handle, Placed)> {
-        let waiting = self.enqueued.remove(&event);
+        let Some(mut waiting) = self.enqueued.remove(&event) else {
+            let is_early = rules.classes.has_early() && completed.kind == Times::Device;
+            let without_call = match is_early {
+                true => self.early.keep(event, at, *completed),
+                false => Some(at),
+            };
+            self.count_without_call(rules, without_call);
+            return None;
+        };
         if !rules.window.contains(at) {
             return None;
         }
-        let Some(mut waiting) = waiting else {
-            self.sums.without_call += 1;
-            return None;
-        };
         waiting.ready.add_all(&mut waiting.enqueued, ended, at);
         self.count(rules, waiting, completed, at)
+    }
+
+    /// Completes a command that was enqueued by a call that began at `begin`, if its completion came
+    /// before.
+    fn complete_early(
+        &mut self,
+        known: (&Rules, &Endings),
+        event: Handle,
+        begin: i64,
+    ) -> Option<(Handle, Placed)> {
+        match self.early.take(event, begin) {
+            Ok((at, completed)) => self.complete(known, event, &completed, at),
+            Err(without_call) => {
+                self.count_without_call(known.0, without_call);
+                None
+            }
+        }
     }
 
     /// Counts a complete command; returns its device and its times there.
@@ -412,7 +454,7 @@ impl State {
         } = waiting;
         let completed = &rules.timed(&enqueued, *completed);
         let queue = Handle {
-            trace: enqueued.thread.trace,
+            process: enqueued.thread.process,
             handle: enqueued.call.queue,
         };
         let clock = self.clocks.entry(device).or_default();
@@ -420,8 +462,12 @@ impl State {
         let kind = rules.kind(&enqueued);
         let number = self.names.number(&name);
         self.sums.queues.entry(queue).or_default().add(completed);
-        let trace = queue.trace;
-        let row = Row { trace, kind, name };
+        let process = queue.process;
+        let row = Row {
+            process,
+            kind,
+            name,
+        };
         let commands = self.sums.commands.entry(row).or_default();
         commands.add(&enqueued, completed);
         let placed = place(rules, &enqueued, completed, ready, number)?;
@@ -433,8 +479,8 @@ impl State {
             known.device = device;
             return;
         }
-        let of_trace = self.queues.keys().filter(|of| of.trace == queue.trace);
-        let number = of_trace.count() as u32 + 1;
+        let of_process = self.queues.keys().filter(|of| of.process == queue.process);
+        let number = of_process.count() as u32 + 1;
         self.queues.insert(queue, Queue { number, device });
     }
 
@@ -442,7 +488,7 @@ impl State {
     fn execute(&mut self, by: &Enqueued) {
         for list in &by.call.waits {
             let list = Handle {
-                trace: by.thread.trace,
+                process: by.thread.process,
                 handle: *list,
             };
             for (event, command) in self.lists.get(&list).into_iter().flatten() {

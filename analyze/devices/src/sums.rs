@@ -126,7 +126,7 @@ impl QueueSums {
 /// Key by which commands are added up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Row {
-    pub(crate) trace: u32,
+    pub(crate) process: u32,
     pub(crate) kind: Kind,
     pub(crate) name: Name,
 }
@@ -153,7 +153,7 @@ pub(crate) struct KeptCall {
 /// Sums that may be added in any order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sums {
-    /// By trace and function.
+    /// By process and function.
     pub(crate) calls: BTreeMap<(u32, u32), Calls>,
     pub(crate) commands: BTreeMap<Row, Commands>,
     /// By queue; its handle is 0 if unknown.

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use tracebraid_clocks::{Accuracy, Machines, Path, Timeline};
-use tracebraid_ctf::schema::EnvValue;
-use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_follow::{Head, Host, Thread, Window};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_follow::{Head, Host, Window};
 use tracebraid_statistics::Distribution;
 use tracebraid_tables::{Column, Forms, Report, Section, Total, Unit, Value};
 
@@ -16,21 +15,6 @@ use crate::kind::Kind;
 use crate::late::{HostDid, paths};
 use crate::state::{Queue, State};
 use crate::sums::{Calls, Commands, Name, QueueSums};
-
-/// The process of a trace. A trace of several processes has neither id nor name.
-pub(crate) fn process(trace: u32, content: &Trace) -> Thread {
-    let class = &content.layout.class;
-    let pid = match class.env("vpid") {
-        Some(EnvValue::Int(pid)) => i32::try_from(*pid).ok(),
-        _ => None,
-    };
-    Thread {
-        trace,
-        tid: None,
-        pid,
-        name: class.env_str("procname").map(str::to_owned),
-    }
-}
 
 /// The range of time and the hosts of the traces that have commands.
 pub(crate) fn head(set: &TraceSet, classes: &Classes, window: Window) -> Head {
@@ -137,9 +121,8 @@ fn execution_values(durations: &Distribution) -> Vec<Value> {
 }
 
 impl Of<'_> {
-    pub(crate) fn process(&self, trace: u32) -> Value {
-        let process = self.analysis.processes.get(trace as usize);
-        process.cloned().unwrap_or_default().into()
+    pub(crate) fn process(&self, process: u32) -> Value {
+        self.analysis.processes.get(process).into()
     }
 
     fn queue(&self, queue: Handle) -> Option<&Queue> {
@@ -149,7 +132,7 @@ impl Of<'_> {
     fn sums<K: Ord>(&self, key: impl Fn(u32, Kind, &Name) -> Option<K>) -> BTreeMap<K, Commands> {
         let mut sums: BTreeMap<K, Commands> = BTreeMap::new();
         for (row, commands) in &self.state.sums.commands {
-            if let Some(key) = key(row.trace, row.kind, &row.name) {
+            if let Some(key) = key(row.process, row.kind, &row.name) {
                 sums.entry(key).or_default().merge(commands);
             }
         }
@@ -179,7 +162,7 @@ impl Of<'_> {
             Total::new(
                 "without_call",
                 "completions without a call",
-                self.state.sums.without_call.into(),
+                self.state.without_call(&self.analysis.rules).into(),
             )
             .or_one("completion without a call"),
         ]
@@ -198,7 +181,7 @@ impl Of<'_> {
             let known = self.queue(queue).map(|_| self.state.device_of(queue));
             let device = known.map_or_else(String::new, |of| self.state.device_name(of));
             vec![
-                self.process(queue.trace),
+                self.process(queue.process),
                 self.queue(queue).map(|of| u64::from(of.number)).into(),
                 Value::Text(format!("{:#x}", queue.handle)),
                 Value::Text(device),
@@ -225,16 +208,16 @@ impl Of<'_> {
     }
 
     fn kernels(&self) -> Section {
-        let rows = greatest(self.sums(|trace, kind, name| {
+        let rows = greatest(self.sums(|process, kind, name| {
             let kernel = match name {
                 _ if !matches!(kind, Kind::Kernel | Kind::CommandBuffer) => return None,
                 Name::Known(name) => name.clone(),
                 _ => String::new(),
             };
-            Some((trace, kernel))
+            Some((process, kernel))
         }));
-        let row = |((trace, kernel), of): ((u32, String), Commands)| {
-            let mut row = vec![self.process(trace), Value::Text(kernel), of.count.into()];
+        let row = |((process, kernel), of): ((u32, String), Commands)| {
+            let mut row = vec![self.process(process), Value::Text(kernel), of.count.into()];
             row.extend(execution_values(&of.execution));
             row.extend([
                 of.host.mean().into(),
@@ -264,13 +247,13 @@ impl Of<'_> {
 
     fn transfers(&self) -> Section {
         let rows =
-            greatest(self.sums(|trace, kind, _| kind.is_transfer().then_some((trace, kind))));
-        let row = |((trace, kind), of): ((u32, Kind), Commands)| {
+            greatest(self.sums(|process, kind, _| kind.is_transfer().then_some((process, kind))));
+        let row = |((process, kind), of): ((u32, Kind), Commands)| {
             let speed = (of.moving > 0)
                 .then(|| u128::from(of.bytes) * 1_000_000_000 / u128::from(of.moving));
             let speed = speed.and_then(|speed| u64::try_from(speed).ok());
             let mut row = vec![
-                self.process(trace),
+                self.process(process),
                 kind.name().into(),
                 of.count.into(),
                 of.bytes.into(),
@@ -294,18 +277,18 @@ impl Of<'_> {
     fn calls(&self) -> Section {
         let functions = self.analysis.rules.classes.functions();
         let mut rows: Vec<(u32, &str, &Calls)> = Vec::new();
-        for ((trace, function), calls) in &self.state.sums.calls {
+        for ((process, function), calls) in &self.state.sums.calls {
             if let Some(function) = functions.get(*function as usize) {
-                rows.push((*trace, &function.name, calls));
+                rows.push((*process, &function.name, calls));
             }
         }
-        rows.sort_by_cached_key(|(trace, name, calls)| {
+        rows.sort_by_cached_key(|(process, name, calls)| {
             let time = calls.durations.summary().sum();
-            (std::cmp::Reverse(time), *trace, (*name).to_owned())
+            (std::cmp::Reverse(time), *process, (*name).to_owned())
         });
-        let row = |(trace, name, calls): (u32, &str, &Calls)| {
+        let row = |(process, name, calls): (u32, &str, &Calls)| {
             let mut row = vec![
-                self.process(trace),
+                self.process(process),
                 name.into(),
                 calls.durations.summary().count().into(),
             ];
@@ -349,7 +332,7 @@ impl Of<'_> {
             let drift = drift.map(|(low, high)| (low.drift_ppm() + high.drift_ppm()) / 2.0);
             let (offset, error) = bounds.unzip();
             vec![
-                self.process(handle.trace),
+                self.process(handle.process),
                 Value::Text(self.state.device_name(*handle)),
                 Value::Text(
                     device.map_or_else(String::new, |device| device.properties.platform.clone()),

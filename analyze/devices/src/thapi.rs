@@ -82,9 +82,9 @@ pub(crate) fn kind(api: Api, name: &str) -> Option<Kind> {
 /// Meaning of an event class.
 pub(crate) fn meaning(name: &str) -> Option<Meaning> {
     Some(match name {
-        "lttng_ust_ze_profiling:event_profiling" | "lttng_ust_cuda_profiling:event_profiling" => {
-            Meaning::Profiles
-        }
+        "lttng_ust_opencl_profiling:event_profiling"
+        | "lttng_ust_ze_profiling:event_profiling"
+        | "lttng_ust_cuda_profiling:event_profiling" => Meaning::Profiles,
         "lttng_ust_ze_profiling:event_profiling_results" => Meaning::Cycles,
         "lttng_ust_cuda_profiling:event_profiling_results" => Meaning::Duration,
         "lttng_ust_ze_properties:device" | "lttng_ust_ze_properties:subdevice" => {
@@ -99,7 +99,10 @@ pub(crate) fn meaning(name: &str) -> Option<Meaning> {
 /// Fields of the classes of THAPI.
 pub(crate) fn fields(meaning: Meaning) -> &'static [(Role, &'static [&'static str])] {
     match meaning {
-        Meaning::Profiles => &[(Role::Event, &["hEvent", "hStart"])],
+        Meaning::Profiles => &[
+            (Role::Event, &["event", "hEvent", "hStart"]),
+            (Role::Status, &["status"]),
+        ],
         Meaning::Cycles => &[
             (Role::Event, &["hEvent"]),
             (Role::Status, &["status"]),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tracebraid_follow::ThreadKey;
+use tracebraid_follow::{Thread, ThreadKey};
 use tracebraid_graph::{DeviceCommand, DeviceTimes, DeviceWait};
 use tracebraid_threads::DeviceCalls;
 
@@ -32,11 +32,12 @@ impl DeviceAnalysis {
         let Exported {
             calls, commands, ..
         } = self.exported(found);
-        let times = DeviceTimes::new(device_commands(&commands));
+        let mut processes = Processes::default();
+        let times = DeviceTimes::new(device_commands(&commands, &mut processes));
         let ends = Ends::new(&times);
         let waiting = calls
             .iter()
-            .filter(|call| ends.awaited(&times, call).is_some());
+            .filter(|call| ends.awaited((&times, &processes), call).is_some());
         DeviceCalls::new(waiting.flat_map(|call| {
             let of_call = |thread| (thread, call.begin, call.end);
             self.threads(call).map(of_call)
@@ -47,11 +48,12 @@ impl DeviceAnalysis {
     /// waited for was complete. Needs [`Keep::Waits`](crate::Keep::Waits).
     pub fn device_times(&self, found: &Devices) -> DeviceTimes {
         let exported = self.exported(found);
-        let mut times = DeviceTimes::new(device_commands(&exported.commands));
+        let mut processes = Processes::default();
+        let mut times = DeviceTimes::new(device_commands(&exported.commands, &mut processes));
         let ends = Ends::new(&times);
         let mut waits = Vec::new();
         for call in &exported.calls {
-            let Some(command) = ends.awaited(&times, call) else {
+            let Some(command) = ends.awaited((&times, &processes), call) else {
                 continue;
             };
             let ended = times.commands().get(command as usize).map(|of| of.ended);
@@ -66,19 +68,39 @@ impl DeviceAnalysis {
         times.set_waits(waits);
         times.devices = exported.devices;
         times.without_clock = exported.without_clock;
-        for thread in exported.commands.into_iter().map(|of| of.thread) {
-            let process = || {
-                let name = thread.name.unwrap_or_else(|| "?".to_owned());
-                (name, thread.pid.unwrap_or_default())
-            };
-            times.processes.entry(thread.trace).or_insert_with(process);
-        }
+        times.processes = processes.names;
         times
     }
 }
 
+/// Processes with commands.
+#[derive(Default)]
+struct Processes {
+    /// By trace and process id: index in `names`.
+    numbers: BTreeMap<(u32, Option<i32>), u32>,
+    /// Names and ids.
+    names: Vec<(String, i32)>,
+}
+
+impl Processes {
+    fn get(&self, thread: &Thread) -> Option<u32> {
+        self.numbers.get(&(thread.trace, thread.pid)).copied()
+    }
+
+    fn number(&mut self, thread: &Thread) -> u32 {
+        if let Some(known) = self.get(thread) {
+            return known;
+        }
+        let number = self.names.len() as u32;
+        self.numbers.insert((thread.trace, thread.pid), number);
+        let name = thread.name.clone().unwrap_or_else(|| "?".to_owned());
+        self.names.push((name, thread.pid.unwrap_or_default()));
+        number
+    }
+}
+
 /// Commands as paths show them.
-fn device_commands(commands: &[Command]) -> Vec<DeviceCommand> {
+fn device_commands(commands: &[Command], processes: &mut Processes) -> Vec<DeviceCommand> {
     let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
     let mut name_of = |name: &str| match names.get(name) {
         Some(known) => Arc::clone(known),
@@ -88,7 +110,7 @@ fn device_commands(commands: &[Command]) -> Vec<DeviceCommand> {
             name
         }
     };
-    let command = |command: &Command| {
+    let device_command = |command: &Command| {
         let [queued, submitted, started, ended] = command.times;
         DeviceCommand {
             device: command.device as u32,
@@ -96,6 +118,7 @@ fn device_commands(commands: &[Command]) -> Vec<DeviceCommand> {
                 trace: command.thread.trace,
                 tid: command.thread.tid.unwrap_or_default(),
             },
+            process: processes.number(&command.thread),
             queue: command.queue,
             name: name_of(&command.name),
             is_kernel: command.kind == Kind::Kernel,
@@ -107,17 +130,17 @@ fn device_commands(commands: &[Command]) -> Vec<DeviceCommand> {
             ended,
         }
     };
-    commands.iter().map(command).collect()
+    commands.iter().map(device_command).collect()
 }
 
-/// Commands by process and end: indexes in [`DeviceTimes::commands`].
+/// Commands by process and end, with indexes in [`DeviceTimes::commands`].
 struct Ends(BTreeMap<u32, Vec<(i64, u32)>>);
 
 impl Ends {
     fn new(times: &DeviceTimes) -> Ends {
         let mut ends: BTreeMap<u32, Vec<(i64, u32)>> = BTreeMap::new();
         for (place, command) in (0..).zip(times.commands()) {
-            let of_process = ends.entry(command.thread.trace).or_default();
+            let of_process = ends.entry(command.process).or_default();
             of_process.push((command.ended, place));
         }
         ends.values_mut().for_each(|ends| ends.sort_unstable());
@@ -126,8 +149,8 @@ impl Ends {
 
     /// The command that a call waited for: its own, or the last of its process that ended during
     /// the call.
-    fn awaited(&self, times: &DeviceTimes, call: &Call) -> Option<u32> {
-        let ends = self.0.get(&call.thread.trace)?;
+    fn awaited(&self, (times, processes): (&DeviceTimes, &Processes), call: &Call) -> Option<u32> {
+        let ends = self.0.get(&processes.get(&call.thread)?)?;
         let until = call.end.saturating_add(TOLERANCE);
         let after = ends.partition_point(|(end, _)| *end <= until);
         let ended = ends.get(..after)?.iter().rev();

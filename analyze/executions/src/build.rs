@@ -118,6 +118,15 @@ impl Union {
         frames.map(|frame| self.word(frame)).collect()
     }
 
+    /// True for contexts of a command that waits for a device or executes, without a thread.
+    pub fn is_of_device(&self, context: ContextId) -> bool {
+        let frames = self.contexts.frames(context);
+        frames.first().is_some_and(|frame| {
+            let name = self.names.text(frame.name);
+            frame.kind == FrameKind::Reason && name == WaitReason::Device.name()
+        })
+    }
+
     /// `queued` or `unknown-hand-over` for contexts of a thread's activity while the execution
     /// waited for it.
     pub fn waits_for_thread(&self, context: ContextId) -> Option<&'static str> {

@@ -175,7 +175,7 @@ fn frames_are_executions_from_call_to_call() {
 #[test]
 fn only_executions_in_the_window_are_made() {
     let set = set("gpu-pipeline");
-    let mut rules = rules_of(&set, &["kernel work", "frame work"]);
+    let mut rules = rules_of(&set, &["kernel work", "frame f : work"]);
     let all = found(&set, &rules).0;
     let (from, to) = (all[4].window.0, all[9].window.1);
     rules.window.from = Some(tracebraid_ctf::clock::Timestamp(from));

@@ -5,6 +5,7 @@
 //! queue.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ pub struct DeviceCommand {
     pub device: u32,
     /// The thread that enqueued it, in the trace of its process.
     pub thread: ThreadKey,
+    /// Index in [`DeviceTimes::processes`].
+    pub process: u32,
     /// Number of the queue in its process, if known.
     pub queue: Option<u32>,
     /// The kernel, or the kind of another command.
@@ -77,8 +80,8 @@ pub enum CommandState {
 pub struct DeviceTimes {
     /// Names of the devices.
     pub devices: Vec<String>,
-    /// Names and ids of processes, by trace.
-    pub processes: BTreeMap<u32, (String, i32)>,
+    /// Names and ids of processes.
+    pub processes: Vec<(String, i32)>,
     /// Number of commands that are left out, since the clock of their device has no known relation
     /// to that of the trace.
     pub without_clock: u64,
@@ -144,70 +147,53 @@ impl DeviceTimes {
 
     /// Calls `put` for the activities of the device in a window until the command is complete, in
     /// the order of time and without gaps: the execution of earlier commands, then the queues that
-    /// contain the command, and its own execution.
+    /// contain the command, and its own execution. Of commands that execute at the same time, the
+    /// one that started first counts.
     pub fn activities(
         &self,
         command: u32,
         (begin, end): (i64, i64),
-        mut put: impl FnMut((i64, i64), DeviceActivity),
+        put: impl FnMut((i64, i64), DeviceActivity),
     ) {
         let Some(awaited) = self.commands.get(command as usize) else {
             return;
         };
-        let mut at = begin;
-        let mut until = |time: i64, command: u32, state: CommandState| {
-            let time = time.min(end);
-            if time > at {
-                put(
-                    (std::mem::replace(&mut at, time), time),
-                    DeviceActivity { command, state },
-                );
-            }
+        let mut walk = DeviceWalk {
+            awaited,
+            place: command,
+            at: begin,
+            end,
+            put,
         };
-        let idle = |time: i64, until: &mut dyn FnMut(i64, u32, CommandState)| {
-            until(time.min(awaited.queued), command, CommandState::HostQueue);
-            until(time.min(awaited.ready), command, CommandState::Dependency);
-            until(
-                time.min(awaited.submitted),
-                command,
-                CommandState::HostQueue,
-            );
-            until(time, command, CommandState::DeviceQueue);
-        };
-        for (place, other) in self.before(awaited, begin) {
-            if other.started >= end {
-                break;
-            }
-            idle(other.started, &mut until);
-            let state = match other.thread.trace == awaited.thread.trace {
+        let before = self.before(awaited);
+        while walk.at < end.min(awaited.started)
+            && let Some((place, other)) = self.first_after(before.clone(), walk.at)
+        {
+            walk.wait(other.started);
+            let state = match other.process == awaited.process {
                 true => CommandState::Executing,
                 false => CommandState::ExecutingForOther,
             };
-            until(other.ended.min(awaited.started), place, state);
+            walk.go(other.ended.min(awaited.started), place, state);
         }
-        idle(awaited.started, &mut until);
-        until(awaited.ended, command, CommandState::Executing);
+        walk.wait(awaited.started);
+        walk.go(awaited.ended, command, CommandState::Executing);
     }
 
-    /// Commands of the device that start before a command, and end after a time.
-    fn before(
-        &self,
-        command: &DeviceCommand,
-        time: i64,
-    ) -> impl Iterator<Item = (u32, &DeviceCommand)> {
+    /// Commands of the device that start before a command.
+    fn before(&self, command: &DeviceCommand) -> Range<usize> {
         let start = |of: &DeviceCommand| (of.device, of.started);
-        let of_device = self
-            .commands
-            .partition_point(|of| of.device < command.device);
-        let until = self
-            .commands
-            .partition_point(|of| start(of) < start(command));
-        let latest = self.latest.get(of_device..until).unwrap_or_default();
-        let first = of_device + latest.partition_point(|latest| *latest <= time);
-        let commands = self.commands.get(first..until).unwrap_or_default().iter();
-        (first as u32..)
-            .zip(commands)
-            .filter(move |(_, of)| of.ended > time)
+        let commands = &self.commands;
+        let first = commands.partition_point(|of| of.device < command.device);
+        first..commands.partition_point(|of| start(of) < start(command))
+    }
+
+    /// The first command of a range within a device that ends after a time.
+    fn first_after(&self, range: Range<usize>, time: i64) -> Option<(u32, &DeviceCommand)> {
+        let latest = self.latest.get(range.clone()).unwrap_or_default();
+        let place = range.start + latest.partition_point(|latest| *latest <= time);
+        let command = self.commands.get(place).filter(|_| place < range.end)?;
+        Some((place as u32, command))
     }
 
     /// An activity as text, without numbers that differ between recordings.
@@ -222,7 +208,7 @@ impl DeviceTimes {
             CommandState::DeviceQueue => format!("{name}, in device queue"),
             CommandState::Executing => name.to_string(),
             CommandState::ExecutingForOther => {
-                let process = self.processes.get(&command.thread.trace);
+                let process = self.processes.get(command.process as usize);
                 format!("{name} of {}", process.map_or("?", |of| of.0.as_str()))
             }
         }
@@ -232,7 +218,7 @@ impl DeviceTimes {
     pub fn exact_activity(&self, activity: DeviceActivity) -> String {
         let text = self.activity(activity);
         let command = self.commands.get(activity.command as usize);
-        let process = command.and_then(|of| self.processes.get(&of.thread.trace));
+        let process = command.and_then(|of| self.processes.get(of.process as usize));
         match (activity.state, process) {
             (CommandState::ExecutingForOther, Some((_, pid))) => format!("{text} ({pid})"),
             _ => text,
@@ -240,15 +226,45 @@ impl DeviceTimes {
     }
 }
 
+/// The activities of a device while a command is awaited.
+struct DeviceWalk<'t, F> {
+    awaited: &'t DeviceCommand,
+    place: u32,
+    at: i64,
+    end: i64,
+    put: F,
+}
+
+impl<F: FnMut((i64, i64), DeviceActivity)> DeviceWalk<'_, F> {
+    /// Adds an activity up to a time.
+    fn go(&mut self, time: i64, command: u32, state: CommandState) {
+        let time = time.min(self.end);
+        if time > self.at {
+            let window = (std::mem::replace(&mut self.at, time), time);
+            (self.put)(window, DeviceActivity { command, state });
+        }
+    }
+
+    /// Adds the waits of the command up to a time.
+    fn wait(&mut self, time: i64) {
+        let (of, place) = (self.awaited, self.place);
+        self.go(time.min(of.queued), place, CommandState::HostQueue);
+        self.go(time.min(of.ready), place, CommandState::Dependency);
+        self.go(time.min(of.submitted), place, CommandState::HostQueue);
+        self.go(time, place, CommandState::DeviceQueue);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn command(device: u32, trace: u32, times: [i64; 4]) -> DeviceCommand {
+    fn command(device: u32, process: u32, times: [i64; 4]) -> DeviceCommand {
         let [queued, submitted, started, ended] = times;
         DeviceCommand {
             device,
-            thread: ThreadKey { trace, tid: 7 },
+            thread: ThreadKey { trace: 0, tid: 7 },
+            process,
             queue: None,
             name: format!("k{queued}").into(),
             is_kernel: true,
@@ -280,7 +296,8 @@ mod tests {
             command(0, 1, [0, 5, 20, 90]),
             command(1, 1, [0, 5, 90, 95]),
         ]);
-        times.processes.insert(2, ("other".to_owned(), 22));
+        let names = ["?", "own", "other"].map(str::to_owned);
+        times.processes = names.into_iter().zip([20, 21, 22]).collect();
         let place = times.commands().iter().position(|of| of.queued == 30);
         let place = place.expect("the command") as u32;
         let all = [

@@ -15,7 +15,7 @@ use crate::random::{ACTORS, END, graph};
 fn command() -> impl Strategy<Value = DeviceCommand> {
     let steps = [0i64..20, 0..10, 0..10, 0..20];
     let of = (0u32..2, 0u32..2, 0..ACTORS as i32, 0i64..END, 0i64..30);
-    (of, steps).prop_map(|((device, trace, tid, called, ready), steps)| {
+    (of, steps).prop_map(|((device, process, tid, called, ready), steps)| {
         let mut at = called;
         let [queued, submitted, started, ended] = steps.map(|step| {
             at += step;
@@ -23,7 +23,8 @@ fn command() -> impl Strategy<Value = DeviceCommand> {
         });
         DeviceCommand {
             device,
-            thread: ThreadKey { trace, tid },
+            thread: ThreadKey { trace: 0, tid },
+            process,
             queue: None,
             name: "kernel".into(),
             is_kernel: true,
@@ -69,7 +70,7 @@ fn activity_at(times: &DeviceTimes, command: u32, time: i64) -> DeviceActivity {
         .iter()
         .position(|of| executes(of) && of.started < awaited.started && time < awaited.started);
     if let Some(place) = earlier {
-        let is_own = times.commands()[place].thread.trace == awaited.thread.trace;
+        let is_own = times.commands()[place].process == awaited.process;
         return DeviceActivity {
             command: place as u32,
             state: match is_own {

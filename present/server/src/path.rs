@@ -15,22 +15,24 @@ pub(crate) fn path(database: &Database, id: u32, shown: Shown) -> Result<Value, 
 }
 
 fn json(database: &Database, id: u32, found: &Recorded, shown: Shown) -> Value {
-    // Threads in the order of their first steps. An unknown thread has an entry of its own.
-    let mut threads: Vec<Option<u32>> = Vec::new();
+    // Threads in the order of their first steps. An unknown thread has an entry of its own, and so
+    // has a device.
+    let mut threads: Vec<(Option<u32>, bool)> = Vec::new();
     let mut begin = 0u64;
     let mut segments = Vec::with_capacity(found.steps.len());
     for step in &found.steps {
-        let place = threads
-            .iter()
-            .position(|thread| *thread == step.thread)
-            .unwrap_or_else(|| {
-                threads.push(step.thread);
-                threads.len() - 1
-            });
+        let is_on_device = step.thread.is_none() && database.union.is_of_device(step.context);
+        let thread = (step.thread, is_on_device);
+        let place = threads.iter().position(|known| *known == thread);
+        let place = place.unwrap_or_else(|| {
+            threads.push(thread);
+            threads.len() - 1
+        });
         segments.push(json!([begin, step.duration, place, step.context.0]));
         begin = begin.saturating_add(step.duration);
     }
-    let thread = |thread: &Option<u32>| {
+    let thread = |(thread, is_on_device): &(Option<u32>, bool)| {
+        let unknown = if *is_on_device { "device" } else { "?" };
         let thread = thread.and_then(|id| database.threads.get(id as usize));
         let source = thread.and_then(|of| {
             database
@@ -38,7 +40,7 @@ fn json(database: &Database, id: u32, found: &Recorded, shown: Shown) -> Value {
                 .get(usize::try_from(of.source).ok()?.checked_sub(1)?)
         });
         json!({
-            "name": thread.and_then(|of| of.name.as_deref()).unwrap_or("?"),
+            "name": thread.and_then(|of| of.name.as_deref()).unwrap_or(unknown),
             "tid": thread.map(|of| of.tid),
             "host": source.and_then(|of| of.host.as_deref()),
         })

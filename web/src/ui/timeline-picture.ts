@@ -38,7 +38,7 @@ export function spansOf(model: Model, path: Path): Span[] {
 export function threadName(path: Path, thread: number): string {
   const { name, tid, host } = path.threads[thread];
   const hosts = new Set(path.threads.map((one) => one.host));
-  if (tid === null) return 'unknown thread';
+  if (tid === null) return name === '?' ? 'unknown thread' : clean(name, 60);
   return `${clean(name, 60)} ${tid}${hosts.size > 1 ? ` @${clean(host, 40)}` : ''}`;
 }
 

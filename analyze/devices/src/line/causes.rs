@@ -60,7 +60,7 @@ mod tests {
             entry: 0,
             exit: 0,
             queue: 0,
-            trace: 0,
+            process: 0,
             tid: 0,
             name: 0,
             kind: Kind::Kernel,

@@ -10,6 +10,7 @@
 //! late, the whole trace is read again, and all runs wait for its end. Runs that take too much memory
 //! go to a file, which together with the pieces of time makes an external sort.
 
+mod blocks;
 mod causes;
 mod placed;
 mod release;
@@ -19,6 +20,7 @@ mod sweep;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use blocks::Blocks;
 pub(crate) use causes::Cause;
 pub(crate) use placed::Placed;
 use release::Release;
@@ -27,8 +29,9 @@ pub(crate) use sums::{Gap, LineSums};
 use sweep::Ends;
 pub(crate) use sweep::{Part, Piece};
 
-/// Commands in a piece of time: few enough for memory, enough for a thread.
-const PIECE: usize = 1 << 16;
+/// Commands in a piece of time: enough for a thread, and few enough that the allocator does not map
+/// them anew for each piece.
+const PIECE: usize = 3 << 14;
 
 /// The line of a device, up to the time of the last piece.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -20,7 +20,7 @@ pub(crate) struct Placed {
     pub(crate) entry: i64,
     pub(crate) exit: i64,
     pub(crate) queue: u64,
-    pub(crate) trace: u32,
+    pub(crate) process: u32,
     pub(crate) tid: i32,
     /// Number of the kernel's name.
     pub(crate) name: u32,
@@ -55,7 +55,7 @@ impl Placed {
         to.extend(self.entry.to_le_bytes());
         to.extend(self.exit.to_le_bytes());
         to.extend(self.queue.to_le_bytes());
-        to.extend(self.trace.to_le_bytes());
+        to.extend(self.process.to_le_bytes());
         to.extend(self.tid.to_le_bytes());
         to.extend(self.name.to_le_bytes());
         to.extend(u32::from(self.kind.number()).to_le_bytes());
@@ -81,7 +81,7 @@ impl Placed {
             entry: entry as i64,
             exit: exit as i64,
             queue,
-            trace: place as u32,
+            process: place as u32,
             tid: (place >> 32) as i32,
             name: named as u32,
             kind: Kind::with_number((named >> 32) as u8),
@@ -104,7 +104,7 @@ mod tests {
             entry: -6,
             exit: i64::MAX,
             queue: 8,
-            trace: 9,
+            process: 9,
             tid: -10,
             name: u32::MAX,
             kind: Kind::Other,

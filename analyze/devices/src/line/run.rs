@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::blocks::Blocks;
 use super::placed::Placed;
 
 /// Commands of which the first time and the last are known without reading them.
@@ -39,21 +40,22 @@ impl Spill {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<Placed>", into = "Vec<Placed>")]
 enum Storage {
-    Memory(Arc<Vec<Placed>>),
+    Memory(Arc<Blocks>),
     /// Offset of the first command, and the number of commands.
     File(Arc<File>, u64, usize),
 }
 
 impl From<Vec<Placed>> for Storage {
     fn from(commands: Vec<Placed>) -> Storage {
-        Storage::Memory(Arc::new(commands))
+        Storage::Memory(Arc::new(commands.into()))
     }
 }
 
 impl From<Storage> for Vec<Placed> {
     fn from(storage: Storage) -> Vec<Placed> {
-        let count = storage.len();
-        storage.read(0..count)
+        let mut commands = Vec::new();
+        storage.read(0..storage.len(), &mut commands);
+        commands
     }
 }
 
@@ -65,9 +67,10 @@ impl Storage {
         }
     }
 
-    fn read(&self, range: Range<usize>) -> Vec<Placed> {
+    /// Appends the commands of a range to a list.
+    fn read(&self, range: Range<usize>, to: &mut Vec<Placed>) {
         match self {
-            Storage::Memory(commands) => commands.get(range).unwrap_or_default().to_vec(),
+            Storage::Memory(commands) => commands.read(range, to),
             Storage::File(file, at, _) => {
                 let mut bytes = vec![0; range.len() * Placed::SIZE];
                 let at = at + (range.start * Placed::SIZE) as u64;
@@ -80,7 +83,7 @@ impl Storage {
                 file.read_exact_at(&mut bytes, at)
                     .expect("the temporary file of commands can be read");
                 let commands = bytes.as_chunks::<{ Placed::SIZE }>().0.iter();
-                commands.map(Placed::decode).collect()
+                to.extend(commands.map(Placed::decode));
             }
         }
     }
@@ -101,16 +104,16 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn new(mut commands: Vec<Placed>) -> Run {
-        commands.sort_unstable();
-        let blocks = commands.chunks(BLOCK).map(|block| {
+    pub(crate) fn new(commands: &Blocks) -> Run {
+        let commands = commands.sorted();
+        let blocks = commands.parts().map(|block| {
             let first = block.first().map_or(0, |command| command.queued);
             (first, block.iter().map(|of| of.end).max().unwrap_or(0))
         });
         Run {
             blocks: blocks.collect(),
             points: points(&commands),
-            storage: commands.into(),
+            storage: Storage::Memory(Arc::new(commands)),
             from: 0,
             names: None,
         }
@@ -169,7 +172,8 @@ impl Run {
         // The cut is in the block before.
         let begin = full.saturating_sub(1) * BLOCK;
         let end = (full * BLOCK).min(self.storage.len());
-        let block = self.storage.read(begin..end);
+        let mut block = Vec::with_capacity(BLOCK);
+        self.storage.read(begin..end, &mut block);
         let to = begin + block.partition_point(|command| command.queued < until);
         if to <= self.from {
             return None;
@@ -179,7 +183,7 @@ impl Run {
         let mut beyond = Vec::new();
         for at in late {
             let part = (at * BLOCK).max(range.start)..((at + 1) * BLOCK).min(range.end);
-            beyond.extend(self.storage.read(part));
+            self.storage.read(part, &mut beyond);
         }
         beyond.retain(|command| command.end > until);
         let mut stretch = Stretch {
@@ -195,19 +199,31 @@ impl Run {
 }
 
 /// Some ends of calls, and until when commands of calls until then were queued.
-fn points(commands: &[Placed]) -> Vec<(i64, u64)> {
-    let mut all: Vec<(i64, u64)> = commands.iter().map(|of| (of.exit, of.queued)).collect();
-    all.sort_unstable();
-    let step = all.len().div_ceil(POINTS).max(1);
-    let mut latest = 0;
-    let mut points = Vec::with_capacity(POINTS);
-    for part in all.chunks(step) {
-        latest = part
-            .iter()
-            .fold(latest, |latest, (_, queued)| latest.max(*queued));
-        points.extend(part.last().map(|(exit, _)| (*exit, latest)));
+fn points(commands: &Blocks) -> Vec<(i64, u64)> {
+    let limits = limits(commands);
+    let mut parts: Vec<Option<(i64, u64)>> = vec![None; limits.len() + 1];
+    for Placed { exit, queued, .. } in commands.iter() {
+        let part = limits.partition_point(|limit| limit < exit);
+        let (last, latest) = parts[part].unwrap_or((*exit, *queued));
+        parts[part] = Some((last.max(*exit), latest.max(*queued)));
     }
-    points
+    let mut until = 0;
+    let parts = parts.into_iter().flatten();
+    let point = parts.map(|(exit, latest)| {
+        until = until.max(latest);
+        (exit, until)
+    });
+    point.collect()
+}
+
+/// Times that divide the ends of calls into about [`POINTS`] parts of equal size: some ends, sorted.
+fn limits(commands: &Blocks) -> Vec<i64> {
+    let step = commands.len().div_ceil(8 * POINTS).max(1);
+    let mut some: Vec<i64> = commands.iter().step_by(step).map(|of| of.exit).collect();
+    some.sort_unstable();
+    let step = some.len().div_ceil(POINTS).max(1);
+    let limits = some.into_iter().skip(step).step_by(step);
+    limits.collect()
 }
 
 /// Commands that were taken from a run.
@@ -233,9 +249,11 @@ impl Stretch {
         self.range.len()
     }
 
-    pub(crate) fn read(&self) -> Vec<Placed> {
-        let mut commands = self.storage.read(self.range.clone());
-        commands.iter_mut().for_each(|command| self.name(command));
-        commands
+    /// Appends the commands to a list.
+    pub(crate) fn read(&self, to: &mut Vec<Placed>) {
+        let before = to.len();
+        self.storage.read(self.range.clone(), to);
+        let own = to.iter_mut().skip(before);
+        own.for_each(|command| self.name(command));
     }
 }

@@ -35,12 +35,12 @@ pub(crate) struct LineSums {
     pub(crate) transfers: u64,
     /// Time with both.
     pub(crate) overlap: u64,
-    /// Time with a command of the process, by trace.
+    /// Time with a command of a process.
     pub(crate) processes: BTreeMap<u32, u64>,
     /// Time in which only commands of another process (second) executed while one of this (first)
     /// was queued.
     pub(crate) shared: BTreeMap<(u32, u32), u64>,
-    /// Idle times, by the trace whose command ended them.
+    /// Idle times, by the process whose command ended them.
     pub(crate) gaps: BTreeMap<u32, Gaps>,
     longest: Top<Gap>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Gaps {
 
 impl LineSums {
     pub(crate) fn gap(&mut self, gap: Gap) {
-        let gaps = self.gaps.entry(gap.command.trace).or_default();
+        let gaps = self.gaps.entry(gap.command.process).or_default();
         gaps.lengths.add(gap.length);
         let parts = Cause::split(gap.begin, &gap.command);
         for (sum, part) in gaps.causes.iter_mut().zip(parts) {

@@ -55,11 +55,43 @@ impl Ends {
 }
 
 /// Change of the state of a command. Of one time, ends come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edge {
     End,
     Queued,
     Start,
+}
+
+/// A change of the state of a command, as a number whose order is that of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Change(u128);
+
+impl Change {
+    fn new(time: u64, edge: Edge, command: u32) -> Change {
+        let number = (edge as u64) << 32 | u64::from(command);
+        Change(u128::from(time) << 64 | u128::from(number))
+    }
+
+    fn time(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    fn edge(self) -> Edge {
+        match (self.0 >> 32) as u32 {
+            0 => Edge::End,
+            1 => Edge::Queued,
+            _ => Edge::Start,
+        }
+    }
+
+    fn command(self, commands: &[Placed]) -> Option<&Placed> {
+        commands.get(self.0 as u32 as usize)
+    }
+
+    /// True if both are changes of one kind at one time.
+    fn is_alike(self, other: Change) -> bool {
+        self.0 >> 32 == other.0 >> 32
+    }
 }
 
 impl Piece {
@@ -92,18 +124,16 @@ impl Piece {
         let carried = commands.len();
         commands.reserve(self.stretches.iter().map(Stretch::len).sum());
         for stretch in &self.stretches {
-            commands.extend(stretch.read());
+            stretch.read(&mut commands);
         }
         let own = commands.get(carried..).filter(|_| keeps);
         let kept = own.unwrap_or_default().to_vec();
         commands.retain(Placed::is_work);
-        // Of commands that start at one time, the first one ends an idle time.
-        commands.sort_unstable_by_key(|command| (command.start, *command));
-        let mut edges = Vec::with_capacity(3 * commands.len());
+        let mut changes = Vec::with_capacity(3 * commands.len());
         for (number, command) in (0_u32..).zip(&commands) {
             let mut add = |time: u64, edge| {
                 if time < self.until {
-                    edges.push((time.max(self.from), edge, number));
+                    changes.push(Change::new(time.max(self.from), edge, number));
                 }
             };
             add(command.queued, Edge::Queued);
@@ -113,11 +143,17 @@ impl Piece {
                 add(command.end, Edge::End);
             }
         }
-        edges.sort_unstable();
+        changes.sort_unstable();
         let mut sweep = Sweep::default();
-        for (time, edge, number) in edges {
-            sweep.advance(time);
-            sweep.edge(edge, time, &commands[number as usize]);
+        for alike in changes.chunk_by_mut(|one, next| one.is_alike(*next)) {
+            // Of commands that start at one time, the first one ends an idle time.
+            alike.sort_unstable_by_key(|change| change.command(&commands));
+            for change in alike {
+                sweep.advance(change.time());
+                if let Some(command) = change.command(&commands) {
+                    sweep.edge(change.edge(), change.time(), command);
+                }
+            }
         }
         // Commands that execute at the end of the piece are in the next one, too.
         if self.until < u64::MAX {
@@ -177,7 +213,7 @@ impl Sweep {
     }
 
     fn edge(&mut self, edge: Edge, time: u64, command: &Placed) {
-        let process = self.processes.entry(command.trace).or_default();
+        let process = self.processes.entry(command.process).or_default();
         match edge {
             Edge::Queued => process.queued += 1,
             Edge::Start => {

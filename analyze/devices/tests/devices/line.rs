@@ -104,7 +104,11 @@ pub(crate) fn is_as_modelled(what: &str, commands: &Complete<'_>, report: &Value
         ends.zip(starts).map(|(end, start)| end - start)
     );
     let rows = report["shared"].as_array().expect("rows").iter();
-    let trace = |of: &Value| of["trace"].as_u64().expect("a trace");
+    // Those of one trace are 1000, 1001, …; else each trace is a process.
+    let trace = |of: &Value| match of["pid"].as_u64() {
+        Some(pid) if pid >= 1000 => pid - 1000,
+        _ => of["trace"].as_u64().expect("a trace"),
+    };
     let found = rows.map(|row| {
         let pair = (trace(row), trace(&row["other"]));
         (pair, row["time_ns"].as_u64().expect("a time"))

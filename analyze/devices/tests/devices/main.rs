@@ -173,23 +173,30 @@ fn is_equal(what: &str, found: &Value, expected: &Value) {
 
 #[test]
 fn made_up_programs_are_as_modelled() {
-    for seed in 0..10 {
-        let program = Program::random(seed, 300);
-        for layout in LAYOUTS {
-            with_set(&program, layout, |set| {
-                let what = format!("seed {seed}, {layout:?}");
-                let whole = report(set, 1, u64::MAX);
-                is_as_modelled(&what, &program, &whole);
-                for (threads, bytes) in [(1, 1), (2, 500), (5, 1), (8, 4000)] {
-                    let found = report(set, threads, bytes);
-                    is_equal(
-                        &format!("{what}: {threads} threads, chunks of {bytes}"),
-                        &found,
-                        &whole,
-                    );
-                }
-            });
-        }
+    (0..10).for_each(|seed| is_modelled_in_every_way(seed, &Program::random(seed, 300)));
+}
+
+/// Completions come before their commands are known, and handles of events are used at once again.
+#[test]
+fn programs_recorded_by_thapi_are_as_modelled() {
+    (40..50).for_each(|seed| is_modelled_in_every_way(seed, &Program::early(seed, 300)));
+}
+
+fn is_modelled_in_every_way(seed: u64, program: &Program) {
+    for layout in LAYOUTS {
+        with_set(program, layout, |set| {
+            let what = format!("seed {seed}, {layout:?}");
+            let whole = report(set, 1, u64::MAX);
+            is_as_modelled(&what, program, &whole);
+            for (threads, bytes) in [(1, 1), (2, 500), (5, 1), (8, 4000)] {
+                let found = report(set, threads, bytes);
+                is_equal(
+                    &format!("{what}: {threads} threads, chunks of {bytes}"),
+                    &found,
+                    &whole,
+                );
+            }
+        });
     }
 }
 
@@ -231,6 +238,43 @@ fn processes_share_a_line() {
                 );
             }
         });
+    }
+}
+
+/// Two processes in one trace, with equal handles.
+#[test]
+fn processes_of_one_trace_are_apart() {
+    for seed in 60..64 {
+        let [one, other] = [seed, seed + 100].map(|of| Program::with_clock(seed, of, 150));
+        let directory = tempfile::tempdir().expect("a directory");
+        trace::write_together(&[&one, &other], directory.path());
+        let set = TraceSet::open(&[directory.path()]).expect("a trace");
+        let whole = report(&set, 1, u64::MAX);
+        let commands = [complete(0, &one), complete(1, &other)].concat();
+        let what = format!("seed {seed}");
+        line::is_as_modelled(&what, &commands, &whole);
+        assert_eq!(whole["total"]["commands"], commands.len(), "{what}");
+        for (number, program) in [&one, &other].into_iter().enumerate() {
+            let mut found = whole.clone();
+            let rows = found["queues"].as_array_mut().expect("rows");
+            rows.retain(|row| row["pid"] == 1000 + number);
+            let done: Vec<&Command> = program
+                .commands
+                .iter()
+                .filter(|of| of.is_recorded)
+                .collect();
+            let of_queue = expected(&done, |of| Some(format!("{:#x}", of.queue)), |_| 1);
+            let rows = sums(&found, "queues", "handle", "commands");
+            assert_eq!(rows, of_queue, "{what}: {number}");
+        }
+        for (threads, bytes) in [(2, 500), (5, 1)] {
+            let found = report(&set, threads, bytes);
+            is_equal(
+                &format!("{what}: {threads} threads, {bytes}"),
+                &found,
+                &whole,
+            );
+        }
     }
 }
 

@@ -24,6 +24,12 @@ pub(crate) struct Command {
     pub(crate) is_read: bool,
     /// Times of the device.
     pub(crate) times: [u64; 4],
+    /// When the event is recorded that times the command, as THAPI does; then the end of the call
+    /// does not have it if the program does not want it.
+    pub(crate) profiled: Option<u64>,
+    pub(crate) is_wanted: bool,
+    /// The callback comes on the thread that enqueues.
+    pub(crate) is_own_thread: bool,
     /// An event of the program that the command waits for, and when the program completes it.
     pub(crate) signal: Option<(u64, u64)>,
 }
@@ -59,6 +65,9 @@ pub(crate) struct Program {
     loses: bool,
 }
 
+/// Nanoseconds of a call after which it makes its event.
+const MAKES: u64 = 50;
+
 pub(crate) const THREADS: usize = 3;
 pub(crate) const CPUS: usize = 3;
 pub(crate) const QUEUES: u64 = 3;
@@ -68,8 +77,18 @@ impl Program {
         Program::with_clock(seed, seed, count)
     }
 
+    /// A program that THAPI records: an event may be made from one whose completion was recorded
+    /// after the call began.
+    pub(crate) fn early(seed: u64, count: usize) -> Program {
+        Program::made(seed, seed, count, true)
+    }
+
     /// Programs of one device have the same clock.
     pub(crate) fn with_clock(clock: u64, seed: u64, count: usize) -> Program {
+        Program::made(clock, seed, count, false)
+    }
+
+    fn made(clock: u64, seed: u64, count: usize, is_early: bool) -> Program {
         let mut rng = Rng::new(clock);
         let mut program = Program {
             commands: Vec::new(),
@@ -89,7 +108,8 @@ impl Program {
         for _ in 0..count {
             let thread = rng.below(THREADS as u64) as usize;
             let entry = free[thread] + rng.between(1, 30_000);
-            let Some(at) = events.iter().position(|(_, since)| *since < entry) else {
+            let makes = if is_early { entry + MAKES } else { entry };
+            let Some(at) = events.iter().position(|(_, since)| *since < makes) else {
                 free[thread] = entry;
                 continue;
             };
@@ -105,9 +125,14 @@ impl Program {
                 program.name(rng.below(3), exit + 1, &mut rng);
                 free[thread] = exit + 2;
             }
-            let command = program.command(&mut rng, (thread, event), (entry, exit));
+            let mut command = program.command(&mut rng, (thread, event), (entry, exit));
+            if is_early {
+                program.as_thapi(&mut rng, &mut command);
+            }
             if command.is_recorded {
-                events.push((event, command.recorded));
+                // The tracer needs the event until it has recorded it.
+                let free = command.profiled.unwrap_or(0).max(command.recorded);
+                events.push((event, free));
             }
             if let Some((_, at)) = command.signal {
                 // The program completes the event in the thread that waits for it.
@@ -163,6 +188,24 @@ impl Program {
             is_read: rng.chance(50),
             times: [queued, submit, start, end].map(|time| self.device_at(time)),
             signal,
+            profiled: None,
+            is_wanted: true,
+            is_own_thread: false,
+        }
+    }
+
+    /// Gives a command the order of records that THAPI writes.
+    fn as_thapi(&self, rng: &mut Rng, command: &mut Command) {
+        let profiled = rng.between(command.entry + 2 * MAKES, command.exit);
+        command.profiled = Some(profiled);
+        command.is_wanted = rng.chance(50);
+        if rng.chance(40) {
+            let queued = command.entry + MAKES + rng.below(5);
+            let times = [0, 10, 15, 30].map(|after| queued + after);
+            command.times = times.map(|time| self.device_at(time));
+            command.signal = None;
+            command.recorded = rng.between(queued + 33, profiled - 1);
+            command.is_own_thread = rng.chance(70);
         }
     }
 
@@ -174,7 +217,7 @@ impl Program {
     /// Gives each command the name that its kernel has at the end of its call.
     fn rename(&mut self) {
         for command in &mut self.commands {
-            let exit = command.exit;
+            let exit = command.profiled.unwrap_or(command.exit);
             let names = self.named.iter();
             let names = names.filter(|of| Some(of.kernel) == command.kernel && of.time <= exit);
             // Of equal times, the last counts.

@@ -51,6 +51,7 @@ event { name = "lttng_ust_opencl_profiling:event_profiling_results"; id = 7; str
 }; };
 event { name = "lttng_ust_opencl_arguments:kernel_info"; id = 8; stream_id = 0; fields := struct { u64 _kernel; string _function_name; }; };
 event { name = "lttng_ust_opencl:clSetUserEventStatus_entry"; id = 9; stream_id = 0; fields := struct { u64 _event; i32 _execution_status; }; };
+event { name = "lttng_ust_opencl_profiling:event_profiling"; id = 12; stream_id = 0; fields := struct { i32 _status; u64 _event; }; };
 event { name = "lttng_ust_opencl_devices:device_name"; id = 10; stream_id = 0; fields := struct { u64 _device; string _name; }; };
 event { name = "tracebraid_opencl:queue"; id = 11; stream_id = 0; fields := struct { u64 _queue; u64 _device; }; };
 "#;
@@ -135,16 +136,26 @@ fn events(program: &Program) -> Vec<Event> {
         };
         let (thread, [begin, end]) = (command.thread, command.cpus);
         add(command.entry, thread, begin, class(command), entry(command));
-        let exit = bytes(&[&0_i32.to_le_bytes(), &command.event.to_le_bytes()]);
+        if let Some(at) = command.profiled {
+            let payload = bytes(&[&0_i32.to_le_bytes(), &command.event.to_le_bytes()]);
+            add(at, thread, end, 12, payload);
+        }
+        let event = if command.is_wanted { command.event } else { 0 };
+        let exit = bytes(&[&0_i32.to_le_bytes(), &event.to_le_bytes()]);
         add(command.exit, thread, end, class(command) + 1, exit);
         if let Some((event, at)) = command.signal {
             let payload = bytes(&[&event.to_le_bytes(), &0_i32.to_le_bytes()]);
             add(at, thread, end, 9, payload);
         }
         if command.is_recorded {
-            // Callbacks come on a thread of the runtime.
+            // Most callbacks come on a thread of the runtime.
             let payload = results(command.event, command.times);
-            add(command.recorded, THREADS, begin, 7, payload);
+            let of = if command.is_own_thread {
+                thread
+            } else {
+                THREADS
+            };
+            add(command.recorded, of, begin, 7, payload);
         }
     }
     for queue in 1..=QUEUES {
@@ -181,8 +192,35 @@ pub(crate) fn write(program: &Program, layout: Layout, directory: &Path) {
     write_events(CLASSES, &events(program), layout, directory);
 }
 
+/// Writes one trace of the processes 1000, 1001, … to a directory, with the process id in each event
+/// record, as LTTng does.
+pub(crate) fn write_together(programs: &[&Program], directory: &Path) {
+    let mut all = Vec::new();
+    for (pid, program) in (1000_i32..).zip(programs) {
+        let of_process = events(program).into_iter().map(|event| Event {
+            payload: bytes(&[&pid.to_le_bytes(), &event.payload]),
+            ..event
+        });
+        all.extend(of_process);
+    }
+    all.sort_by_key(|event| event.time);
+    let head = HEAD.replace(" vpid = 42;", "");
+    let context = "context := struct { i32 _vpid; }; fields :=";
+    let classes = CLASSES.replace("fields :=", context);
+    write_with_head((&head, &classes), &all, Layout::ByCpu, directory);
+}
+
 /// Writes event records, in the order of time, to a directory.
 pub(crate) fn write_events(classes: &str, events: &[Event], layout: Layout, directory: &Path) {
+    write_with_head((HEAD, classes), events, layout, directory);
+}
+
+fn write_with_head(
+    (head, classes): (&str, &str),
+    events: &[Event],
+    layout: Layout,
+    directory: &Path,
+) {
     let (context, of_event) = match layout {
         Layout::ByThread => ("u32 tid;", ""),
         Layout::ByCpu => ("u32 cpu_id;", "event.context := struct { i32 _vtid; };"),
@@ -192,7 +230,7 @@ pub(crate) fn write_events(classes: &str, events: &[Event], layout: Layout, dire
          u64 content_size; u64 packet_size; {context} }}; \
          event.header := struct {{ u8 id; time64 timestamp; }}; {of_event} }};\n"
     );
-    let metadata = format!("{HEAD}{stream}{classes}");
+    let metadata = format!("{head}{stream}{classes}");
     fs::write(directory.join("metadata"), metadata).expect("written");
     let streams = match layout {
         Layout::ByThread => THREADS + 2,

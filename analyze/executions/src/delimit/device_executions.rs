@@ -22,7 +22,7 @@ pub(crate) struct DeviceExecutions {
     devices: Arc<DeviceTimes>,
     /// Definitions of kernels.
     kernels: BTreeSet<usize>,
-    /// Commands in the order of their calls; executions have the numbers of these, from 1.
+    /// Commands in the order of their calls, which numbers executions from 1.
     called: Vec<u32>,
     executions: Vec<Delimited>,
     /// Begins and ends by time.

@@ -9,6 +9,7 @@ mod compare;
 mod counts;
 mod cpu_fields;
 mod critical_path;
+mod device_executions;
 mod device_reports;
 mod executions;
 mod executions_sql;

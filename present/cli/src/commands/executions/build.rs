@@ -416,7 +416,7 @@ fn no_kernel(devices: &DeviceTimes, name: &Glob) -> String {
     let kernels = devices.commands().iter().filter(|of| of.is_kernel);
     let known: BTreeSet<&str> = kernels.map(|kernel| &*kernel.name).collect();
     if known.is_empty() {
-        return "the traces contain no complete kernels with times: record with `tracebraid record --gpu`; \
+        return "the time range has no complete kernels with times: record with `tracebraid record --gpu`; \
                 `tracebraid gpu` lists device commands"
             .to_owned();
     }
