@@ -32,7 +32,7 @@ import {
   told,
 } from './program';
 
-const [CPU, DISK, LOCK, SLEEP] = STUDIES;
+const [CPU, DISK, LOCK, SLEEP, DEVICE] = STUDIES;
 
 /** How the terminal writes frames. */
 const WORDS: Record<number, [string, string]> = {
@@ -636,6 +636,7 @@ const CAUSES = new Map<string, RegExp>([
     SLEEP.name,
     /^Slow lines .* for postgres, which is in pselect6\(\) \(called by pg_usleep in XLogFlush\), sleeping/,
   ],
+  [DEVICE.name, /^Slow frames .* in futex\(\), waiting for a device \(render_preview\)\.$/],
 ]);
 
 for (const study of STUDIES) {

@@ -86,6 +86,12 @@ export const STUDIES: Study[] = [
     'pg_usleep',
     '[timer]',
   ]),
+  study('device-contention', 6, 8, 20, 1, [
+    'process_frame',
+    'futex()',
+    '[device]',
+    '[render_preview]',
+  ]),
 ];
 
 /** Path of the program. A missing program is an error, not a skipped test. */

@@ -90,7 +90,8 @@ impl DeviceAnalysis {
             let mut traces = self.machines.traces_beside(own as usize);
             let actor = traces.find_map(|trace| {
                 let (trace, tid) = (trace as u32, late.tid);
-                graph.at(ThreadKey { trace, tid }, late.begin)
+                // The thread may begin during the time; before, its path is that of its creator.
+                graph.at(ThreadKey { trace, tid }, late.end)
             });
             let mut add = |reason, detail, time, parts| {
                 let key = (late.line, late.process, reason, detail);
@@ -104,7 +105,18 @@ impl DeviceAnalysis {
             };
             let path = graph.path(actor, late.begin, late.end);
             for sum in graph.summary(&path).reasons {
-                add(sum.reason, sum.detail, sum.duration_ns, sum.parts);
+                if sum.reason != WaitReason::Running {
+                    add(sum.reason, sum.detail, sum.duration_ns, sum.parts);
+                }
+            }
+            for segment in &path.segments {
+                if graph.reason(&path, segment) == WaitReason::Running {
+                    let hop = path.hops.get(segment.hop as usize);
+                    // The path may lead to threads for which the late one waited.
+                    let other = hop.filter(|hop| hop.actor != actor);
+                    let detail = other.map(|hop| graph.name(hop.actor)).unwrap_or_default();
+                    add(WaitReason::Running, detail, segment.duration(), 1);
+                }
             }
         }
         did

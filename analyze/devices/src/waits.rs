@@ -59,7 +59,8 @@ impl DeviceAnalysis {
             let ended = times.commands().get(command as usize).map(|of| of.ended);
             let wait = DeviceWait {
                 begin: call.begin,
-                end: ended.unwrap_or(call.end),
+                // The relation of the clocks has an error.
+                end: ended.map_or(call.end, |ended| ended.min(call.end)),
                 command,
             };
             waits.extend(self.threads(call).map(|thread| (thread, wait)));

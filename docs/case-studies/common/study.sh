@@ -29,10 +29,10 @@ begin() {
     rm -rf "$into/trace" "$into/requests.db"
 }
 
-# compile NAME: compiles the program of the study, with names of functions.
+# compile NAME [OPTION...]: compiles the program of the study, with names of functions.
 compile() {
     cc -O2 -g -Wall -Wextra -fno-omit-frame-pointer -fno-optimize-sibling-calls -pthread -I "$repository/record/probe/include" \
-        -o "$into/$1" "$study/program/$1.c"
+        -o "$into/$1" "$study/program/$1.c" "${@:2}"
 }
 
 # record OPTION... -- COMMAND...: records into $into/trace, with call stacks and probes.

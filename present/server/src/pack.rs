@@ -426,6 +426,7 @@ mod tests {
             "disk-contention",
             "lock-contention",
             "server-sleep",
+            "device-contention",
         ]
         .into_iter()
         .map(|study| {

@@ -175,7 +175,7 @@ fn path_report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathRep
         until,
         &mut subject.warnings,
     )?;
-    let within = (&subject.set, window(subject.range));
+    let within = (&subject.set, devices::window(subject.range));
     if let Some((devices, found)) = devices::waits(within, &mut subject.warnings, &args.fold)? {
         graph.devices = Arc::new(devices.device_times(&found));
     }

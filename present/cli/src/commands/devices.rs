@@ -1,11 +1,14 @@
 //! Commands of devices, for commands that show waits.
 
+use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_devices::{DeviceAnalysis, Devices, Keep};
-use tracebraid_follow::Window;
+use tracebraid_follow::{Selection, Window};
 
+use crate::commands::report;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::options::TimeRange;
 use crate::warnings::Warnings;
 
 /// Reads calls and commands, twice where the first reading shows that this is necessary.
@@ -26,8 +29,16 @@ pub(super) fn read(
     }
 }
 
-/// An analysis that keeps commands and the calls that may wait for them, with its result; `None` if the traces have no calls of an API for
-/// devices.
+/// A window for waits of threads in `range`: a call that waits at its end ends later.
+pub(super) fn window(range: TimeRange) -> Window {
+    let behind = Selection::BEHIND_NS as i64;
+    let mut window = report::window(range);
+    window.to = window.to.map(|to| Timestamp(to.0.saturating_add(behind)));
+    window
+}
+
+/// An analysis that keeps commands and the calls that may wait for them, with its result; `None` if
+/// the traces have no calls of an API for devices.
 ///
 /// # Errors
 /// When the user interrupts it.

@@ -100,7 +100,26 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
     }
     let did = graph.map_or_else(HostDid::default, |graph| analysis.explain(&late, &graph));
     let report = gpu_jobs::joined(&analysis, analysis.report(&found, &did), jobs);
+    if let Some(why) = why_empty(&report) {
+        subject.warnings.note(why);
+    }
     report::show(&args.show, args.input.strict, None, subject, report)
+}
+
+/// The reason for which a report has no commands, if it has none.
+fn why_empty(report: &Report) -> Option<&'static str> {
+    let tables = report.sections.iter().filter(|of| !of.rows.is_empty());
+    let mut tables = tables.map(|table| table.key);
+    match (tables.next(), tables.next()) {
+        // A trace with the classes of GPU drivers, of a program that uses no GPU.
+        (None, _) => Some(
+            "neither calls of OpenCL, CUDA or a similar API nor jobs of GPU drivers were recorded",
+        ),
+        (Some("functions"), None) => Some(
+            "no commands of devices were recorded: `--table functions` shows the calls, with the number of their errors",
+        ),
+        _ => None,
+    }
 }
 
 /// The execution graph, if the traces contain scheduling.

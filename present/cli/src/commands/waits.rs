@@ -8,7 +8,7 @@ use tracebraid_reports::waits::{GROUPINGS, WaitAnalysis, WaitOptions, reason_nam
 
 use crate::commands::devices;
 use crate::commands::histograms::{self, HistogramArgs};
-use crate::commands::report::{ReportArgs, window};
+use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::named_globs::NamedGlob;
@@ -55,7 +55,7 @@ pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
     let histograms = args.histograms.histograms()?;
     args.views.check()?;
     let mut subject = args.report.open()?;
-    let within = (&subject.set, window(subject.range));
+    let within = (&subject.set, devices::window(subject.range));
     let waits = devices::waits(within, &mut subject.warnings, &args.report.fold)?;
     let device_calls = waits.map(|(analysis, found)| analysis.device_calls(&found));
     let device_calls = Arc::new(device_calls.unwrap_or_default());

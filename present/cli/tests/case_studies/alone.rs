@@ -112,3 +112,23 @@ fn a_commit_sleeps_in_the_server() {
     assert!(first.more > 10e6, "{first:?}");
     study.gates("pg_usleep", "10ms");
 }
+
+#[test]
+fn another_kernel_occupies_the_device() {
+    let Some(study) = study(
+        "device-contention",
+        ["duration < 6ms", "duration > 8ms"],
+        ("frame", 10),
+    ) else {
+        return;
+    };
+    // The kernel is of a queue of its own: no event that the program waits for belongs to it.
+    let contexts = study.contexts();
+    let first = contexts.first().expect("contexts differ");
+    assert!(
+        first.goes(&["process_frame", "[device]", "[render_preview]"]),
+        "{first:?}"
+    );
+    assert!(first.more > 5e6, "{first:?}");
+    study.gates("render_preview", "2ms");
+}

@@ -130,6 +130,8 @@ fn programs_without_opencl() {
         let recorded = run(&program, &[], Some(&["--gpu"]), &[]);
         same(&plain, &recorded);
         assert_eq!(recorded.output.status.code(), Some(9));
+        let error = String::from_utf8_lossy(&recorded.output.stderr);
+        assert!(error.contains("no calls of OpenCL or CUDA"), "{error}");
     }
 }
 

@@ -5,6 +5,7 @@ mod clocks;
 mod counted;
 mod cuda;
 mod harmless;
+mod judged;
 mod nsys;
 mod opencl;
 mod pipeline;

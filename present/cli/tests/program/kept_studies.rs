@@ -24,7 +24,7 @@ struct Study {
     among: usize,
 }
 
-const STUDIES: [Study; 4] = [
+const STUDIES: [Study; 5] = [
     Study {
         name: "cpu-contention",
         fast: "duration < 4ms",
@@ -118,6 +118,15 @@ const STUDIES: [Study; 4] = [
         ],
         among: 1,
     },
+    Study {
+        name: "device-contention",
+        fast: "duration < 6ms",
+        slow: "duration > 8ms",
+        count: 20,
+        cause: &["process_frame", "futex()", "[device]", "[render_preview]"],
+        known: &["process_frame", "futex()", "[device]", "[render_preview]"],
+        among: 1,
+    },
 ];
 
 fn kept(study: &Study, file: &str) -> PathBuf {
@@ -160,6 +169,18 @@ fn names(study: &Study, database: &Path, cause: &[&str]) {
     );
 }
 
+/// The trace of a study.
+fn unpacked(study: &Study, into: &TempDir) -> PathBuf {
+    let tar = Command::new("tar")
+        .arg("-xJf")
+        .arg(kept(study, "recording.tar.xz"))
+        .arg("-C")
+        .arg(into.path())
+        .status();
+    assert!(tar.expect("tar runs").success(), "{}", study.name);
+    into.path().join(study.name)
+}
+
 #[test]
 fn databases_that_are_kept_tell_the_cause() {
     for study in &STUDIES {
@@ -171,14 +192,7 @@ fn databases_that_are_kept_tell_the_cause() {
 fn recordings_that_are_kept_give_it_again() {
     for study in &STUDIES {
         let directory = TempDir::new().expect("a temporary directory");
-        let unpacked = Command::new("tar")
-            .arg("-xJf")
-            .arg(kept(study, "recording.tar.xz"))
-            .arg("-C")
-            .arg(directory.path())
-            .status();
-        assert!(unpacked.expect("tar runs").success(), "{}", study.name);
-        let trace = directory.path().join(study.name);
+        let trace = unpacked(study, &directory);
         let database = directory.path().join("requests.db");
         let debug = directory.path().join(format!("{}.debug", study.name));
         let periods = kept(study, "requests.periods");
@@ -195,4 +209,19 @@ fn recordings_that_are_kept_give_it_again() {
         ]);
         names(study, &database, study.known);
     }
+}
+
+/// A range of time that ends while a thread waits for a device.
+#[test]
+fn a_wait_for_a_device_beyond_the_range_has_its_reason() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let study = STUDIES.iter().find(|of| of.name == "device-contention");
+    let trace = unpacked(study.expect("a study"), &directory);
+    let range = ["--from", "09:51:46.985", "--to", "09:51:46.990"];
+    let options = ["critical-path", "--process", "frames", "--format", "json"];
+    let report = text(&[&options[..], &range, &[utf8(&trace)]].concat());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let first = &report["paths"][0]["reasons"][0];
+    assert_eq!(first["reason"], "device", "{report:#}");
+    assert_eq!(first["detail"], "render_preview", "{report:#}");
 }

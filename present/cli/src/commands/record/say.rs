@@ -88,7 +88,10 @@ fn missed(options: &SessionOptions) -> Option<&'static str> {
     let probes = options.probes.as_ref()?;
     let preloads = options.modules.is_some() || probes.library.is_some();
     if !preloads {
-        return None;
+        return probes.gpu.as_ref().map(|_| {
+            "no calls of OpenCL or CUDA were recorded: the command makes none, or does not load libraries \
+             (static and setuid programs do not)"
+        });
     }
     Some(match probes.has_functions() {
         true => {
