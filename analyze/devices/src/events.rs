@@ -45,9 +45,8 @@ pub(crate) enum Completion {
 /// A new command.
 #[derive(Debug)]
 pub(crate) enum New {
-    /// It is open.
     Open,
-    /// It was complete at this time.
+    /// With the time and content of its completion.
     Complete(i64, Completed),
     /// Only the state of earlier slices shows whether it is complete.
     Left,
@@ -180,8 +179,8 @@ impl Events {
         }
     }
 
-    /// A call that began in an earlier slice, if it is known there, enqueued a command at a time. Adds
-    /// what is left to earlier slices to `later`.
+    /// A call that began in an earlier slice, if it is known there, enqueued a command at a time. Facts
+    /// for earlier slices are added to `later`.
     pub(crate) fn leave(&mut self, event: Handle, time: i64, later: &mut Vec<Item>) {
         let known = Known::Left(time);
         let Some(of) = self.events.get_mut(&event) else {

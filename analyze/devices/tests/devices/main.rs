@@ -291,8 +291,8 @@ fn clocks_are_recovered_within_their_bounds() {
     }
 }
 
-/// Records that are lost or contain other bytes: nothing panics, and the report is the same in every
-/// way. With Level Zero, calls that lost records may execute a list that a slice does not know.
+/// Records that are lost or contain other bytes: nothing panics, and the report does not depend on
+/// threads and chunks. With Level Zero, calls that lost records may execute a list that a slice does not know.
 #[test]
 fn damaged_traces_obey_the_law() {
     for seed in 0..12 {
