@@ -350,8 +350,11 @@ impl Class {
             }
             Meaning::Queue => {
                 set(Role::Queue, &["queue", "stream"]);
-                set(Role::Context, &["context"]);
                 set(Role::Device, &["device"]);
+                // Only streams of CUDA have numbers in their context.
+                if stream.field(event, Scope::Payload, &["stream"]).is_some() {
+                    set(Role::Context, &["context"]);
+                }
             }
             Meaning::Command(_) => {
                 for (role, name) in cuda::FIELDS {

@@ -26,6 +26,7 @@ mod kinds;
 mod mapped;
 mod nameless;
 mod naming;
+mod own;
 mod perf;
 mod process;
 mod profile;

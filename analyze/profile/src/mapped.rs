@@ -11,6 +11,7 @@ use tracebraid_symbols::{AddressSpace, BuildId, FileIdentity, Module, PerfMap, P
 use crate::fields::Fields;
 use crate::nameless::{Nameless, WhyNameless};
 use crate::naming::{NameId, Naming};
+use crate::own;
 use crate::quality::Runtime;
 
 /// The mappings of a process up to the current event.
@@ -32,6 +33,9 @@ struct NamesAt {
     ids: Vec<NameId>,
     /// Set if the frame is in a file and has no name.
     nameless: Option<Nameless>,
+    /// In a library of tracebraid: the call that the frame stands for, if it has called another
+    /// library.
+    own: Option<Option<NameId>>,
 }
 
 /// Facts about a process other than its current mappings.
@@ -178,22 +182,42 @@ impl Mapped {
         let addresses = addresses.get(..count).unwrap_or_default();
         naming.nameless.add_frames(count);
         let mut functions = Vec::with_capacity(count);
+        // A frame before this one is of no library of tracebraid.
+        let mut is_in_others = false;
         for (place, &address) in addresses.iter().enumerate() {
             // All but the innermost are return addresses: the call is the instruction before.
             let asked = address.wrapping_sub(u64::from(place != 0));
             if !self.names.contains_key(&asked) {
                 let (names, nameless) = self.names_at(asked, around, naming.symbols);
+                let own = self.is_own(asked, around).then(|| {
+                    let call = names.iter().find_map(|name| own::call(name));
+                    call.map(|call| naming.id(call.to_owned()))
+                });
                 let ids = names.into_iter().map(|name| naming.id(name)).collect();
-                self.names.insert(asked, NamesAt { ids, nameless });
+                self.names.insert(asked, NamesAt { ids, nameless, own });
             }
             if let Some(names) = self.names.get(&asked) {
-                functions.extend(&names.ids);
+                match names.own.filter(|_| is_in_others) {
+                    Some(call) => {
+                        functions.extend(call.filter(|call| functions.last() != Some(call)));
+                    }
+                    None => functions.extend(&names.ids),
+                }
+                is_in_others |= names.own.is_none();
                 if let Some(nameless) = &names.nameless {
                     naming.nameless.add(nameless);
                 }
             }
         }
         functions
+    }
+
+    /// True for an address in a library of tracebraid.
+    fn is_own(&self, address: u64, around: &Around<'_>) -> bool {
+        let module = self.space.module(address);
+        let module = module.or_else(|| around.later?.module(address));
+        let file = module.and_then(|module| module.path.file_name());
+        file.is_some_and(own::is_own)
     }
 
     /// Functions at an address, the innermost first; without any, the module, or the address. Also

@@ -114,6 +114,13 @@ fn is_as_modelled(what: &str, program: &Program, report: &Value) {
         let found = sums(report, "queues", "handle", key);
         assert_eq!(found, expected(&done, queue, value), "{what}: {key}");
     }
+    let numbers = sums(report, "queues", "queue", "commands");
+    assert!(
+        numbers
+            .keys()
+            .all(|number| ["1", "2", "3"].contains(&number.as_str())),
+        "{what}"
+    );
     let kernel = |of: &Command| of.kernel.map(|_| of.kernel_name.clone());
     let execution = |of: &Command| of.times[3] - of.times[2];
     let found = sums(report, "kernels", "kernel", "total_ns");

@@ -61,7 +61,7 @@ event { name = "lttng_ust_opencl:clCreateCommandQueue_exit"; id = 14; stream_id 
 
 /// A class that THAPI does not have.
 const OURS: &str = r#"
-event { name = "tracebraid_opencl:queue"; id = 11; stream_id = 0; fields := struct { u64 _queue; u64 _device; }; };
+event { name = "tracebraid_opencl:queue"; id = 11; stream_id = 0; fields := struct { u64 _queue; u64 _context; u64 _device; }; };
 "#;
 
 fn classes(program: &Program) -> String {
@@ -180,7 +180,7 @@ fn events(program: &Program) -> Vec<Event> {
                 events.push(early(13, bytes(&[&device])));
                 events.push(early(14, bytes(&[&0_i32.to_le_bytes(), &queue])));
             }
-            false => events.push(early(11, bytes(&[&queue, &device]))),
+            false => events.push(early(11, bytes(&[&queue, &7_u64.to_le_bytes(), &device]))),
         }
     }
     let name = bytes(&[&DEVICE.to_le_bytes(), b"made-up device\0"]);
