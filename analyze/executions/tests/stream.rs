@@ -426,7 +426,8 @@ fn what_is_kept_does_not_grow_with_the_trace() {
     };
     let (short, long) = (kept(2), kept(8));
     println!("{short:?} {long:?}");
-    assert!(long.0 < short.0 * 3 / 2, "{short:?} {long:?}");
+    // More while the machine is busy: one thread is then ahead of the other.
+    assert!(long.0 < short.0 * 2, "{short:?} {long:?}");
     assert!(long.0 * 5 < long.1, "{short:?} {long:?}");
 }
 
