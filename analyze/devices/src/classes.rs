@@ -32,7 +32,7 @@ pub(crate) enum Meaning {
     DeviceName,
     /// Platform of a device.
     Device,
-    /// A complete command with all facts on it, of this kind unless a field has the kind.
+    /// A complete command with all facts about it, of this kind unless a field has the kind.
     Command(Kind),
     /// The event that times the command of the open call.
     Profiles,

@@ -3,8 +3,8 @@
 //! Calls have the classes of THAPI, `lttng_ust_API:FUNCTION_entry` and `_exit`, whichever tracer
 //! recorded them.
 //!
-//! A record of a CUDA command has all facts on it, and the number of its call (`correlation`), which
-//! entries of calls have too. The call only adds a bound for the clock of the device. Several commands
+//! A record of a CUDA command has all facts about it, and the number of its call (`correlation`),
+//! which entries of calls also have. The call only adds a bound for the clock of the device. Several commands
 //! may have the number of one call (a graph), and none (a call while a graph is captured); so calls are
 //! remembered for a time, and not until their command is complete.
 
@@ -52,7 +52,7 @@ const LAUNCHING: [&str; 4] = ["Launch", "Memcpy", "Memset", "Prefetch"];
 /// are remembered.
 pub(crate) const LONGEST: i64 = 10_000_000_000;
 
-/// The begin of calls that are not known.
+/// Stands for the beginning of unknown calls.
 pub(crate) const UNKNOWN: i64 = i64::MIN;
 
 /// An API, by the index of its provider.

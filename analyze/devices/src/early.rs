@@ -20,7 +20,7 @@ impl MayBeEarly {
         MayBeEarly(has_thapi)
     }
 
-    /// True if there may be any.
+    /// True if completions may come early.
     pub(crate) fn is_ever(self) -> bool {
         self.0
     }
@@ -31,7 +31,7 @@ impl MayBeEarly {
     }
 }
 
-/// Nanoseconds after which no call takes a completion any more: calls that enqueue do not last.
+/// Nanoseconds after which no call takes a completion any more: calls that enqueue return sooner.
 const LONGEST: i64 = 10_000_000_000;
 
 /// Completions without a command, of all slices.

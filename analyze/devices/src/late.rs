@@ -31,7 +31,7 @@ pub struct HostDid {
     pub(crate) rows: BTreeMap<(Handle, u32, WaitReason, String), (u64, u64)>,
 }
 
-/// Relations of the clocks of lines to that of the trace.
+/// Relations of the clocks of timelines to that of the trace.
 pub(crate) fn paths(analysis: &DeviceAnalysis, state: &State) -> BTreeMap<Handle, Path> {
     let mut timelines: BTreeMap<Handle, tracebraid_clocks::Timeline> = BTreeMap::new();
     for (device, clock) in &state.clocks {

@@ -1,13 +1,13 @@
 //! Command lists and timers of Level Zero, as THAPI records them.
 //!
 //! Commands are appended to command lists. Those of an *immediate* list are queued by that; those of
-//! another list each time the list is executed. Handles of lists are used again, so lists are known
-//! with the times at which they were created.
+//! another list each time the list is executed. Handles of lists are used again, so a list is
+//! identified by its handle and the time at which it was created.
 //!
 //! A command has its start and end in cycles of the device's timer, which has few valid bits and
-//! wraps after minutes. Their turn is found by one reading of the timer with a known time, and the
-//! time of the call. When a command was queued is not recorded: it is the begin of the call that
-//! queued it, by the relation of the clocks.
+//! wraps after minutes. The number of wraps follows from one reading of the timer at a known time, and
+//! the time of the call. The time at which a command was queued is not recorded: it is taken
+//! to be that of the beginning of the call that queued it, by the relation of the clocks.
 //!
 //! So all of this must be known before commands are matched: a first reading of the traces finds lists
 //! and timers ([`Learned`]), a second one the relation of the clocks.
@@ -119,8 +119,8 @@ impl Counter {
 }
 
 impl Timer {
-    /// Cycles in the turn that is nearest to a time: at most a quarter of a turn before it, since
-    /// clocks drift, or else after it, since commands wait.
+    /// Cycles with the number of wraps that is nearest to a time: at most a quarter of a wrap before
+    /// it, since clocks drift, or else after it, since commands wait.
     fn unwrapped(self, counter: Counter, cycles: u64, at: i64) -> i128 {
         let valid = counter.valid(cycles);
         let (Some((since, reading)), Some(period)) = (self.reading, counter.period()) else {
@@ -214,7 +214,7 @@ impl Learned {
             None => (own, whole),
         };
         whole.counter?;
-        // All processes that use a device count the same turns.
+        // All processes that use a device count the same wraps.
         let reading = whole.reading.or(own.reading);
         Some(Timer { reading, ..whole })
     }

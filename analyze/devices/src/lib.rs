@@ -12,18 +12,19 @@
 //!
 //! **Commands** (`matching`). The record of a complete command has four times of the device's clock:
 //! queued, submitted, started, ended. It names the event that the call returned, whose handle later
-//! commands may get again. So both are matched in the order of time, in slices beside each other; a
-//! completion may come before the end of the call (`early`). A command of CUDA has all facts in one record (`cuda`). THAPI has other records of commands of CUDA
-//! and of Level Zero (`thapi`, `level_zero`).
+//! commands may get again. So both are matched in the order of time, in slices in parallel; a
+//! completion may come before the end of the call (`early`). A command of CUDA has all facts in one
+//! record (`cuda`). THAPI has other records of commands of CUDA and of Level Zero (`thapi`,
+//! `level_zero`).
 //!
-//! **Lines** (`line`). All commands of a device, in the order of its time, show when it was busy and
-//! what the next command was waiting for while it was not. `late` explains the part of the host by
-//! critical paths.
+//! **Lines** (`line`). The timeline of a device has all its commands in the order of its time: it
+//! shows when the device was busy, and what the next command waited for while it was idle. `late`
+//! explains the idle time for which the host is the cause, by critical paths.
 //!
 //! **Clocks** (`sums`). A command is queued after its call began, and ends before its completion is
-//! recorded: each command bounds the relation of the two clocks twice (D. Couturier, M. Dagenais:
-//! LTTng CLUST, 2015, section 3.4; `tracebraid_clocks` finds the lines). Waits and executions are
-//! differences of times of one device, so they do not depend on that relation.
+//! recorded: each command bounds the relation of the two clocks from both sides (D. Couturier, M.
+//! Dagenais: LTTng CLUST, 2015, section 3.4; `tracebraid_clocks` fits the relation). Waits and
+//! executions are differences of times of one device, so they do not depend on that relation.
 #![forbid(unsafe_code)]
 
 mod calls;

@@ -1,4 +1,4 @@
-//! The tables of lines: how busy devices were, and why they were idle.
+//! The tables of devices' timelines: how busy devices were, and why they were idle.
 
 use std::collections::BTreeMap;
 
@@ -62,8 +62,8 @@ impl Advice {
                  part of the work, let them overlap."
             }
             Advice::Ahead => {
-                " waits for the host. Enqueue the next commands before the last ones are complete, or \
-                 use several queues, each with a part of the work."
+                " waits for the host. Enqueue the next commands before the previous ones are complete, \
+                 or use several queues, each with a part of the work."
             }
         }
     }
@@ -117,7 +117,7 @@ impl Of<'_> {
         }
     }
 
-    /// The lines, those that were busy for the longest time first.
+    /// The timelines, those that were busy for the longest time first.
     fn lines(&self) -> Vec<(Handle, &LineSums)> {
         let lines = self.state.lines.iter();
         let mut lines: Vec<_> = lines.map(|(line, of)| (*line, &of.sums)).collect();
@@ -247,7 +247,7 @@ impl Of<'_> {
             Column::new("share", "Share", Unit::Share),
             Column::new("parts", "Parts", Unit::Count).left_out(2),
         ];
-        let title = "What the host did while it was late";
+        let title = "Activity of the host while it was late";
         Section::new("host", title, columns, rows).noted(without_cpu(did))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A command is known from two event records of different threads: the end of the call that
 //! enqueued it, and its completion. They have the same event, whose handle later commands may get
-//! again. Facts are played in slices of time beside each other ([`Slice`]): all that begins and ends
+//! again. Facts are played in slices of time in parallel ([`Slice`]): all that begins and ends
 //! within a slice is complete there. The rest is joined to the state of all earlier slices
 //! (`state`): its size is the number of calls and commands that are open at the ends of the slice.
 
@@ -50,19 +50,19 @@ pub enum Keep {
 pub(crate) struct Rules {
     pub(crate) classes: Classes,
     pub(crate) window: Window,
-    /// Devices that share the line of another.
+    /// Devices that share the timeline of another.
     pub(crate) shared: BTreeMap<Handle, Handle>,
     /// Lists and timers of Level Zero.
     pub(crate) learned: Learned,
-    /// Relations of the clocks of lines, if times of calls become times of devices.
+    /// Relations of the clocks of timelines, if times of calls become times of devices.
     pub(crate) paths: BTreeMap<Handle, Path>,
-    /// Lines grow while the trace is read.
+    /// Timelines grow while the trace is read.
     pub(crate) releases: bool,
     pub(crate) keeps: Keep,
 }
 
 impl Rules {
-    /// The device whose line has the commands of a device.
+    /// The device whose timeline has the commands of a device.
     pub(crate) fn line(&self, device: Handle) -> Handle {
         self.shared.get(&device).copied().unwrap_or(device)
     }
@@ -328,7 +328,7 @@ pub(crate) fn bound(clock: &mut Timeline, enqueued: &Enqueued, completed: &Compl
     }
 }
 
-/// The place of a complete command on the line of its device.
+/// The place of a complete command on the timeline of its device.
 pub(crate) fn place(
     rules: &Rules,
     enqueued: &Enqueued,

@@ -18,9 +18,9 @@ struct Identity {
     identity: String,
 }
 
-/// Devices that share the line of another: parts of a device, and devices that other processes use
-/// as well. The latter have equal platforms, names, and UUIDs and addresses where these are known. That
-/// says nothing if a process has several such devices.
+/// Devices that share the timeline of another: parts of a device, and devices that other processes
+/// use as well. The latter have equal platforms and names, and equal UUIDs and addresses where these
+/// are known. These do not identify a device if a process has several such devices.
 pub(crate) fn shared(
     state: &State,
     processes: &Processes,

@@ -77,7 +77,7 @@ pub(crate) struct State {
     /// Relation of the clock of a device (first) to that of the trace (second).
     pub(crate) clocks: BTreeMap<Handle, Timeline>,
     pub(crate) lines: BTreeMap<Handle, Line>,
-    /// Pieces of lines that can be swept, in order.
+    /// Pieces of timelines that can be swept, in order.
     #[serde(skip)]
     due: Vec<(Handle, Piece)>,
 }
@@ -240,7 +240,7 @@ impl State {
         later.into_iter().filter_map(outcome).collect()
     }
 
-    /// Makes pieces of the lines, where all facts before a time are known.
+    /// Makes pieces of the timelines, where all facts before a time are known.
     fn release(&mut self, rules: &Rules, until: i64) {
         if !rules.releases {
             return;

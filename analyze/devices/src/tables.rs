@@ -16,7 +16,7 @@ use crate::late::{HostDid, paths};
 use crate::state::{Queue, State};
 use crate::sums::{Calls, Commands, Name, QueueSums};
 
-/// The range of time and the hosts of the traces that have commands.
+/// The time range and the hosts of the traces that have commands.
 pub(crate) fn head(set: &TraceSet, classes: &Classes, window: Window) -> Head {
     let is_read = |trace: usize| {
         let streams = set

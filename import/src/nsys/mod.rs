@@ -2,8 +2,8 @@
 //!
 //! In: the tables `CUPTI_ACTIVITY_KIND_RUNTIME` (calls of both APIs), `_KERNEL`, `_MEMCPY` and
 //! `_MEMSET`. Out: a trace for each process, with the event classes of `tracebraid record --gpu`, one
-//! stream in the order of time. Versions of the export differ in tables and columns: each lack
-//! is reported, the rest is read.
+//! stream in the order of time. Versions of the export differ in tables and columns: missing
+//! ones are reported, the rest is read.
 //!
 //! SQLite sorts all rows by time, with files if memory is short. A process has its trace from its
 //! first row on. Nothing of the schema is executed: only plain tables are read, no views, virtual

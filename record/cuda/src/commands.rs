@@ -54,7 +54,7 @@ static STREAMS: Seen<256> = Seen::new();
 /// Bit of flags: the program does not wait for the command.
 const ASYNCHRONOUS: u32 = 1;
 
-/// Records a record.
+/// Writes a record of CUPTI as an event.
 ///
 /// # Safety
 /// The record is one of CUPTI.

@@ -70,7 +70,7 @@ fn begin(cupti: &'static Cupti) {
         return report("CUPTI refuses a subscriber", status);
     }
     SUBSCRIBER.store(subscriber, Ordering::Release);
-    // 0: CUPTI does not say, as some versions do without a device.
+    // 0: CUPTI does not report its version, as in some versions without a device.
     let has_commands = version == 0 || version >= OLDEST;
     let status = if has_commands {
         enable_commands(cupti)

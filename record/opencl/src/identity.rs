@@ -1,4 +1,4 @@
-//! The device itself: handles of one device differ between processes, and these do not.
+//! Identity of a device: UUID and PCI address, which, unlike handles, are the same in all processes.
 //!
 //! Devices without an extension answer its queries with an error, which stays within this module.
 //!

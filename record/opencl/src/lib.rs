@@ -1,7 +1,7 @@
 //! Records what OpenCL programs do: every call with its arguments, and every device command with its
 //! four times.
 //!
-//! **In**: calls of programs, by one of two ways. As a *layer* (`OPENCL_LAYERS`), the loader of
+//! **In**: calls of programs, on one of two paths. As a *layer* (`OPENCL_LAYERS`), the loader of
 //! OpenCL passes every call through this library. Where a loader knows no layers, the *preloaded*
 //! library has functions of the same names as the loader's. Both are one file; where both work, the
 //! layer records. Functions that programs get by name (`clGetExtensionFunctionAddress*`) are wrapped

@@ -1,4 +1,4 @@
-//! Functions that do more than to record: they switch profiling on and hide it, and learn the names
+//! Functions that do more than record: they switch profiling on and hide it, and learn the names
 //! of kernels.
 
 #![allow(unsafe_code, non_snake_case)]
@@ -34,7 +34,8 @@ pub(crate) fn is_hidden(queue: usize) -> bool {
     HIDDEN.has(queue)
 }
 
-/// Creates a queue: by `profiled`, with profiling, and whether that adds a property; else by `plain`. Not every device allows profiling.
+/// Creates a queue: by `profiled`, with profiling and whether that adds a property; or else by
+/// `plain`, since not every device allows profiling.
 fn create(
     profiled: Option<(impl FnOnce() -> usize, bool)>,
     plain: impl FnOnce() -> usize,

@@ -1,10 +1,10 @@
-//! The line of a device: what it executed at each time, and why it was idle.
+//! The timeline of a device: the commands that it executed at each time, and why it was idle.
 //!
-//! Commands become complete in another order than they were queued, and their records come later
-//! still. The line needs them in the order of the device's time. A complete command waits in a
+//! Commands do not complete in the order in which they were queued, and their records come even
+//! later. The timeline needs them in the order of the device's time. A complete command waits in a
 //! *run* (`run`) until all that were queued before it are complete as well (`release`: D. Couturier,
-//! M. Dagenais: LTTng CLUST, 2015, section 3.3.2). Then the line is extended in pieces of time that
-//! are swept beside each other (`sweep`) and joined in order ([`Line::join`]).
+//! M. Dagenais: LTTng CLUST, 2015, section 3.3.2). Then the timeline is extended by pieces of time,
+//! which are swept in parallel (`sweep`) and joined in order ([`Line::join`]).
 //!
 //! The rule needs a device whose commands are queued in the order of their calls. If one is found
 //! late, the whole trace is read again, and all runs wait for its end. Runs that take too much memory
@@ -33,7 +33,7 @@ pub(crate) use sweep::{Part, Piece};
 /// them anew for each piece.
 const PIECE: usize = 3 << 14;
 
-/// The line of a device, up to the time of the last piece.
+/// The timeline of a device, up to the time of the last piece.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Line {
     /// Complete commands that cannot be placed yet.
@@ -47,7 +47,7 @@ pub(crate) struct Line {
     pub(crate) sums: LineSums,
     /// All commands, if they are kept.
     pub(crate) kept: Vec<Placed>,
-    /// A command was queued before the time up to which the line was known.
+    /// A command was queued before the time up to which the timeline was known.
     pub(crate) is_late: bool,
 }
 

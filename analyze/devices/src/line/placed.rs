@@ -6,7 +6,7 @@ use crate::kind::Kind;
 
 /// A complete command; times are nanoseconds of the clock of its device unless noted.
 ///
-/// The order is that of the line: commands that are queued first come first.
+/// The order is that of the timeline: commands that are queued first come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Placed {
     pub(crate) queued: u64,

@@ -14,7 +14,7 @@ use super::placed::Placed;
 /// Commands of which the first time and the last are known without reading them.
 pub(crate) const BLOCK: usize = 64;
 
-/// Number of points in [`Run::points`]: the more, the earlier the line grows.
+/// Number of points in [`Run::points`]: the more, the earlier the timeline grows.
 const POINTS: usize = 64;
 
 /// A file for runs that take too much memory.

@@ -1,4 +1,4 @@
-//! Sums of the line of a device: busy and idle time.
+//! Sums of the timeline of a device: busy and idle time.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct Gap {
     pub(crate) command: Placed,
 }
 
-/// Sums of a line, in nanoseconds of the clock of the device.
+/// Sums of a timeline, in nanoseconds of the clock of the device.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LineSums {
     /// Begin of the first command and end of the last.

@@ -1,4 +1,4 @@
-//! Steps of jobs are matched over all CPUs in the order of time.
+//! Steps of jobs, matched over all CPUs in the order of time.
 //!
 //! Time is played in slices. A slice does not know the jobs in progress at its start, so it keeps
 //! the ends of jobs that may have begun earlier. Fences need not be those of jobs: their ends are

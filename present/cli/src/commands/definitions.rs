@@ -88,12 +88,12 @@ pub(super) struct ExecutionArgs {
     /// Take processes as executions: PATTERN, or NAME : PATTERN, of program names
     #[arg(long, value_name = "DEFINITION")]
     process: Vec<String>,
-    /// Take kernels of GPUs as executions, from the call that enqueues one until it is complete:
+    /// Take GPU kernels as executions, from the call that enqueues a kernel to its completion:
     /// PATTERN, or NAME : PATTERN
     #[arg(long, value_name = "DEFINITION")]
     kernel: Vec<String>,
-    /// Take frames as executions, from a call that enqueues a kernel to the next one of the thread:
-    /// PATTERN, or NAME : PATTERN, of kernels
+    /// Take iterations of GPU programs as executions, from a call that enqueues a kernel to the next
+    /// such call of the thread: PATTERN, or NAME : PATTERN, of kernel names
     #[arg(long, value_name = "DEFINITION")]
     frame: Vec<String>,
     /// Attach a value that the program records: NAME[(EXECUTIONS)] = EVENTS . FIELD

@@ -11,7 +11,7 @@ use crate::fold::{self, FoldArgs};
 use crate::options::TimeRange;
 use crate::warnings::Warnings;
 
-/// Reads calls and commands, twice where the first reading shows that this is necessary.
+/// Reads calls and commands, again for as long as a reading shows that this is necessary.
 ///
 /// # Errors
 /// When the user interrupts it.
@@ -29,7 +29,7 @@ pub(super) fn read(
     }
 }
 
-/// A window for waits of threads in `range`: a call that waits at its end ends later.
+/// A window for waits of threads in `range`: a call that waits at the end of the range ends later.
 pub(super) fn window(range: TimeRange) -> Window {
     let behind = Selection::BEHIND_NS as i64;
     let mut window = report::window(range);

@@ -27,12 +27,12 @@ use crate::units::number_of;
 ///
 /// For each queue, kernel and kind of transfer: how long commands waited in the queue of the host
 /// (from queued to submitted) and in that of the device (from submitted to started), and how long
-/// they ran. Devices have clocks of their own: their relation to the clock of the trace follows from
-/// the commands, with its bounds.
+/// they executed. Devices have clocks of their own: commands bound their relation to the clock of
+/// the trace.
 ///
 /// Needs a recording by `tracebraid record --gpu`, an export of Nsight Systems, or a trace of THAPI:
 /// its traces of OpenCL and Level Zero have commands, those of CUDA only their durations, those of HIP
-/// and MPI only calls. Commands are those that are complete in the range of time.
+/// and MPI only calls. Commands count if their completion is recorded in the time range.
 ///
 /// Kernel traces with the events of GPU drivers (`tracebraid record --kernel gpu`, or imported from
 /// ftrace or perf) show the jobs of all programs, graphics included: tables rings, jobs and
@@ -90,7 +90,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
         if exported.without_clock > 0 {
             let commands = number_of(exported.without_clock, "command is", "commands are");
             let note = format!(
-                "{commands} not in {}: no relation of their clock is known",
+                "{commands} not in {}: the relation of the device's clock to that of the trace is unknown",
                 file.display()
             );
             subject.warnings.note(&note);
@@ -106,7 +106,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
     report::show(&args.show, args.input.strict, None, subject, report)
 }
 
-/// The reason for which a report has no commands, if it has none.
+/// The reason why a report has no commands; `None` if it has commands.
 fn why_empty(report: &Report) -> Option<&'static str> {
     let tables = report.sections.iter().filter(|of| !of.rows.is_empty());
     let mut tables = tables.map(|table| table.key);

@@ -291,7 +291,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "gpu.clocks.at_device_ns",
-        "time of the device's clock for which the offset holds, in the middle of the recording",
+        "Time of the device's clock for which the offset holds, in the middle of the recording",
     ),
     (
         "gpu.clocks.error_ns",
@@ -378,7 +378,7 @@ const MEANINGS: &[(&str, &str)] = &[
         "gpu.gaps.host_queue_ns",
         "Part in which the next command was queued by the driver, but not submitted",
     ),
-    ("gpu.gaps.idle_ns", "Length"),
+    ("gpu.gaps.idle_ns", "Length of the idle time"),
     ("gpu.gaps.next", "The next command: its kernel, or its kind"),
     ("gpu.gaps.tid", "Thread that enqueued the next command"),
     (
@@ -392,7 +392,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("gpu.host.parts", "Number of segments of critical paths"),
     (
         "gpu.host.reason",
-        "What the thread that enqueues did, as in critical paths",
+        "Wait reason or running, of the thread that enqueues, as in critical paths",
     ),
     ("gpu.host.share", "Part of the explained time of the device"),
     ("gpu.host.time_ns", "Time"),
@@ -419,11 +419,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "gpu.jobs.device_queue_ns",
-        "Time from the ring's taking a job to its execution, of all jobs",
+        "Time from handed to the ring to the beginning of execution, of all jobs",
     ),
     (
         "gpu.jobs.device_queue_p99_ns",
-        "99th percentile of these times",
+        "99th percentile of the times in the ring's queue",
     ),
     (
         "gpu.jobs.execution_ns",
@@ -439,7 +439,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "gpu.jobs.host_queue_p99_ns",
-        "99th percentile of these times; null if unknown",
+        "99th percentile of the times in the driver's queue; null if unknown",
     ),
     ("gpu.jobs.jobs", "Number of complete jobs"),
     (
@@ -496,11 +496,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "gpu.rings.device_queue_ns",
-        "Time from the ring's taking a job to its execution, of all jobs",
+        "Time from handed to the ring to the beginning of execution, of all jobs",
     ),
     (
         "gpu.rings.device_queue_p99_ns",
-        "99th percentile of these times",
+        "99th percentile of the times in the ring's queue",
     ),
     (
         "gpu.rings.execution_ns",
@@ -516,9 +516,12 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "gpu.rings.host_queue_p99_ns",
-        "99th percentile of these times; null if unknown",
+        "99th percentile of the times in the driver's queue; null if unknown",
     ),
-    ("gpu.rings.idle_ns", "The rest of span_ns"),
+    (
+        "gpu.rings.idle_ns",
+        "Time of span_ns in which no job executed",
+    ),
     ("gpu.rings.jobs", "Number of complete jobs"),
     (
         "gpu.rings.max_ns",

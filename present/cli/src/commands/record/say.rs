@@ -89,8 +89,8 @@ fn missed(options: &SessionOptions) -> Option<&'static str> {
     let preloads = options.modules.is_some() || probes.library.is_some();
     if !preloads {
         return probes.gpu.as_ref().map(|_| {
-            "no calls of OpenCL or CUDA were recorded: the command makes none, or does not load libraries \
-             (static and setuid programs do not)"
+            "no calls of OpenCL or CUDA were recorded: the command makes none, or does not load the \
+             recorder's library (static and setuid programs do not)"
         });
     }
     Some(match probes.has_functions() {

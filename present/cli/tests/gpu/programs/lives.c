@@ -1,4 +1,4 @@
-/* Lives of processes that use OpenCL.
+/* Processes that use OpenCL and start or end in unusual ways.
  *
  *     lives LIFE COUNTS
  *
