@@ -1,22 +1,25 @@
 //! Open calls of threads.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
 use crate::item::{Entered, Exited};
 
-/// Maximum number of open calls of a thread. Calls of the API rarely nest; exits may be lost.
-const DEEPEST: usize = 64;
+/// Maximum number of open calls of a thread: callbacks may call the API, so calls nest; exits may be
+/// lost.
+const DEEPEST: usize = 1 << 16;
 
 /// The open calls of a thread, the innermost last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OpenCalls(Vec<Entered>);
+pub(crate) struct OpenCalls(VecDeque<Entered>);
 
 impl OpenCalls {
     pub(crate) fn enter(&mut self, call: Entered) {
         if self.0.len() >= DEEPEST {
-            self.0.remove(0);
+            self.0.pop_front();
         }
-        self.0.push(call);
+        self.0.push_back(call);
     }
 
     /// Ends the innermost call of that function. Calls within it have lost their exits; without such a
@@ -28,11 +31,11 @@ impl OpenCalls {
             .position(|call| call.function == exit.function)
             .map(|after| self.0.len() - 1 - after);
         self.0.truncate(place.map_or(0, |place| place + 1));
-        self.0.pop()
+        self.0.pop_back()
     }
 
     pub(crate) fn innermost(&self) -> Option<&Entered> {
-        self.0.last()
+        self.0.back()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -40,7 +43,7 @@ impl OpenCalls {
     }
 
     /// All calls, the outermost first.
-    pub(crate) fn take(&mut self) -> Vec<Entered> {
+    pub(crate) fn take(&mut self) -> VecDeque<Entered> {
         std::mem::take(&mut self.0)
     }
 
@@ -93,7 +96,8 @@ mod tests {
     #[test]
     fn lost_exits_do_not_take_memory_without_bound() {
         let mut open = OpenCalls::default();
-        (0..1000).for_each(|begin| open.enter(call(1, begin)));
+        let deepest = DEEPEST as i64;
+        (0..deepest + 9).for_each(|begin| open.enter(call(1, begin)));
         assert_eq!(open.take().len(), DEEPEST);
     }
 }

@@ -122,6 +122,8 @@ pub(crate) struct Function {
     pub(crate) creates_queue: bool,
     /// Some calls of it wait for commands.
     pub(crate) may_wait: bool,
+    /// Regions in its arguments are in pixels, of unknown size.
+    pub(crate) has_pixels: bool,
     /// Completes an event of the program, by which commands may wait for the host.
     pub(crate) signals: bool,
     pub(crate) api: Api,
@@ -189,6 +191,7 @@ impl Classes {
                     kind: Some(kind),
                     creates_queue: false,
                     may_wait: false,
+                    has_pixels: false,
                     signals: false,
                     api: Api::OPENCL,
                     launches: false,
@@ -224,6 +227,7 @@ impl Classes {
                 kind: Kind::of_function(name).or_else(|| thapi::kind(api, name)),
                 creates_queue: name.starts_with("clCreateCommandQueue"),
                 may_wait: crate::kind::may_wait(name),
+                has_pixels: name.contains("Image"),
                 signals: ["clSetUserEventStatus", "zeEventHostSignal"].contains(&name),
                 api,
                 launches: api.launches(name),

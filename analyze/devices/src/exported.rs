@@ -130,7 +130,7 @@ impl DeviceAnalysis {
         exported
     }
 
-    fn thread_of(&self, process: u32, tid: i32) -> Thread {
+    pub(crate) fn thread_of(&self, process: u32, tid: i32) -> Thread {
         Thread {
             tid: Some(tid),
             ..self.processes.get(process)

@@ -102,6 +102,14 @@ impl Kind {
         kind.copied().unwrap_or(Kind::Other)
     }
 
+    /// A command of this kind that has no kernel, in a list of kernels.
+    pub(crate) fn without_name(self) -> &'static str {
+        match self {
+            Kind::CommandBuffer => "command buffer",
+            _ => "native kernel",
+        }
+    }
+
     /// Name in output.
     pub fn name(self) -> &'static str {
         match self {

@@ -254,7 +254,8 @@ impl DeviceAnalysis {
         let function = self.rules.classes.functions().get(class.function as usize);
         let is_command = function.is_some_and(|function| function.kind.is_some());
         let effect = function.map_or(Effect::None, |of| of.effect);
-        let is_rect = class.has(Role::Region) && !class.has(Role::Bytes);
+        let has_pixels = function.is_some_and(|of| of.has_pixels);
+        let is_rect = class.has(Role::Region) && !class.has(Role::Bytes) && !has_pixels;
         let call = Entered {
             function: class.function,
             begin: record.time.0,

@@ -290,7 +290,9 @@ impl Of<'_> {
                 self.name_of(line),
                 at.map_or(Value::None, |at| Value::Time(Timestamp(at))),
                 gap.length.into(),
-                self.process(gap.command.process),
+                self.analysis
+                    .thread_of(gap.command.process, gap.command.tid)
+                    .into(),
                 u64::try_from(gap.command.tid).map_or(Value::None, Value::from),
                 Value::Text(self.what(&gap)),
                 largest.map_or(Value::None, |(cause, _)| name(cause).into()),
@@ -305,7 +307,11 @@ impl Of<'_> {
             Column::new("begin", "Begin", Unit::Time).optional(),
             Column::new("idle_ns", "Idle", Unit::Duration),
             PROCESS,
-            Column::new("tid", "TID", Unit::Id).optional().left_out(2),
+            // In other forms, the process has the thread.
+            Column::new("tid", "TID", Unit::Id)
+                .optional()
+                .left_out(2)
+                .only(Forms::TEXT),
             Column::new("next", "Next command", Unit::Text),
             Column::new("cause", "Cause", Unit::Text),
             part("host_late_ns"),

@@ -222,7 +222,8 @@ impl Of<'_> {
             let kernel = match name {
                 _ if !matches!(kind, Kind::Kernel | Kind::CommandBuffer) => return None,
                 Name::Known(name) => name.clone(),
-                _ => String::new(),
+                Name::None => format!("({})", kind.without_name()),
+                Name::Inherited(_) => String::new(),
             };
             Some((process, kernel))
         }));

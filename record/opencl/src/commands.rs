@@ -43,7 +43,7 @@ static RESULTS: Site = Site::new(
 );
 
 /// Events of programs to which this library has a reference.
-static REFERENCES: Handles<8192> = Handles::new();
+static REFERENCES: Handles<{ 1 << 17 }> = Handles::new();
 
 /// True if completions of commands are recorded.
 #[inline(always)]

@@ -19,9 +19,9 @@ const EVENT_COMMAND_QUEUE: u32 = 0x11D0;
 const EVENT_REFERENCE_COUNT: u32 = 0x11D2;
 
 /// Queues whose profiling this library has switched on.
-static HIDDEN: Handles<2048> = Handles::new();
+static HIDDEN: Handles<{ 1 << 15 }> = Handles::new();
 /// Those of them to which it has added the property, with which they were created.
-static APPENDED: Handles<2048> = Handles::new();
+static APPENDED: Handles<{ 1 << 15 }> = Handles::new();
 
 /// True if functions of this module must be called although nothing is recorded.
 #[inline(always)]
@@ -42,29 +42,44 @@ fn create(
 ) -> usize {
     if let Some((profiled, is_appended)) = profiled {
         let queue = profiled();
-        if queue != 0 {
-            created(queue, true, is_appended);
+        if queue != 0 && created(queue, true, is_appended) {
             return queue;
         }
+        // The program would see the profiling.
+        release(queue);
     }
     let queue = plain();
-    created(queue, false, false);
+    let _ = created(queue, false, false);
     queue
 }
 
-/// Notes how a queue was created.
-fn created(queue: usize, is_hidden: bool, is_appended: bool) {
+/// Releases a queue that the program does not get.
+fn release(queue: usize) {
+    if queue != 0
+        && let Some(release) = own!(clReleaseCommandQueue)
+    {
+        HIDDEN.remove(queue);
+        APPENDED.remove(queue);
+        // SAFETY: the queue was just created.
+        unsafe { release(queue) };
+    }
+}
+
+/// Notes how a queue was created; false if there is no room to hide it.
+fn created(queue: usize, is_hidden: bool, is_appended: bool) -> bool {
+    let mut has_room = true;
     if queue == 0 {
-        return;
+        return has_room;
     }
     for (set, is_in) in [(&HIDDEN, is_hidden), (&APPENDED, is_appended)] {
         // The handle may have been that of another queue.
         while set.remove(queue) {}
-        if is_in {
-            set.add(queue);
-        }
+        has_room &= !is_in || set.add(queue);
     }
-    told::new_queue(queue);
+    if has_room {
+        told::new_queue(queue);
+    }
+    has_room
 }
 
 /// # Safety

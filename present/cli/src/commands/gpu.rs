@@ -100,7 +100,9 @@ pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
     }
     let did = graph.map_or_else(HostDid::default, |graph| analysis.explain(&late, &graph));
     let report = gpu_jobs::joined(&analysis, analysis.report(&found, &did), jobs);
-    if let Some(why) = why_empty(&report) {
+    let window = report::window(subject.range);
+    let is_all = window.from.is_none() && window.to.is_none();
+    if let Some(why) = why_empty(&report).filter(|_| is_all) {
         subject.warnings.note(why);
     }
     report::show(&args.show, args.input.strict, None, subject, report)

@@ -217,7 +217,7 @@ fn a_wait_for_a_device_beyond_the_range_has_its_reason() {
     let directory = TempDir::new().expect("a temporary directory");
     let study = STUDIES.iter().find(|of| of.name == "device-contention");
     let trace = unpacked(study.expect("a study"), &directory);
-    let range = ["--from", "09:51:46.985", "--to", "09:51:46.990"];
+    let range = ["--from", "11:28:41.970", "--to", "11:28:41.975"];
     let options = ["critical-path", "--process", "frames", "--format", "json"];
     let report = text(&[&options[..], &range, &[utf8(&trace)]].concat());
     let report: Value = serde_json::from_str(&report).expect("JSON");

@@ -30,6 +30,11 @@ pub(super) fn probes(args: &RecordArgs) -> Result<(), Failure> {
     for pattern in &args.probes {
         check_pattern(pattern).map_err(|why| Failure::usage(format!("--probes: {why}")))?;
     }
+    if args.gpu && args.command.is_empty() {
+        say!(
+            "warning: without a command, --gpu records only jobs of GPU drivers: calls of running programs are not recorded"
+        );
+    }
     if args.command.is_empty()
         && args
             .probes
