@@ -116,3 +116,28 @@ fn the_report_counts_what_the_programs_did_for_all_threads_and_chunks() {
         );
     }
 }
+
+/// A thousand queues hide their profiling; calls within calls, 300 deep, all count, for all chunks.
+#[test]
+fn many_queues_and_deep_calls_are_recorded() {
+    let Some(program) = built("many") else {
+        return;
+    };
+    let plain = run(&program, &[], None, &[]);
+    let recorded = run(&program, &[], Some(&["--gpu"]), &[]);
+    same(&plain, &recorded);
+    recorded.has_all_calls();
+    let report = |options: &[&str]| -> Value {
+        let trace = recorded.trace();
+        let command = ["gpu", "--format", "json", "--top", "0", &trace];
+        serde_json::from_str(&text(&[&command, options].concat())).expect("JSON")
+    };
+    let whole = report(&[]);
+    let calls = whole["functions"].as_array().expect("rows").iter();
+    let calls = calls.map(|row| row["calls"].as_u64().expect("a number"));
+    let counted = recorded.counts.iter();
+    let counted = counted.filter(|(name, _)| *name != "commands");
+    let counted: usize = counted.map(|(_, count)| count).sum();
+    assert_eq!(calls.sum::<u64>(), counted as u64);
+    assert_eq!(report(&["--chunk-size", "4K"]), whole);
+}
