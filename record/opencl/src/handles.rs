@@ -5,9 +5,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 /// Number of places at which a handle may be.
 const WAYS: usize = 8;
 
-/// A set of handles with room for at most `N`; none is 0. A handle has few places: if others have all of
-/// them, the set refuses it.
-/// Memory that no handle needs is never touched.
+/// A set of at most `N` handles; none is 0. Of handles with the same hash, the set takes [`WAYS`] and
+/// refuses others. Memory that no handle needs is never touched.
 pub(crate) struct Handles<const N: usize> {
     places: [AtomicUsize; N],
     count: AtomicUsize,
