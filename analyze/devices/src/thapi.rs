@@ -22,13 +22,13 @@ const NOT_READY: [u64; 2] = [600, 1];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     None,
-    /// It creates a list of commands, which may be immediate.
+    /// A new list of commands; true for an immediate one.
     CreatesList(bool),
-    /// It queues the commands of lists.
+    /// The commands of lists are queued.
     Executes,
-    /// It empties a list.
+    /// A list has no commands any more.
     Resets,
-    /// It gives a kernel its name.
+    /// A kernel has a name.
     Names,
 }
 

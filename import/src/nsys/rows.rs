@@ -83,7 +83,7 @@ impl Row {
 struct Table {
     name: &'static str,
     kind: Kind,
-    /// Its rows, for messages.
+    /// Plural noun for the rows, in messages.
     what: &'static str,
     /// Columns with the number of a name, the best first.
     names: &'static [&'static str],

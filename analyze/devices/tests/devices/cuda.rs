@@ -4,13 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tempfile::TempDir;
-use tracebraid_ctf::trace::TraceSet;
 use tracebraid_testkit::rng::Rng;
 
 use crate::program::{CPUS, THREADS};
-use crate::trace::{Event, ORIGIN, bytes, write_events};
-use crate::{LAYOUTS, report, sums};
+use crate::trace::{Event, ORIGIN, bytes};
+use crate::{in_every_way, sums};
 
 const CLASSES: &str = r#"
 typealias integer { size = 8; align = 8; } := byte;
@@ -302,18 +300,10 @@ pub(crate) fn made_up(seed: u64) -> (String, Vec<Event>) {
 fn made_up_cuda_programs_are_as_modelled() {
     for seed in 0..8 {
         let program = Program::random(seed, 150);
-        for layout in LAYOUTS {
-            let directory = TempDir::new().expect("a temporary directory");
-            write_events(CLASSES, &program.events, layout, directory.path());
-            let set = TraceSet::open(&[directory.path().to_owned()]).expect("a trace");
-            let what = format!("seed {seed}, {layout:?}");
-            let whole = report(&set, 1, u64::MAX);
-            is_as_modelled(&what, &program, &whole);
-            clock_is_within_bounds(&what, &whole);
-            for (threads, chunk) in [(1, 1), (2, 300), (3, 1000), (4, 5000)] {
-                let found = report(&set, threads, chunk);
-                assert_eq!(found, whole, "{what}: {threads} threads, chunks of {chunk}");
-            }
-        }
+        let what = format!("seed {seed}");
+        in_every_way(&what, CLASSES, &program.events, |what, whole| {
+            is_as_modelled(what, &program, whole);
+            clock_is_within_bounds(what, whole);
+        });
     }
 }

@@ -4,13 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tempfile::TempDir;
-use tracebraid_ctf::trace::TraceSet;
 use tracebraid_testkit::rng::Rng;
 
 use crate::program::{CPUS, THREADS};
-use crate::trace::{Event, bytes, write_events};
-use crate::{LAYOUTS, is_equal, report, sums};
+use crate::trace::{Event, bytes};
+use crate::{in_every_way, sums};
 
 /// Classes, fields and types of THAPI's models. Structures are sequences of characters.
 const CLASSES: &str = r#"
@@ -390,19 +388,10 @@ pub(crate) fn made_up(seed: u64) -> (String, Vec<Event>) {
 fn made_up_level_zero_programs_are_as_modelled() {
     for seed in 0..6 {
         let program = Program::random(seed, 150);
-        for layout in LAYOUTS {
-            let directory = TempDir::new().expect("a temporary directory");
-            write_events(CLASSES, &program.events, layout, directory.path());
-            let set = TraceSet::open(&[directory.path().to_owned()]).expect("a trace");
-            let what = format!("seed {seed}, {layout:?}");
-            let whole = report(&set, 1, u64::MAX);
-            is_as_modelled(&what, &program, &whole);
-            waits_are_nearly_as_modelled(&what, &program, &whole);
-            for (threads, chunk) in [(1, 1), (2, 300), (3, 1000), (4, 5000)] {
-                let found = report(&set, threads, chunk);
-                let what = format!("{what}: {threads} threads, chunks of {chunk}");
-                is_equal(&what, &found, &whole);
-            }
-        }
+        let what = format!("seed {seed}");
+        in_every_way(&what, CLASSES, &program.events, |what, whole| {
+            is_as_modelled(what, &program, whole);
+            waits_are_nearly_as_modelled(what, &program, whole);
+        });
     }
 }

@@ -334,6 +334,25 @@ fn damaged_traces_obey_the_law() {
     }
 }
 
+/// Checks the report of event records in both layouts, and that it is the same for other threads and
+/// chunks.
+fn in_every_way(what: &str, classes: &str, events: &[trace::Event], check: impl Fn(&str, &Value)) {
+    for layout in LAYOUTS {
+        let directory = tempfile::tempdir().expect("a directory");
+        trace::write_events(classes, events, layout, directory.path());
+        let set = TraceSet::open(&[directory.path()]).expect("a trace");
+        let what = format!("{what}, {layout:?}");
+        let whole = report(&set, 1, u64::MAX);
+        check(&what, &whole);
+        for (threads, bytes) in [(1, 1), (2, 300), (3, 1000), (4, 5000)] {
+            let found = report(&set, threads, bytes);
+            let what = format!("{what}: {threads} threads, chunks of {bytes}");
+            is_equal(&what, &found, &whole);
+            assert_eq!(found, whole, "{what}");
+        }
+    }
+}
+
 /// Half of the time: calls and completions of the window, with commands that began before it.
 #[test]
 fn windows_count_what_ends_in_them() {

@@ -47,7 +47,7 @@ const NO_END: i64 = i64::MAX;
 struct Edge {
     time: i64,
     is_end: bool,
-    /// Its index in `executions`.
+    /// Index in `executions`.
     execution: u32,
 }
 
