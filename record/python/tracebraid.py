@@ -28,7 +28,27 @@ import re
 import struct
 import threading
 
-__all__ = ["Event", "counter", "event", "is_recording", "probe", "span", "traced"]
+__all__ = [
+    "Event",
+    "counter",
+    "event",
+    "is_recording",
+    "lwp_begin",
+    "lwp_end",
+    "lwp_processor",
+    "probe",
+    "span",
+    "traced",
+    "ult_block",
+    "ult_call_begin",
+    "ult_call_end",
+    "ult_create",
+    "ult_exit",
+    "ult_name",
+    "ult_state",
+    "ult_switch",
+    "ult_wake",
+]
 
 # Maximum number of recorded bytes of a str or bytes field.
 MOST_TEXT = 4095
@@ -86,6 +106,26 @@ class _Class(ctypes.Structure):
     ]
 
 
+# Functions that record the event classes of tracebraid/probe.h, with the types of their arguments.
+_STANDARD = {
+    "span_begin": [ctypes.c_uint64, ctypes.c_char_p],
+    "span_end": [ctypes.c_uint64],
+    "counter": [ctypes.c_char_p, ctypes.c_int64],
+    "ult_create": [ctypes.c_uint64, ctypes.c_char_p],
+    "ult_switch": [ctypes.c_uint64, ctypes.c_uint64],
+    "ult_block": [ctypes.c_uint64, ctypes.c_char_p],
+    "ult_wake": [ctypes.c_uint64],
+    "ult_exit": [ctypes.c_uint64],
+    "ult_name": [ctypes.c_uint64, ctypes.c_char_p],
+    "ult_state": [ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint8, ctypes.c_char_p, ctypes.c_char_p],
+    "ult_call_begin": [ctypes.c_uint64],
+    "ult_call_end": [ctypes.c_uint64],
+    "lwp_begin": [ctypes.c_char_p],
+    "lwp_end": [],
+    "lwp_processor": [ctypes.c_int32],
+}
+
+
 def _load():
     """The library, or None without a session."""
     if not os.environ.get("TRACEBRAID_SESSION"):
@@ -114,9 +154,11 @@ def _declared(library):
     library.tb_record.restype = None
     library.tb_register.argtypes = [ctypes.c_void_p]
     library.tb_register.restype = None
-    library.tb_span_begin.argtypes = [ctypes.c_uint64, ctypes.c_char_p]
-    library.tb_span_end.argtypes = [ctypes.c_uint64]
-    library.tb_counter.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+    for name, arguments in _STANDARD.items():
+        function = getattr(library, f"tb_{name}", None)
+        if function is not None:
+            function.argtypes = arguments
+            function.restype = None
     return library
 
 
@@ -253,3 +295,84 @@ def counter(name, value):
     """Records the value of a counter, an integer."""
     if _library is not None:
         _library.tb_counter(_text(name)[:-1], int(value))
+
+
+# User-level threads, for runtimes that schedule coroutines. An LWP is a kernel thread that runs
+# user-level threads. Ids are above 0, below 2**64 - 1, and unique among the live user-level threads
+# of the process; 0 stands for none.
+
+
+def ult_create(ult, name):
+    """Records that a user-level thread is created, and is ready."""
+    if _library is not None:
+        _library.tb_ult_create(ult, _text(name)[:-1])
+
+
+def ult_switch(prev_ult, next_ult):
+    """Records that this LWP switches between user-level threads."""
+    if _library is not None:
+        _library.tb_ult_switch(prev_ult, next_ult)
+
+
+def ult_block(ult, reason):
+    """Records that a user-level thread waits; the reason is a word in lower case."""
+    if _library is not None:
+        _library.tb_ult_block(ult, _text(reason)[:-1])
+
+
+def ult_wake(ult):
+    """Records that a user-level thread is ready."""
+    if _library is not None:
+        _library.tb_ult_wake(ult)
+
+
+def ult_exit(ult):
+    """Records that a user-level thread ends."""
+    if _library is not None:
+        _library.tb_ult_exit(ult)
+
+
+def ult_name(ult, name):
+    """Records a new name of a user-level thread."""
+    if _library is not None:
+        _library.tb_ult_name(ult, _text(name)[:-1])
+
+
+# States of ult_state().
+ULT_READY, ULT_RUNNING, ULT_BLOCKED, ULT_CALLING = range(4)
+
+
+def ult_state(ult, lwp, state, name="", reason=""):
+    """Records the state of a user-level thread that exists already; lwp is a thread id, or -1."""
+    if _library is not None:
+        _library.tb_ult_state(ult, lwp, state, _text(name)[:-1], _text(reason)[:-1])
+
+
+def ult_call_begin(ult):
+    """Records that a user-level thread enters a system call."""
+    if _library is not None:
+        _library.tb_ult_call_begin(ult)
+
+
+def ult_call_end(ult):
+    """Records that a user-level thread leaves a system call."""
+    if _library is not None:
+        _library.tb_ult_call_end(ult)
+
+
+def lwp_begin(runtime):
+    """Records that this thread becomes an LWP of a runtime."""
+    if _library is not None:
+        _library.tb_lwp_begin(_text(runtime)[:-1])
+
+
+def lwp_end():
+    """Records that this thread is no longer an LWP."""
+    if _library is not None:
+        _library.tb_lwp_end()
+
+
+def lwp_processor(processor):
+    """Records the runtime's processor that this LWP holds from now on, or -1."""
+    if _library is not None:
+        _library.tb_lwp_processor(processor)

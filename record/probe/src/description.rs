@@ -9,11 +9,3 @@ pub(crate) type Fields = Text<3000>;
 pub struct Description {
     pub(crate) text: Fields,
 }
-
-impl Description {
-    pub(crate) const fn new() -> Description {
-        Description {
-            text: Fields::new(),
-        }
-    }
-}

@@ -10,7 +10,7 @@ use crate::text::Text;
 /// Maximum length of an appended piece. No piece crosses a page boundary of the file, because the
 /// file's length changes page by page: after SIGKILL a piece is either complete or absent.
 const PAGE: usize = 4096;
-type Piece = Text<{ PAGE + 1 }>;
+pub(crate) type Piece = Text<{ PAGE + 1 }>;
 
 /// Properties of the process for the preamble.
 pub(crate) struct About<'a> {
@@ -134,11 +134,17 @@ fn push_escaped<const N: usize>(text: &mut Text<N>, name: &[u8]) {
     }
 }
 
-/// Appends an event class. `fields` is TSDL.
-pub(crate) fn append(path: &Path, id: u16, name: &[u8], fields: &[u8]) -> Result<(), Errno> {
-    let mut text = Piece::new();
+/// Appends an event class, composed in `text`. `fields` is TSDL.
+pub(crate) fn append(
+    path: &Path,
+    text: &mut Piece,
+    id: u16,
+    name: &[u8],
+    fields: &[u8],
+) -> Result<(), Errno> {
+    text.clear();
     text.push(b"event {\n\tname = \"");
-    push_escaped(&mut text, name);
+    push_escaped(text, name);
     let _ = write!(
         text,
         "\";\n\tid = {id};\n\tstream_id = 0;\n\tfields := struct {{\n"

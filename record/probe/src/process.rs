@@ -74,6 +74,9 @@ struct Shared {
     control: Option<ControlMap>,
     hashes: *mut u64,
     classes: u16,
+    /// The class that is being registered; here, since stacks of user-level threads are small.
+    description: Description,
+    declaration: metadata::Piece,
     free: *mut ThreadState,
     all: *mut ThreadState,
     owned: u32,
@@ -201,6 +204,8 @@ impl Process {
 
 // The beginning.
 impl Process {
+    #[cold]
+    #[inline(never)]
     fn begin(&self, held: &Held<'_>) -> Result<(), Errno> {
         let shared = self.shared(held);
         // SAFETY: plain data without destructors; until here, zeros may be invalid for some of its
@@ -284,6 +289,8 @@ impl Process {
 
     /// Called after a write failed because the process changed its user: starts a new trace as that
     /// user. Returns whether it did.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn leave(&self, error: Errno) -> bool {
         let held = self.lock.lock();
         if !matches!(error, libc::EACCES | libc::EPERM)
@@ -378,10 +385,11 @@ impl Shared {
         }
     }
 
+    #[inline(never)]
     fn register(&mut self, class: &Class) -> Result<(*mut u8, u16), Errno> {
-        let mut description = Description::new();
-        class.fields(&mut description);
-        let (name, fields) = (class.name(), &description.text);
+        self.description.text.clear();
+        class.fields(&mut self.description);
+        let (name, fields) = (class.name(), &self.description.text);
         if fields.overflowed() {
             return Err(libc::E2BIG);
         }
@@ -409,7 +417,7 @@ impl Shared {
         let place = hashes.get_mut(at).ok_or(libc::E2BIG)?;
         let id = at as u16 + FIRST_ID;
         let metadata = below(&self.directory, b"/metadata");
-        metadata::append(&metadata, id, name, fields.bytes())?;
+        metadata::append(&metadata, &mut self.declaration, id, name, fields.bytes())?;
         // From here on the id is taken, even if a later step fails.
         self.classes = self.classes.max(at as u16 + 1);
         *place = hash;

@@ -19,6 +19,12 @@ impl<const N: usize> Text<N> {
         }
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.bytes[0] = 0;
+        self.len = 0;
+        self.overflowed = false;
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }

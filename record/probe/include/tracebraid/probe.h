@@ -61,19 +61,68 @@ void *tb_reserve(const struct tb_class *event_class, size_t size) TB_IMPORT __at
  * For other languages. */
 void tb_record(const struct tb_class *event_class, const void *fields, size_t size) TB_IMPORT;
 
-/* Event classes known to reports (tracebraid:prof_in, ...). Ids of user-level threads are above
- * 0. */
+/* Event classes known to reports (tracebraid:prof_in, ...). */
 void tb_prof_in(const char *name) TB_IMPORT;
 void tb_prof_out(const char *name) TB_IMPORT;
 void tb_span_begin(uint64_t id, const char *name) TB_IMPORT;
 void tb_span_end(uint64_t id) TB_IMPORT;
 void tb_counter(const char *name, int64_t value) TB_IMPORT;
+
+/* Scheduling of user-level threads. An LWP is a kernel thread that runs them; "this LWP" is the
+ * calling thread. Ids are above 0, below UINT64_MAX, and unique among the live user-level threads
+ * of the process; 0 stands for none: the scheduler's own code. */
+
+/* A user-level thread is created, and is ready. */
 void tb_ult_create(uint64_t ult, const char *name) TB_IMPORT;
+/* This LWP switches. The previous one stays ready unless it was blocked or has ended. */
 void tb_ult_switch(uint64_t prev_ult, uint64_t next_ult) TB_IMPORT;
+/* It waits: before the switch from it, or after it if the scheduler decides late. The reason is a
+ * word in lower case: mutex, condition, channel, select, sleep, network, io, join, ... */
+void tb_ult_block(uint64_t ult, const char *reason) TB_IMPORT;
+/* It is ready, also if it was woken between its block and the switch from it. */
+void tb_ult_wake(uint64_t ult) TB_IMPORT;
+/* It ends; this LWP then switches from it. */
 void tb_ult_exit(uint64_t ult) TB_IMPORT;
+void tb_ult_name(uint64_t ult, const char *name) TB_IMPORT;
+/* It enters and leaves a system call, on this LWP. */
+void tb_ult_call_begin(uint64_t ult) TB_IMPORT;
+void tb_ult_call_end(uint64_t ult) TB_IMPORT;
+
+/* State of a user-level thread that exists already. `lwp` is the thread id of its LWP, -1 without
+ * one. `name` and `reason` may be empty. */
+enum { TB_ULT_READY, TB_ULT_RUNNING, TB_ULT_BLOCKED, TB_ULT_CALLING };
+void tb_ult_state(uint64_t ult, int32_t lwp, uint8_t state, const char *name, const char *reason) TB_IMPORT;
+
+/* The calling thread becomes an LWP of the scheduler of that name, and is one no longer. */
+void tb_lwp_begin(const char *runtime) TB_IMPORT;
+void tb_lwp_end(void) TB_IMPORT;
+/* The scheduler's processor that this LWP holds from now on; -1 stands for none. */
+void tb_lwp_processor(int32_t processor) TB_IMPORT;
 
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef TB_OPTIONAL
+/* Without the library the functions above do not exist. A macro does not expand its own name. */
+#define TB_IF_THERE(function, ...) ((function) ? (function)(__VA_ARGS__) : (void)0)
+#define tb_prof_in(name) TB_IF_THERE(tb_prof_in, name)
+#define tb_prof_out(name) TB_IF_THERE(tb_prof_out, name)
+#define tb_span_begin(id, name) TB_IF_THERE(tb_span_begin, id, name)
+#define tb_span_end(id) TB_IF_THERE(tb_span_end, id)
+#define tb_counter(name, value) TB_IF_THERE(tb_counter, name, value)
+#define tb_ult_create(ult, name) TB_IF_THERE(tb_ult_create, ult, name)
+#define tb_ult_switch(prev_ult, next_ult) TB_IF_THERE(tb_ult_switch, prev_ult, next_ult)
+#define tb_ult_block(ult, reason) TB_IF_THERE(tb_ult_block, ult, reason)
+#define tb_ult_wake(ult) TB_IF_THERE(tb_ult_wake, ult)
+#define tb_ult_exit(ult) TB_IF_THERE(tb_ult_exit, ult)
+#define tb_ult_name(ult, name) TB_IF_THERE(tb_ult_name, ult, name)
+#define tb_ult_call_begin(ult) TB_IF_THERE(tb_ult_call_begin, ult)
+#define tb_ult_call_end(ult) TB_IF_THERE(tb_ult_call_end, ult)
+#define tb_ult_state(ult, lwp, state, name, reason) TB_IF_THERE(tb_ult_state, ult, lwp, state, name, reason)
+#define tb_lwp_begin(runtime) TB_IF_THERE(tb_lwp_begin, runtime)
+#define tb_lwp_end() TB_IF_THERE(tb_lwp_end)
+#define tb_lwp_processor(processor) TB_IF_THERE(tb_lwp_processor, processor)
 #endif
 
 /* Use at the beginning and before each end of a function. */

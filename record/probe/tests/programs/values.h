@@ -27,9 +27,18 @@ static int values(void)
 	tb_span_begin(7, "work");
 	tb_counter("queue", -3);
 	tb_span_end(7);
+	tb_lwp_begin("test");
+	tb_lwp_processor(-1);
 	tb_ult_create(1, "first");
 	tb_ult_switch(0, 1);
+	tb_ult_block(1, "mutex");
+	tb_ult_wake(1);
+	tb_ult_name(1, "renamed");
+	tb_ult_state(2, -1, TB_ULT_BLOCKED, "", "sleep");
+	tb_ult_call_begin(1);
+	tb_ult_call_end(1);
 	tb_ult_exit(1);
+	tb_lwp_end();
 	TB_PROF_OUT();
 	return 0;
 }

@@ -62,6 +62,22 @@ fn libraries_come_and_go() {
     babeltrace(&session.trace());
 }
 
+/// User-level threads have small stacks, and may be the first to record.
+#[test]
+fn events_fit_on_small_stacks() {
+    let program = compile("cc", "small_stacks.c", "small_stacks", &["-std=c11"]);
+    for without in [false, true] {
+        let session = Session::new("packet_size = 4K\n").without_sequences(without);
+        let output = session.command(&program, &[]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let read = session.read();
+        assert_eq!(read.count("tracebraid:ult_wake"), 10_001);
+        for class in ["ult_create", "ult_state", "counter", "prof_out", "ult_exit"] {
+            assert_eq!(read.count(&format!("tracebraid:{class}")), 1, "{class}");
+        }
+    }
+}
+
 #[test]
 fn the_library_is_optional() {
     let program = compile("cc", "optional.c", "optional", &["-DALONE"]);

@@ -20,7 +20,10 @@ fn check_values(program: &Path) {
     assert_eq!(shown, babeltrace(&session.trace()));
     let fields: Vec<&str> = shown
         .iter()
-        .filter(|(_, name, _)| name.starts_with("test:") || name.starts_with("tracebraid:ult"))
+        .filter(|(_, name, _)| {
+            let prefixes = ["test:", "tracebraid:ult", "tracebraid:lwp"];
+            prefixes.iter().any(|prefix| name.starts_with(prefix))
+        })
         .map(|(_, _, fields)| fields.as_str())
         .collect();
     let x = "x".repeat(4095);
@@ -55,9 +58,18 @@ fn check_values(program: &Path) {
     assert_eq!(
         fields[8..],
         [
+            "{ runtime = \"test\" }",
+            "{ processor = -1 }",
             "{ ult = 1, name = \"first\" }",
             "{ prev_ult = 0, next_ult = 1 }",
-            "{ ult = 1 }"
+            "{ ult = 1, reason = \"mutex\" }",
+            "{ ult = 1 }",
+            "{ ult = 1, name = \"renamed\" }",
+            "{ ult = 2, lwp = -1, state = 2, name = \"\", reason = \"sleep\" }",
+            "{ ult = 1 }",
+            "{ ult = 1 }",
+            "{ ult = 1 }",
+            "{ }"
         ]
     );
 }
@@ -86,14 +98,23 @@ fn standard_events_are_there() {
         "span_begin",
         "counter",
         "span_end",
+        "lwp_begin",
+        "lwp_processor",
         "ult_create",
         "ult_switch",
+        "ult_block",
+        "ult_wake",
+        "ult_name",
+        "ult_state",
+        "ult_call_begin",
+        "ult_call_end",
         "ult_exit",
+        "lwp_end",
         "prof_out",
     ];
     assert_eq!(names, expected.map(|name| format!("tracebraid:{name}")));
     assert_eq!(read.records[10].fields, "{ name = \"queue\", value = -3 }");
-    assert_eq!(read.records[15].fields, "{ name = \"values\" }");
+    assert_eq!(read.records[24].fields, "{ name = \"values\" }");
 }
 
 /// Maximum distance in nanoseconds by which times of event records lie outside the clock values
