@@ -148,6 +148,7 @@ const WAITS: Record<string, string> = {
   child: 'waiting for a child process',
   signal: 'waiting for a signal',
   thread: 'waiting for another thread',
+  lwp: 'waiting for an LWP',
   kernel: 'waiting for the kernel',
   pipe: 'waiting for a pipe',
   'work-queue': 'waiting for a work queue',

@@ -160,7 +160,7 @@ impl GraphRules {
             Act::Exit(call, result) => {
                 return self.exit(partial, cpu, Exited { call, result, time });
             }
-            Act::Wake(wake) => GraphItem::Wake(wake, active.origin()),
+            Act::Wake(wake) => GraphItem::Wake(wake, active.origin_of(&wake)),
             seldom => return self.seldom(partial, cpu, time, seldom),
         };
         partial.push(cpu, time, item);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{EndedCall, Exited, Interrupt, InterruptStep};
 use tracebraid_threads::{
-    BegunCall, CallClasses, ContextStep, CpuContext, DeviceClass, ThreadActs, WakeSource,
+    BegunCall, CallClasses, ContextStep, CpuContext, DeviceClass, ThreadActs, WakeEvent, WakeSource,
 };
 
 use crate::graph_step::{Segment, WakeOrigin};
@@ -113,6 +113,15 @@ impl CpuStretch {
             }
             (WakeSource::Thread, _) => self.origin_in_thread(),
             _ => WakeOrigin::Interrupt(source),
+        }
+    }
+
+    /// The origin of a wake-up that happens now.
+    #[inline]
+    pub(crate) fn origin_of(&self, wake: &WakeEvent) -> WakeOrigin {
+        match wake.user {
+            Some(by) => WakeOrigin::User(by, self.acts.waker()),
+            None => self.origin(),
         }
     }
 

@@ -36,6 +36,8 @@ pub enum State {
     Preempted(u16),
     /// Was woken, and could run on that CPU.
     Runnable(u16),
+    /// A user-level thread that could run, without an LWP.
+    Ready,
     /// Waits.
     Blocked {
         /// Call that contains the wait; [`Syscall::OTHER`] if unknown.

@@ -14,7 +14,8 @@ use crate::graph_step::{Act, Issued, RequestKey, RingEvent, RingStep};
 pub(crate) fn wants(event: &KernelEvent) -> bool {
     use KernelEvent::*;
     match event {
-        Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | Migrate(_) => true,
+        Entry(_) | Exit(_) | UserWait(_) | UserWaitEnd(_) => true,
+        ThreadExit(_) | Wakeup(_) | Migrate(_) => true,
         Block(block) => is_of_request(block.step),
         Packet(packet) => packet.headers.is_some() && is_of_segment(packet.step),
         Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Interrupt, InterruptStep};
-use tracebraid_kernel_model::{Comm, Syscall};
+use tracebraid_kernel_model::{Comm, Syscall, UserWake};
 use tracebraid_threads::{
     BegunCall, DeviceClass, LeftAs, MigrateEvent, ParkedThread, WakeEvent, WakeSource, WakerFacts,
     WakingThread,
@@ -114,6 +114,8 @@ pub(crate) enum WakeOrigin {
     Sender(u64, WakerFacts),
     /// The arrival of that segment.
     Network(Segment),
+    /// The runtime of a user-level thread, on the running thread.
+    User(UserWake, WakerFacts),
 }
 
 impl WakeOrigin {
@@ -123,6 +125,7 @@ impl WakeOrigin {
         match self {
             WakeOrigin::Interrupt(source) => source,
             WakeOrigin::Thread(_) | WakeOrigin::Sender(..) => WakeSource::Thread,
+            WakeOrigin::User(by, _) => WakeSource::User(by),
             WakeOrigin::Network(_) => WakeSource::Interrupt(RECEIVES, DeviceClass::Other),
         }
     }
@@ -130,7 +133,7 @@ impl WakeOrigin {
     /// The waking thread, if there is one.
     pub(crate) fn by(self) -> WakerFacts {
         match self {
-            WakeOrigin::Thread(by) | WakeOrigin::Sender(_, by) => by,
+            WakeOrigin::Thread(by) | WakeOrigin::Sender(_, by) | WakeOrigin::User(_, by) => by,
             WakeOrigin::Interrupt(_) | WakeOrigin::Network(_) => WakerFacts::Nobody,
         }
     }
@@ -144,9 +147,12 @@ impl WakeOrigin {
         }
     }
 
-    /// The waking thread, if any: a thread that runs in user space cannot wake others.
+    /// The waking thread, if any: a thread that runs in user space wakes only user-level threads.
     pub(crate) fn waker(self, waking: Option<WakingThread>) -> Option<i32> {
         let tid = self.by().tid();
+        if let WakeOrigin::User(..) = self {
+            return tid;
+        }
         tid.filter(|_| waking.is_some_and(|waking| !waking.is_in_program()))
     }
 }

@@ -50,6 +50,8 @@ pub enum SegmentKind {
     Preempted(Occupant),
     /// Woken, and waits for a CPU that is occupied by the occupant.
     Runnable(Occupant),
+    /// A user-level thread that could run, and waits for an LWP.
+    Ready,
     /// Waits for an event that no thread causes, or for a thread that cannot be followed.
     Waiting {
         /// Call that contains the wait.
@@ -420,7 +422,7 @@ impl Walk<'_> {
             if stretch.begin >= end {
                 break;
             }
-            if let State::Preempted(_) | State::Runnable(_) = stretch.state {
+            if let State::Preempted(_) | State::Runnable(_) | State::Ready = stretch.state {
                 let from = stretch.begin.max(begin);
                 let next = stretches
                     .get(place + 1)
@@ -446,6 +448,7 @@ impl Walk<'_> {
             State::Runnable(cpu) => {
                 self.lacks_cpu(hop, (trace, cpu), window, SegmentKind::Runnable)
             }
+            State::Ready => self.put(hop, window, SegmentKind::Ready),
             State::Blocked {
                 call,
                 object,

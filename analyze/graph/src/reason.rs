@@ -26,6 +26,7 @@ impl Graph {
             SegmentKind::Interrupted(_) => WaitReason::Interrupted,
             SegmentKind::Preempted(_) => WaitReason::Preempted,
             SegmentKind::Runnable(_) => WaitReason::Runnable,
+            SegmentKind::Ready => WaitReason::Lwp,
             SegmentKind::Queued(_) => WaitReason::WorkQueue,
             SegmentKind::Waiting { reason, .. } => reason,
             SegmentKind::OnDevice(_) => WaitReason::Device,
@@ -86,7 +87,7 @@ impl Graph {
     fn own_detail(&self, path: &Path, segment: &Segment) -> String {
         let trace = self.trace_of(path, segment);
         match segment.kind {
-            SegmentKind::Unknown => String::new(),
+            SegmentKind::Unknown | SegmentKind::Ready => String::new(),
             SegmentKind::Running(cpu) => format!("CPU {cpu}"),
             SegmentKind::Interrupted(by) => self.interrupt(trace, by),
             SegmentKind::Preempted(by) => self.preempted_by(by),
@@ -107,6 +108,7 @@ impl Graph {
             State::Interrupted(..) => WaitReason::Interrupted,
             State::Preempted(_) => WaitReason::Preempted,
             State::Runnable(_) => WaitReason::Runnable,
+            State::Ready => WaitReason::Lwp,
             State::Blocked { reason, .. } => reason,
             State::Ended => return None,
         })

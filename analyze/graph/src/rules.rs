@@ -171,13 +171,13 @@ impl Rules for GraphRules {
             _ if self.is_over(time) => return,
             // Without switches, a thread may leave the CPU unnoticed between two calls.
             Entry(_) | Exit(_) if self.recorded.lacks_switches(cpu.trace) => return,
-            Entry(entry) => Some(Act::Enter(graph_events::enters(
+            Entry(entry) | UserWait(entry) => Some(Act::Enter(graph_events::enters(
                 &self.classes,
                 entry,
                 time,
                 body,
             ))),
-            Exit(exit) => {
+            Exit(exit) | UserWaitEnd(exit) => {
                 let (call, result) = exit_of(exit, body);
                 Some(Act::Exit(call, result))
             }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, Interrupt, Losses, WakeTells};
 use tracebraid_kernel_model::Syscall;
 use tracebraid_threads::{
-    LeftAs, Past, PastStretch, ThreadCell, ThreadState, WaitReason, WakeEffect, Wakeup,
+    LeftAs, Past, PastStretch, ThreadCell, ThreadState, WaitReason, WakeEffect, WakeSource, Wakeup,
 };
 
 use crate::cause::Wake;
@@ -67,7 +67,7 @@ impl ThreadLife {
         losses: &Losses,
     ) {
         let effect = self.cell.wake(wakeup, (cpu, target), tells, losses);
-        line.is_woken(wakeup.time, target, &effect);
+        line.is_woken(wakeup.time, State::woken(wakeup.source, target), &effect);
         if tells.is_gone && self.cell.state() == ThreadState::Unknown {
             line.is(State::Unknown);
         }
@@ -162,22 +162,23 @@ pub(crate) trait TimeLine {
         let place = ThreadState::number(cpu.cpu);
         match stretch.past {
             Past::Runnable => self.is(State::Runnable(place)),
+            Past::Ready => self.is(State::Ready),
             Past::Unknown => self.is(State::Unknown),
             Past::Preempted | Past::Running | Past::Waited(_) => {}
         }
         self.begins(time, State::Running(place));
     }
 
-    /// The thread is woken and shall run on that CPU.
+    /// The thread is woken: `woken` is its state from now on.
     #[inline]
-    fn is_woken(&mut self, time: i64, target: u16, effect: &WakeEffect<Wake>) {
+    fn is_woken(&mut self, time: i64, woken: State, effect: &WakeEffect<Wake>) {
         match *effect {
             WakeEffect::Ends(stretch) => {
                 self.has_waited(stretch.past);
-                self.begins(time, State::Runnable(target));
+                self.begins(time, woken);
             }
-            WakeEffect::WasAwake | WakeEffect::Moves => self.is(State::Runnable(target)),
-            WakeEffect::Appears => self.begins(time, State::Runnable(target)),
+            WakeEffect::WasAwake | WakeEffect::Moves => self.is(woken),
+            WakeEffect::Appears => self.begins(time, woken),
             WakeEffect::Nothing => {}
         }
     }
@@ -202,6 +203,14 @@ pub(crate) trait TimeLine {
 }
 
 impl State {
+    /// The state of a thread that was woken and shall run on the CPU of number `target`.
+    pub(crate) fn woken(source: WakeSource, target: u16) -> State {
+        match source {
+            WakeSource::User(_) => State::Ready,
+            _ => State::Runnable(target),
+        }
+    }
+
     /// The actual state of an apparent wait that has ended.
     pub(crate) fn after_wait(self, past: Past<Wake>) -> Option<State> {
         let State::Blocked {
@@ -229,6 +238,7 @@ impl State {
     pub(crate) fn left(cpu: CpuKey, left: LeftAs, (call, object): (Syscall, u32)) -> State {
         match left {
             LeftAs::Runnable => State::Preempted(ThreadState::number(cpu.cpu)),
+            LeftAs::Ready => State::Ready,
             LeftAs::Ended => State::Ended,
             LeftAs::Blocked | LeftAs::DiskSleep | LeftAs::Idle => State::Blocked {
                 call,

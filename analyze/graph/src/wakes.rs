@@ -1,7 +1,7 @@
 //! Wake-ups and their causes.
 
 use tracebraid_follow::{CpuKey, Recorded, ThreadKey};
-use tracebraid_kernel_model::Syscall;
+use tracebraid_kernel_model::{Syscall, UserWake};
 use tracebraid_threads::{
     CallClass, ThreadState, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread,
 };
@@ -120,10 +120,10 @@ impl GraphMachine {
         };
         match source {
             WakeSource::Command => Wake::Unknown,
-            WakeSource::Timer => Wake::Timer,
+            WakeSource::Timer | WakeSource::User(UserWake::Timer) => Wake::Timer,
             WakeSource::Interrupt(interrupt, _) => Wake::Interrupt(interrupt),
             WakeSource::BlockDevice => self.requests.last(cpu).map_or(Wake::Unknown, Wake::Request),
-            WakeSource::Thread => {
+            WakeSource::Thread | WakeSource::User(_) => {
                 let trace = cpu.trace;
                 let waker = origin.waker(waking);
                 waker.map_or(Wake::Unknown, |tid| {

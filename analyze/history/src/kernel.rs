@@ -676,6 +676,7 @@ fn get(field: Option<&IntField>, body: &mut Body<'_, '_>) -> Option<i64> {
 fn left(state: TaskState) -> ThreadState {
     match state {
         TaskState::Runnable | TaskState::Preempted => ThreadState::Preempted,
+        TaskState::Ready => ThreadState::Ready,
         TaskState::Sleeping => ThreadState::Sleeping,
         TaskState::DiskSleep => ThreadState::DiskSleep,
         TaskState::Stopped | TaskState::Traced => ThreadState::Stopped,

@@ -29,11 +29,13 @@ pub enum ThreadState {
     Idle = 9,
     /// Has left its CPU for another reason.
     Other = 10,
+    /// A user-level thread that could run, and waits for an LWP.
+    Ready = 11,
 }
 
 impl ThreadState {
     /// All states.
-    pub const ALL: [ThreadState; 10] = [
+    pub const ALL: [ThreadState; 11] = [
         ThreadState::Running,
         ThreadState::Woken,
         ThreadState::Preempted,
@@ -44,6 +46,7 @@ impl ThreadState {
         ThreadState::New,
         ThreadState::Idle,
         ThreadState::Other,
+        ThreadState::Ready,
     ];
 
     /// The state with a number.
@@ -66,6 +69,7 @@ impl ThreadState {
             ThreadState::New => "new",
             ThreadState::Idle => "idle",
             ThreadState::Other => "other",
+            ThreadState::Ready => "ready",
         }
     }
 

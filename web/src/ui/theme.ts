@@ -30,6 +30,7 @@ const STATES = {
   running: '#2a9d6f',
   preempted: '#d55e00',
   runnable: '#e6a817',
+  lwp: '#b8860b',
   timer: '#8a8f98',
   futex: '#b96aa8',
   'block-device': '#0072b2',

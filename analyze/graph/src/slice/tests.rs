@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use tracebraid_follow::{CpuKey, Interrupt, Rules, Selection};
-use tracebraid_kernel_model::{Comm, Syscall};
+use tracebraid_kernel_model::{Comm, Syscall, UserWake};
 use tracebraid_threads::{
     BegunCall, CallClass, DeviceClass, LeftAs, ParkedThread, WakeEvent, WakeSource, WakerFacts,
 };
@@ -76,6 +76,10 @@ fn origin(tid: i32, details: &mut u32) -> WakeOrigin {
         2 => WakeOrigin::Interrupt(WakeSource::BlockDevice),
         3 | 4 => WakeOrigin::Network(segment(details)),
         5 => WakeOrigin::Sender(take(details, 4) as u64, waker(tid, details)),
+        6 => {
+            let by = [UserWake::Timer, UserWake::Thread][take(details, 2)];
+            WakeOrigin::User(by, waker(tid, details))
+        }
         _ => WakeOrigin::Thread(waker(tid, details)),
     }
 }
@@ -83,6 +87,7 @@ fn origin(tid: i32, details: &mut u32) -> WakeOrigin {
 fn wake(woken: i32, tid: i32, details: &mut u32) -> GraphItem {
     let event = WakeEvent {
         for_device: false,
+        user: None,
         woken,
         is_ready: take(details, 2) == 1,
         target: Some(take(details, 2) as u16),
@@ -106,13 +111,13 @@ fn park(tid: i32, time: i64, details: &mut u32) -> GraphItem {
 fn switch(prev: i32, next: i32, details: &mut u32) -> GraphItem {
     use LeftAs::*;
     let left = [
-        Runnable, Blocked, Blocked, DiskSleep, Idle, Blocked, DiskSleep, Ended,
+        Runnable, Blocked, Blocked, DiskSleep, Idle, Blocked, Ready, DiskSleep, Ended,
     ];
     let name = |number: usize| Comm::of_program([&b"one"[..], b"two", b""][number]);
     GraphItem::Switch {
         prev: Some(prev).filter(|_| take(details, 4) > 0),
         next: Some(next).filter(|&next| next != prev && take(details, 4) > 0),
-        left: left[take(details, 8)],
+        left: left[take(details, 9)],
         names: [0, 1].map(|_| name(take(details, 3))),
     }
 }

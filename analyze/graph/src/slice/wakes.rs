@@ -1,7 +1,7 @@
 //! Wake-ups within a slice of time.
 
 use tracebraid_follow::{CpuKey, ThreadKey};
-use tracebraid_kernel_model::Syscall;
+use tracebraid_kernel_model::{Syscall, UserWake};
 use tracebraid_threads::{ThreadState, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread};
 
 use crate::cause::Wake;
@@ -71,10 +71,10 @@ impl GraphSlice<'_> {
         }
         match origin.source() {
             WakeSource::Command => Some(Wake::Unknown),
-            WakeSource::Timer => Some(Wake::Timer),
+            WakeSource::Timer | WakeSource::User(UserWake::Timer) => Some(Wake::Timer),
             WakeSource::Interrupt(interrupt, _) => Some(Wake::Interrupt(interrupt)),
             WakeSource::BlockDevice => self.output.requests.last(cpu).map(Wake::Request),
-            WakeSource::Thread => {
+            WakeSource::Thread | WakeSource::User(_) => {
                 let trace = cpu.trace;
                 let waker = origin.waker(waking?);
                 let waker = waker.map(|tid| Wake::Thread(self.actor(ThreadKey { trace, tid })));
@@ -123,7 +123,9 @@ impl GraphSlice<'_> {
         }
         let target = event.target.unwrap_or(ThreadState::NO_CPU);
         let effect = thread.cell.wake(wakeup, (cpu, target), losses);
-        thread.line.is_woken(time, target, &effect);
+        thread
+            .line
+            .is_woken(time, State::woken(wakeup.source, target), &effect);
     }
 
     /// Keeps a wake-up for composing; its cause may already be known.
@@ -159,8 +161,17 @@ impl GraphSlice<'_> {
         let target = event.target.unwrap_or(ThreadState::NO_CPU);
         let (thread, losses) = self.unmet(woken);
         let waited = thread.cell.knows_state() && thread.cell.state() == ThreadState::Blocked;
-        thread.cell.wake_kept(time, (cpu, target), losses);
-        thread.goes_on(time, waited.then_some(State::Runnable(target)));
+        let wakeup = Wakeup {
+            time,
+            source: origin.source(),
+            waking: None,
+            is_ready: event.is_ready,
+            is_whole: true,
+            cause: Wake::Unknown,
+        };
+        thread.cell.wake_kept(&wakeup, (cpu, target), losses);
+        let woken = State::woken(wakeup.source, target);
+        thread.goes_on(time, waited.then_some(woken));
     }
 
     fn kept_cause(&mut self, cpu: CpuKey, origin: WakeOrigin, cause: Option<Wake>) -> KeptCause {

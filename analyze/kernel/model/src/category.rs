@@ -48,6 +48,8 @@ pub enum Category {
     Security,
     /// The machine: modules, limits, names; and all calls without another category.
     System,
+    /// Waits of user-level threads, which are no system calls.
+    UserLevel,
 }
 
 /// Classes of calls whose latencies an I/O report contains.
@@ -122,6 +124,7 @@ impl Category {
             Category::Clock => "clock",
             Category::Security => "security",
             Category::System => "system",
+            Category::UserLevel => "user-level",
         }
     }
 }

@@ -16,6 +16,9 @@ pub struct Context {
     pub pid: Option<IntField>,
     /// Id of the thread in the namespace of `pid`: `pid` is valid only if this equals `tid`.
     pub pid_goes_with: Option<IntField>,
+    /// Id of the thread in the kernel, in traces of several levels: `tid` is that of the user-level
+    /// thread.
+    pub lwp: Option<IntField>,
     /// Name of the thread.
     pub name: Option<TextField>,
 }
@@ -39,6 +42,7 @@ impl Context {
             pid: context(&["pid"])
                 .or_else(|| finder.int(&["perf_pid"]).filter(|_| perf_tid.is_some())),
             pid_goes_with: perf_tid,
+            lwp: context(&["lwp"]),
             name: scopes
                 .iter()
                 .find_map(|scope| finder.find(*scope, &["procname"], TextField::new)),

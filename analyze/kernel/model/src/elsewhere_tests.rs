@@ -26,11 +26,16 @@ const FOLDERS: [&str; 7] = [
 ];
 
 /// Paths outside of this crate that may contain names.
-const ALLOWED: [&str; 4] = [
+const ALLOWED: [&str; 7] = [
     // The recorder names the events that it writes, and attaches to tracepoints by name.
     "record/kernel/src",
     // Lists the events that an imported file lacks; `import` must not depend on analyses.
     "import/src/summary.rs",
+    // Writes switches of user-level threads as the kernel's events.
+    "analyze/levels/src/derived_classes.rs",
+    // Follow the derived events of super-traces, whose names are fixed.
+    "analyze/levels/src/exported/follow.rs",
+    "present/export/src/levels/fxt.rs",
     // Plain models must not use this crate, or they would repeat its errors; generated traces need
     // names.
     "tests/models/src",
@@ -115,9 +120,16 @@ fn after_item(mut at: Cursor<'_>) -> Cursor<'_> {
 
 fn is_of_event(literal: &str) -> bool {
     let name = literal.rsplit(':').next().unwrap_or_default();
-    let is_plain = PLAIN.iter().any(|plain| plain.0 == name);
+    let is_plain = PLAIN
+        .iter()
+        .any(|plain| plain.0 == name && !plain.1.iter().any(|of| is_of_programs(of)));
     let is_call = CALL_EVENTS.iter().any(|begin| literal.starts_with(begin));
     is_plain || is_call
+}
+
+/// True for the providers of events of programs, which have other names than the kernel's.
+fn is_of_programs(provider: &str) -> bool {
+    provider.starts_with("tracebraid") || provider.starts_with("lttng_ust")
 }
 
 /// Ignores names of calls that are common words (`read`, `exit`): [`comparisons`] finds these.

@@ -14,6 +14,7 @@ use crate::events::state::{StateCpu, StateDevice, StateDump, StateInterface, Sta
 use crate::events::thread::{Exec, Fork, ProcessState, StateFd};
 use crate::events::timer::{Hrtimer, Itimer, Timer};
 use crate::events::uring::Uring;
+use crate::events::user_level::UserLevel;
 use crate::events::work::{Contention, Work};
 use crate::field::{IntField, TextField};
 use crate::syscall::Syscall;
@@ -40,6 +41,12 @@ pub enum KernelEvent {
     Entry(SyscallEntry),
     /// A system call ends.
     Exit(SyscallExit),
+    /// A user-level thread begins to wait; for analyses of waits, this is a call.
+    UserWait(SyscallEntry),
+    /// The wait of a user-level thread ends.
+    UserWaitEnd(SyscallExit),
+    /// A step of a program with user-level threads.
+    UserLevel(Box<UserLevel>),
     /// A thread is woken.
     Wakeup(Box<Wakeup>),
     /// A thread migrates to another CPU.

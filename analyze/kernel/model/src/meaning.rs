@@ -9,6 +9,7 @@ use crate::events::network::{PacketStep, SocketStep, TcpStep};
 use crate::events::sched::{EndStep, StatKind, WakeStep};
 use crate::events::timer::{ItimerStep, TimerStep};
 use crate::events::uring::UringStep;
+use crate::events::user_level::UserLevelStep;
 use crate::events::work::WorkStep;
 use crate::syscall::Syscall;
 
@@ -75,6 +76,10 @@ pub(crate) enum Meaning {
     Exit(Syscall),
     /// Exit of the open system call, whichever it is (lttng-modules before 2.6).
     AnyExit,
+    /// A user-level thread begins to wait, for that reason.
+    UserWait(Syscall),
+    UserWaitEnd(Syscall),
+    UserLevel(UserLevelStep),
     /// Entry that contains the number of its call.
     RawEntry,
     RawExit,

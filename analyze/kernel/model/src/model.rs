@@ -69,6 +69,13 @@ impl EventModel {
             .map(|tid| tid as i32)
     }
 
+    /// Id of the thread in the kernel, in the context of traces of several levels.
+    #[inline(always)]
+    pub fn lwp(&self, body: &mut Body<'_, '_>) -> Option<i32> {
+        let lwp = self.context(|context| &context.lwp, body)?;
+        (lwp >= 0).then_some(lwp as i32)
+    }
+
     /// Id of the process in the context. perf records -1 for threads that no longer exist, and ids
     /// of its own namespace when it runs in one: neither is returned.
     #[inline(always)]

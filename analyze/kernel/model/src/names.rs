@@ -115,6 +115,13 @@ fn meaning(name: &str, old: bool) -> Option<Meaning> {
     if let Some(call) = after(SURE_EXITS) {
         return Some(Meaning::Exit(Syscall::named(call)));
     }
+    // The waits of user-level threads in traces of several levels.
+    if name.starts_with(Syscall::USER_WAIT_ENTRY) {
+        return Syscall::of_user_wait(name, Syscall::USER_WAIT_ENTRY).map(Meaning::UserWait);
+    }
+    if name.starts_with(Syscall::USER_WAIT_EXIT) {
+        return Syscall::of_user_wait(name, Syscall::USER_WAIT_EXIT).map(Meaning::UserWaitEnd);
+    }
     let call = after(OLD_ENTRIES)?;
     match old {
         true => Some(Meaning::OldEntry(Syscall::named(call))),
@@ -165,6 +172,7 @@ fn plain(name: &str) -> Option<Meaning> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::category::Category;
 
     fn call(name: &str) -> Syscall {
         Syscall::by_name(name).unwrap()
@@ -206,6 +214,19 @@ mod tests {
         for name in ["sched_switch", "sched:sched_switch"] {
             assert_eq!(alone(name), Some(Meaning::Switch), "{name}");
         }
+    }
+
+    /// Reports on system calls do not count them.
+    #[test]
+    fn waits_of_user_level_threads_are_no_system_calls() {
+        let wait = Syscall::named("ult_wait_mutex");
+        assert_eq!(alone("ult_wait_entry_mutex"), Some(Meaning::UserWait(wait)));
+        assert_eq!(
+            alone("ult_wait_exit_mutex"),
+            Some(Meaning::UserWaitEnd(wait))
+        );
+        assert_eq!(wait.category(), Category::UserLevel);
+        assert_eq!(alone("ult_wait_mutex"), None);
     }
 
     #[test]

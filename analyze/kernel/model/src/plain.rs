@@ -9,6 +9,7 @@ use crate::events::network::{PacketStep, SocketStep, TcpStep};
 use crate::events::sched::{EndStep, StatKind, WakeStep};
 use crate::events::timer::{ItimerStep, TimerStep};
 use crate::events::uring::UringStep;
+use crate::events::user_level::UserLevelStep;
 use crate::events::work::WorkStep;
 use crate::meaning::Meaning;
 
@@ -18,6 +19,13 @@ use crate::meaning::Meaning;
 #[rustfmt::skip]
 pub(crate) static PLAIN: &[(&str, &[&str], Meaning)] = &[
     ("sched_switch", &["sched"], Meaning::Switch),
+    ("thread", &["tracebraid_levels"], Meaning::UserLevel(UserLevelStep::Thread)),
+    ("ult_call_begin", &["tracebraid"], Meaning::UserLevel(UserLevelStep::CallBegin)),
+    ("ult_call_end", &["tracebraid"], Meaning::UserLevel(UserLevelStep::CallEnd)),
+    ("prof_in", &["tracebraid"], Meaning::UserLevel(UserLevelStep::FunctionEntry)),
+    ("prof_out", &["tracebraid"], Meaning::UserLevel(UserLevelStep::FunctionExit)),
+    ("func_entry", &["lttng_ust_cyg_profile"], Meaning::UserLevel(UserLevelStep::FunctionEntry)),
+    ("func_exit", &["lttng_ust_cyg_profile"], Meaning::UserLevel(UserLevelStep::FunctionExit)),
     ("sched_process_fork", &["sched"], Meaning::Fork),
     ("sched_process_exec", &["sched"], Meaning::Exec),
     ("sched_process_exit", &["sched"], Meaning::ThreadExit),

@@ -30,7 +30,7 @@ struct SwitchFields {
 
 /// Encoding of the thread states of a trace. For uncertain traces, the first packets of streams are
 /// read until the evidence is enough.
-pub(crate) fn state_numbers(trace: &Trace) -> StateNumbers {
+pub fn state_numbers(trace: &Trace) -> StateNumbers {
     let layouts = trace.layout.streams.iter();
     let switches: Vec<Vec<Option<SwitchFields>>> = layouts
         .map(|layout| {

@@ -111,6 +111,9 @@ const PREFIXES: [&str; 10] = [
 
 /// The category of a call that only traces name: that of the common call with this name.
 fn category_of_met(name: &str) -> Category {
+    if name.starts_with(Syscall::USER_WAIT) {
+        return Category::UserLevel;
+    }
     let common = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
     let common = common.and_then(Syscall::of_table);
     common.map_or(Category::System, Syscall::category)
@@ -132,6 +135,22 @@ const DESCRIPTORS: [&str; 5] = ["fd", "in_fd", "fd_in", "fdin", "oldfd"];
 impl Syscall {
     /// A system call whose name and number are unknown.
     pub const OTHER: Syscall = Syscall(u16::MAX);
+
+    /// Beginning of the names of waits of user-level threads, which count as calls; the reason
+    /// follows.
+    pub const USER_WAIT: &str = "ult_wait_";
+    /// Beginning of the names of event classes with which user-level threads begin to wait; the
+    /// reason follows.
+    pub const USER_WAIT_ENTRY: &str = "ult_wait_entry_";
+    /// As [`Syscall::USER_WAIT_ENTRY`], for the end of the wait.
+    pub const USER_WAIT_EXIT: &str = "ult_wait_exit_";
+
+    /// The wait of user-level threads that the event class `name` with the prefix `prefix` begins
+    /// or ends.
+    pub(crate) fn of_user_wait(name: &str, prefix: &str) -> Option<Syscall> {
+        let reason = name.strip_prefix(prefix)?;
+        Some(Syscall::named(&format!("{}{reason}", Syscall::USER_WAIT)))
+    }
 
     /// The call with this name of the kernel's function, without prefix: `newstat`, not `stat`.
     /// Includes calls named by traces that were opened.

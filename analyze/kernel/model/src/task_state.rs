@@ -30,13 +30,15 @@ pub enum TaskState {
     Parked,
     /// A kernel thread that waits without counting as load.
     Idle,
+    /// A user-level thread that could run, and waits for an LWP: only in traces of several levels.
+    Ready,
     /// Another state.
     Other,
 }
 
 impl TaskState {
     /// All states, in the order of reports.
-    pub const ALL: [TaskState; 11] = [
+    pub const ALL: [TaskState; 12] = [
         TaskState::Runnable,
         TaskState::Preempted,
         TaskState::Sleeping,
@@ -47,12 +49,19 @@ impl TaskState {
         TaskState::Zombie,
         TaskState::Parked,
         TaskState::Idle,
+        TaskState::Ready,
         TaskState::Other,
     ];
+
+    /// Number of [`TaskState::Ready`] in all numberings: a bit that no kernel uses.
+    pub const READY: i64 = 0x4000_0000;
 
     /// State for the number in a trace.
     #[inline]
     pub fn new(state: i64, numbers: StateNumbers) -> TaskState {
+        if state == TaskState::READY {
+            return TaskState::Ready;
+        }
         match numbers {
             StateNumbers::Report => Self::of_report(state),
             StateNumbers::Shifted => Self::of_shifted(state),
@@ -131,7 +140,10 @@ impl TaskState {
 
     /// True if the thread could have continued.
     pub fn is_runnable(self) -> bool {
-        matches!(self, TaskState::Runnable | TaskState::Preempted)
+        matches!(
+            self,
+            TaskState::Runnable | TaskState::Preempted | TaskState::Ready
+        )
     }
 
     /// True if the thread ends.
@@ -152,6 +164,7 @@ impl TaskState {
             TaskState::Zombie => "Z",
             TaskState::Parked => "P",
             TaskState::Idle => "I",
+            TaskState::Ready => "r",
             TaskState::Other => "?",
         }
     }
@@ -169,6 +182,7 @@ impl TaskState {
             TaskState::Zombie => "zombie",
             TaskState::Parked => "parked",
             TaskState::Idle => "idle",
+            TaskState::Ready => "ready",
             TaskState::Other => "other",
         }
     }
@@ -264,6 +278,20 @@ mod tests {
             ["R", "R", "S", "D", "T", "t", "X", "Z", "P", "R+"]
         );
         assert_eq!(letters(StateNumbers::Shifted, [3, -1]), ["?", "?"]);
+    }
+
+    /// A kernel's number of a state never has this bit alone.
+    #[test]
+    fn ready_is_the_same_in_all_numberings() {
+        let raw = StateNumbers::Raw(RawStates::LATEST);
+        for numbers in [
+            StateNumbers::Report,
+            StateNumbers::Shifted,
+            StateNumbers::Index,
+            raw,
+        ] {
+            assert_eq!(letters(numbers, [TaskState::READY]), ["r"]);
+        }
     }
 
     #[test]

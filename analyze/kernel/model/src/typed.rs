@@ -15,6 +15,7 @@ use crate::events::state::{StateCpu, StateDevice, StateDump, StateInterface, Sta
 use crate::events::thread::{Exec, Fork, ProcessState, StateFd};
 use crate::events::timer::{Hrtimer, Itimer, Timer};
 use crate::events::uring::Uring;
+use crate::events::user_level::UserLevel;
 use crate::events::work::{Contention, Work};
 use crate::finder::Finder;
 use crate::meaning::Meaning;
@@ -43,6 +44,8 @@ impl Finder<'_> {
             | M::StateDump(_) => return self.thread_or_state(meaning),
             M::Entry(_)
             | M::Exit(_)
+            | M::UserWait(_)
+            | M::UserWaitEnd(_)
             | M::AnyExit
             | M::OldEntry(_)
             | M::RawEntry
@@ -50,6 +53,7 @@ impl Finder<'_> {
             | M::Fallback { .. }
             | M::FallbackExit { .. } => return self.call(meaning, numbers),
             M::Wakeup(step) => E::Wakeup(Wakeup::find(self, step, numbers.plain_wakeups)?),
+            M::UserLevel(step) => E::UserLevel(UserLevel::find(self, step)?),
             M::Migrate => E::Migrate(Migrate::find(self)?),
             M::Inherit => E::Inherit(Inherit::find(self)?),
             M::SchedStat(kind) => E::SchedStat(SchedStat::find(self, kind)?),
@@ -146,6 +150,10 @@ impl Finder<'_> {
                 ..self.entry_by_number(calls(compat))?
             }),
             Meaning::Exit(call) => KernelEvent::Exit(self.exit(Some(Which::Fixed(call)))?),
+            Meaning::UserWait(call) => KernelEvent::UserWait(self.entry(call)),
+            Meaning::UserWaitEnd(call) => {
+                KernelEvent::UserWaitEnd(self.exit(Some(Which::Fixed(call)))?)
+            }
             Meaning::AnyExit => KernelEvent::Exit(self.exit(None)?),
             Meaning::RawExit => KernelEvent::Exit(self.exit_by_number(calls(false))?),
             Meaning::FallbackExit { compat } => KernelEvent::Exit(SyscallExit {

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Innermost, Interrupt, InterruptStep, Interrupts};
+use tracebraid_kernel_model::UserWake;
 
 use crate::device_class::DeviceClass;
+use crate::wait_reason::WaitReason;
 
 /// Interrupt activity on a CPU. Ends at each switch and at each entry or exit of a system call,
 /// since only threads switch or make calls.
@@ -38,6 +40,8 @@ pub enum WakeSource {
     Interrupt(Interrupt, DeviceClass),
     /// The thread waits in a call for the commands of a device ([`DeviceCalls`](crate::DeviceCalls)).
     Command,
+    /// The runtime of a user-level thread.
+    User(UserWake),
 }
 
 impl WakeSource {
@@ -49,6 +53,7 @@ impl WakeSource {
             WakeSource::BlockDevice => "block-device".to_owned(),
             WakeSource::Interrupt(interrupt, _) => interrupt.label(),
             WakeSource::Command => "device".to_owned(),
+            WakeSource::User(by) => WaitReason::of_user(by).name().to_owned(),
         }
     }
 }

@@ -460,11 +460,11 @@ impl<C: Copy> SliceCell<C> {
     }
 
     /// Updates the known parts after a wake-up that was kept.
-    pub fn wake_kept(&mut self, time: i64, (cpu, target): (CpuKey, u16), losses: &Losses) {
+    pub fn wake_kept(&mut self, wakeup: &Wakeup<C>, (cpu, target): (CpuKey, u16), losses: &Losses) {
         match self.cell.state {
             ThreadState::Blocked if self.known.state => {
                 let losses = losses.of_trace(cpu);
-                self.cell.begin(time, ThreadState::Runnable(target), losses);
+                self.cell.begin(wakeup.time, wakeup.makes(target), losses);
                 self.cell.requested = false;
                 (self.known.requested, self.known.waited_for) = (true, false);
             }

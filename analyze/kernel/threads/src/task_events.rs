@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::sched::{Migrate, WakeStep, Wakeup};
-use tracebraid_kernel_model::{Body, Switch, Syscall, SyscallExit, TaskState};
+use tracebraid_kernel_model::{Body, Switch, Syscall, SyscallExit, TaskState, UserWake};
 
 /// State in which a thread leaves its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LeftAs {
     /// Runnable.
     Runnable,
+    /// Ready: a user-level thread without an LWP.
+    Ready,
     /// Waiting.
     Blocked,
     /// Waiting uninterruptibly: signals do not wake it.
@@ -30,6 +32,7 @@ impl LeftAs {
     #[inline(always)]
     pub fn of(switch: &Switch, body: &mut Body<'_, '_>) -> LeftAs {
         match switch.prev_state(body) {
+            Some(TaskState::Ready) => LeftAs::Ready,
             Some(state) if state.is_runnable() => LeftAs::Runnable,
             Some(state) if state.is_end() => LeftAs::Ended,
             Some(TaskState::DiskSleep) => LeftAs::DiskSleep,
@@ -50,6 +53,8 @@ pub struct WakeEvent {
     pub target: Option<u16>,
     /// The thread waits in a call for the commands of a device.
     pub for_device: bool,
+    /// Cause of the end of a user-level thread's wait; `None` for a wake-up by the kernel.
+    pub user: Option<UserWake>,
 }
 
 impl WakeEvent {
@@ -68,6 +73,7 @@ impl WakeEvent {
             is_ready: wakeup.step != WakeStep::Waking,
             target: target.and_then(|cpu| u16::try_from(cpu).ok()),
             for_device: false,
+            user: wakeup.user_wake(body),
         })
     }
 }

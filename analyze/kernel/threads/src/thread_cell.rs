@@ -31,6 +31,8 @@ pub enum ThreadState {
     Preempted(u16),
     /// Woken, and runnable on this CPU.
     Runnable(u16),
+    /// A user-level thread that could run, without an LWP.
+    Ready,
     /// Waiting.
     Blocked,
     /// Ended.
@@ -73,6 +75,14 @@ pub struct Wakeup<C> {
 }
 
 impl<C> Wakeup<C> {
+    /// State after the wake-up, of a thread that shall run on the CPU of number `target`.
+    pub fn makes(&self, target: u16) -> ThreadState {
+        match self.source {
+            WakeSource::User(_) => ThreadState::Ready,
+            _ => ThreadState::Runnable(target),
+        }
+    }
+
     /// The waker is a kernel thread, or looks like one.
     pub(crate) fn is_by_kernel_thread(&self) -> bool {
         self.source == WakeSource::Thread
@@ -91,6 +101,8 @@ pub enum Past<C> {
     Preempted,
     /// The thread was woken, perhaps while it was still about to wait, and had no CPU.
     Runnable,
+    /// The user-level thread could run, and had no LWP.
+    Ready,
     /// The thread waited; with the reason and cause, if the end of the wait was recorded.
     Waited(Option<(WaitReason, C)>),
 }
@@ -103,6 +115,7 @@ impl<C> Past<C> {
             Past::Running => WaitReason::Running,
             Past::Preempted => WaitReason::Preempted,
             Past::Runnable => WaitReason::Runnable,
+            Past::Ready => WaitReason::Lwp,
             Past::Waited(Some((reason, _))) => *reason,
             Past::Unknown | Past::Waited(None) => WaitReason::Unknown,
         }
@@ -363,6 +376,7 @@ impl<C: Copy> ThreadCell<C> {
         let number = ThreadState::number(cpu.cpu);
         let state = match left {
             LeftAs::Runnable => ThreadState::Preempted(number),
+            LeftAs::Ready => ThreadState::Ready,
             LeftAs::Ended => ThreadState::Ended,
             LeftAs::Blocked | LeftAs::DiskSleep | LeftAs::Idle => ThreadState::Blocked,
         };
@@ -392,6 +406,7 @@ impl<C: Copy> ThreadCell<C> {
             }
             ThreadState::Preempted(_) => Past::Preempted,
             ThreadState::Runnable(_) => Past::Runnable,
+            ThreadState::Ready => Past::Ready,
             ThreadState::Blocked => self.comes_from_wait(is_whole),
             _ => Past::Unknown,
         };
@@ -406,7 +421,10 @@ impl<C: Copy> ThreadCell<C> {
             // The thread was woken while it was about to wait, so it did not wait.
             Some(woken) => {
                 self.has_waited(self.reason(&woken));
-                Past::Runnable
+                match woken.source {
+                    WakeSource::User(_) => Past::Ready,
+                    _ => Past::Runnable,
+                }
             }
             None => {
                 self.has_waited(WaitReason::Unknown);
@@ -489,7 +507,7 @@ impl<C: Copy> ThreadCell<C> {
         losses: &Losses,
     ) -> WakeEffect<C> {
         let lost = losses.of_trace(cpu);
-        let runnable = ThreadState::Runnable(target);
+        let runnable = wakeup.makes(target);
         match (self.state, self.woken) {
             (ThreadState::Blocked, Some(woken)) if wakeup.is_ready && !woken.is_ready => {
                 self.has_waited(self.reason(&woken));
@@ -522,9 +540,13 @@ impl<C: Copy> ThreadCell<C> {
                 self.begin(wakeup.time, runnable, lost);
                 WakeEffect::Appears
             }
-            (ThreadState::Unknown | ThreadState::Preempted(_) | ThreadState::Ended, _) => {
-                WakeEffect::Nothing
-            }
+            (
+                ThreadState::Unknown
+                | ThreadState::Preempted(_)
+                | ThreadState::Ready
+                | ThreadState::Ended,
+                _,
+            ) => WakeEffect::Nothing,
         }
     }
 
@@ -565,7 +587,7 @@ impl<C: Copy> ThreadCell<C> {
 mod tests {
     use super::*;
     use tracebraid_follow::Interrupt;
-    use tracebraid_kernel_model::Syscall;
+    use tracebraid_kernel_model::{Syscall, UserWake};
 
     use crate::device_class::DeviceClass;
 
@@ -654,6 +676,43 @@ mod tests {
         assert_eq!(script.past, expected);
         assert_eq!(script.cell.state(), ThreadState::Ended);
         assert!(matches!(script.wake(90, disk, true), WakeEffect::Nothing));
+    }
+
+    /// A user-level thread waits for an LWP after it yields and after it is woken; its LWP may be
+    /// preempted, and wait.
+    #[test]
+    fn user_level_threads_wait_for_lwps() {
+        use WaitReason::*;
+        let mut script = Script::new();
+        script.leave(10, LeftAs::Ready);
+        script.come(20);
+        script.leave(30, LeftAs::Blocked);
+        script.wake(40, WakeSource::User(UserWake::Network), true);
+        script.come(50);
+        script.leave(60, LeftAs::Runnable);
+        script.come(70);
+        script.leave(80, LeftAs::Blocked);
+        script.wake(90, WakeSource::Timer, true);
+        script.come(100);
+        let expected = [
+            (0, Running),
+            (10, Lwp),
+            (20, Running),
+            (30, Network),
+            (40, Lwp),
+            (50, Running),
+            (60, Preempted),
+            (70, Running),
+            (80, Timer),
+            (90, Runnable),
+        ];
+        assert_eq!(script.past, expected);
+        let made = ThreadCell::<u8>::made((CPU, 5), TID, &script.losses);
+        script.cell = made;
+        let effect = script.wake(5, WakeSource::User(UserWake::Thread), true);
+        assert!(matches!(effect, WakeEffect::Moves));
+        script.come(15);
+        assert_eq!(script.past.last(), Some(&(5, Lwp)));
     }
 
     /// The thread did not wait, but counts as working for a disk as if it had: threads it wakes

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::Interrupt;
 use tracebraid_kernel_model::events::irq::Vector;
-use tracebraid_kernel_model::softirq_name;
+use tracebraid_kernel_model::{UserWake, softirq_name};
 
 use crate::call_class::CallClass;
 use crate::cpu_context::WakeSource;
@@ -26,6 +26,8 @@ pub enum WaitReason {
     Preempted,
     /// Woken, and waiting for a CPU.
     Runnable,
+    /// A user-level thread that could run, and waits for an LWP.
+    Lwp,
     /// A block device.
     BlockDevice,
     /// The network.
@@ -63,11 +65,12 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// All reasons, in the order of tables.
-    pub const ALL: [WaitReason; 20] = [
+    pub const ALL: [WaitReason; 21] = [
         WaitReason::Running,
         WaitReason::Interrupted,
         WaitReason::Preempted,
         WaitReason::Runnable,
+        WaitReason::Lwp,
         WaitReason::BlockDevice,
         WaitReason::Network,
         WaitReason::Timer,
@@ -98,6 +101,7 @@ impl WaitReason {
             WaitReason::Interrupted => "interrupted",
             WaitReason::Preempted => "preempted",
             WaitReason::Runnable => "runnable",
+            WaitReason::Lwp => "lwp",
             WaitReason::BlockDevice => "block-device",
             WaitReason::Network => "network",
             WaitReason::Timer => "timer",
@@ -129,6 +133,7 @@ impl WaitReason {
             WakeSource::Timer => WaitReason::Timer,
             WakeSource::BlockDevice => WaitReason::BlockDevice,
             WakeSource::Command => WaitReason::Device,
+            WakeSource::User(by) => WaitReason::of_user(by),
             WakeSource::Interrupt(Interrupt::Irq(_), device) => device.reason(),
             WakeSource::Interrupt(Interrupt::Softirq(vector), _) => WaitReason::of_softirq(vector),
             WakeSource::Interrupt(vector @ Interrupt::Vector(_), _) => {
@@ -137,6 +142,16 @@ impl WaitReason {
             WakeSource::Thread => waker.map_or(WaitReason::Unknown, |waker| {
                 WaitReason::of_thread(waiter, waker)
             }),
+        }
+    }
+
+    /// Reason of a wait of a user-level thread.
+    pub(crate) fn of_user(by: UserWake) -> WaitReason {
+        match by {
+            UserWake::Thread => WaitReason::Thread,
+            UserWake::Timer => WaitReason::Timer,
+            UserWake::Network => WaitReason::Network,
+            UserWake::Device => WaitReason::Device,
         }
     }
 

@@ -14,6 +14,7 @@ pub mod state;
 pub mod thread;
 pub mod timer;
 pub mod uring;
+pub mod user_level;
 pub mod work;
 
 /// Beginning or end of an activity.

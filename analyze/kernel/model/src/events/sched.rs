@@ -27,6 +27,7 @@ struct SwitchDetail {
     prev_priority: Option<PriorityField>,
     next_priority: Option<PriorityField>,
     prev_state: Option<StateField>,
+    level: Option<IntField>,
 }
 
 impl Switch {
@@ -43,6 +44,7 @@ impl Switch {
                 prev_priority: PriorityField::find(finder, "prev_prio"),
                 next_priority: PriorityField::find(finder, "next_prio"),
                 prev_state,
+                level: finder.int(&["level"]),
             }),
         })
     }
@@ -51,6 +53,15 @@ impl Switch {
     #[inline]
     pub fn prev_state(&self, body: &mut Body<'_, '_>) -> Option<TaskState> {
         self.detail.prev_state.as_ref()?.get(body)
+    }
+
+    /// True if a runtime switches between its user-level threads.
+    #[inline]
+    pub fn is_user_level(&self, body: &mut Body<'_, '_>) -> bool {
+        let level = self.detail.level.as_ref();
+        level
+            .and_then(|level| level.get(body))
+            .is_some_and(|level| level > 0)
     }
 
     /// Priority of the previous thread.
@@ -133,6 +144,40 @@ pub enum WakeStep {
     WakeupNew,
 }
 
+/// Cause of the end of a wait of a user-level thread, as its runtime reports it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub enum UserWake {
+    /// Another thread: a lock, a channel, the end of a thread.
+    Thread,
+    /// A time that was reached.
+    Timer,
+    /// The network.
+    Network,
+    /// Another device.
+    Device,
+}
+
+impl UserWake {
+    /// The number in the field `level` of a wake-up.
+    pub fn level(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The cause for a number in the field `level`; `None` for 0, the kernel's wake-ups. Unknown
+    /// numbers are those of threads.
+    pub fn of_level(level: i64) -> Option<UserWake> {
+        match level {
+            0 => None,
+            2 => Some(UserWake::Timer),
+            3 => Some(UserWake::Network),
+            4 => Some(UserWake::Device),
+            _ => Some(UserWake::Thread),
+        }
+    }
+}
+
 /// A thread is woken.
 #[derive(Clone, Debug)]
 pub struct Wakeup {
@@ -148,6 +193,9 @@ pub struct Wakeup {
     pub cpu: Option<IntField>,
     /// 0 if the thread was already awake. Absent on newer kernels.
     pub success: Option<IntField>,
+    /// In traces of several levels: 0 in the kernel's records, otherwise the cause of the end of a
+    /// user-level thread's wait.
+    level: Option<IntField>,
 }
 
 impl Wakeup {
@@ -169,7 +217,14 @@ impl Wakeup {
             priority,
             cpu: finder.int(&["target_cpu", "cpu"]),
             success: finder.int(&["success"]),
+            level: finder.int(&["level"]),
         }))
+    }
+
+    /// Cause of the end of a user-level thread's wait; `None` for a wake-up by the kernel.
+    #[inline]
+    pub fn user_wake(&self, body: &mut Body<'_, '_>) -> Option<UserWake> {
+        UserWake::of_level(self.level.as_ref()?.get(body)?)
     }
 }
 
