@@ -98,6 +98,8 @@ pub(crate) struct Cut {
     /// Packets that end before this time are skipped, and so are earlier event records of other
     /// packets.
     pub(crate) since: Timestamp,
+    /// Groups of one stream are cut into slices of time as well.
+    pub(crate) by_time: bool,
 }
 
 impl Cut {
@@ -151,7 +153,7 @@ impl Plan {
         let mut chunks = Vec::new();
         for (group, streams) in groups.iter().enumerate() {
             match streams.as_slice() {
-                [stream] => by_packets(set, group, *stream, cut, &mut chunks),
+                [stream] if !cut.by_time => by_packets(set, group, *stream, cut, &mut chunks),
                 streams => by_time(set, group, streams, cut, &mut chunks),
             }
         }
@@ -175,6 +177,20 @@ impl Plan {
     pub fn bytes(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.bytes).sum()
     }
+}
+
+/// The times at which a fold of these streams as one group begins its slices of time, in order, with
+/// [`Options::by_time`](crate::Options::by_time) and this size of chunks.
+pub fn slice_times(set: &TraceSet, streams: Vec<StreamRef>, chunk_bytes: u64) -> Vec<Timestamp> {
+    let cut = Cut {
+        threshold: chunk_bytes,
+        packets: 1,
+        until: DUSK,
+        since: DAWN,
+        by_time: true,
+    };
+    let plan = Plan::new(set, &[streams], cut);
+    plan.chunks.iter().map(|chunk| chunk.from).collect()
 }
 
 /// Whether the packets of each stream are in time order.
@@ -396,6 +412,7 @@ mod tests {
             packets,
             until: DUSK,
             since: DAWN,
+            by_time: false,
         };
         assert!(!cut(100, 3).is_full(3, 99));
         assert!(cut(100, 3).is_full(3, 100));

@@ -35,6 +35,8 @@ pub struct Options {
     /// Continue if the index of a stream file contradicts the file. For reports that do not depend
     /// on packet times.
     pub accepts_wrong_indexes: bool,
+    /// Cut groups of one stream into slices of time too, as groups of several streams are.
+    pub by_time: bool,
 }
 
 /// Result of a fold.
@@ -103,6 +105,7 @@ pub fn fold<A: Analysis>(
         packets: analysis.lanes(),
         until: options.until.unwrap_or(DUSK),
         since: options.since.unwrap_or(DAWN),
+        by_time: options.by_time,
     };
     let plan = Plan::new(set, &groups, cut);
     control.plan(plan.bytes());

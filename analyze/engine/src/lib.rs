@@ -66,7 +66,7 @@ mod schedule;
 mod timings;
 
 pub use analysis::{Analysis, Composition, Record, Slice, StreamPlace};
-pub use chunk::{Chunk, Plan, StreamRef, StreamSlice, are_in_order, first_reaching};
+pub use chunk::{Chunk, Plan, StreamRef, StreamSlice, are_in_order, first_reaching, slice_times};
 pub use control::Control;
 pub use engine::{FoldError, Options, Outcome, fold};
 pub use feed::{Feed, Shared, StreamPart};

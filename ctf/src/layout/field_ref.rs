@@ -55,6 +55,16 @@ impl FieldRef {
         }
     }
 
+    /// Position of the field, in bits from the start of the packet, without the padding of its own
+    /// parts; `body` is at the end of the header.
+    ///
+    /// # Errors
+    /// If the record ends before the field.
+    pub fn position(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<u64, DecodeError> {
+        self.skip.run_again(&mut body, slots)?;
+        Ok(body.pos)
+    }
+
     /// Raw value of an integer field, sign-extended if it is signed; `body` is at the end of the
     /// header.
     #[inline(always)]

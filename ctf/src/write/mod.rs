@@ -24,10 +24,12 @@ mod head;
 pub mod index;
 pub mod lttng;
 pub mod metadata;
+mod placed;
 mod plan;
 pub mod stream;
 pub mod trace;
 
 pub use convert::to_version;
 pub use error::{FieldProblem, Version, WriteError};
+pub use placed::PlacedFiles;
 pub use plan::{EventPlan, StreamPlan};

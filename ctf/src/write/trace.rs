@@ -18,6 +18,7 @@ use std::sync::Arc;
 use super::convert;
 use super::error::WriteError;
 use super::metadata::{self, Metadata};
+use super::placed::PlacedFiles;
 use super::plan::{EventPlan, StreamPlan};
 use super::stream::{PacketSink, PacketSize, StreamWriter};
 use crate::index::IndexEntry;
@@ -342,6 +343,22 @@ impl TraceWriter {
     /// # Errors
     /// If the name is taken or is not a valid name of a stream file, or a file operation fails.
     pub fn files(&mut self, name: &str) -> Result<StreamFiles, WriteError> {
+        self.take_name(name)?;
+        let index = self.options.index;
+        StreamFiles::create(&self.directory, name, index, self.users.clone())
+    }
+
+    /// Like [`TraceWriter::files`], for packets that several threads write at their positions; with
+    /// an index.
+    ///
+    /// # Errors
+    /// As for [`TraceWriter::files`].
+    pub fn placed_files(&mut self, name: &str) -> Result<PlacedFiles, WriteError> {
+        self.take_name(name)?;
+        PlacedFiles::create(&self.directory, name, self.users.clone())
+    }
+
+    fn take_name(&mut self, name: &str) -> Result<(), WriteError> {
         let is_name = Path::new(name).file_name().is_some_and(|last| last == name)
             && !name.starts_with('.')
             && !name.ends_with(".idx")
@@ -351,10 +368,8 @@ impl TraceWriter {
                 "`{name}` cannot be the name of another stream file"
             )));
         }
-        let index = self.options.index;
-        let files = StreamFiles::create(&self.directory, name, index, self.users.clone())?;
         self.names.insert(name.to_owned());
-        Ok(files)
+        Ok(())
     }
 }
 
