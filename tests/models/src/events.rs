@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tracebraid_ctf::event::Event;
 use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::reader::StreamReader;
-use tracebraid_ctf::schema::{Encoding, IntClass};
+use tracebraid_ctf::schema::{Encoding, IntClass, Scope};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_ctf::walk::Visitor;
 
@@ -153,6 +153,24 @@ fn record(event: &mut Event<'_>) -> Record {
         .walk_body(&mut record, |_, _| {})
         .expect("a sound event");
     record
+}
+
+/// The contexts and the payload of an event record.
+pub(crate) fn parts(event: &mut Event<'_>) -> (Record, Record) {
+    let mut contexts = Record::default();
+    let mut payload = Record {
+        name: event.class.name.to_string(),
+        ..Record::default()
+    };
+    event
+        .walk_body(&mut payload, |visited, scope| {
+            if scope == Scope::Payload {
+                contexts = std::mem::take(visited);
+            }
+        })
+        .expect("a sound event");
+    payload.name = event.class.name.to_string();
+    (contexts, payload)
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -19,6 +19,7 @@ use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::gpu::GpuJobAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
+use tracebraid_reports::levels::{LevelAnalysis, ReactionAnalysis};
 use tracebraid_reports::memory::MemoryAnalysis;
 use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::processes::ProcessAnalysis;
@@ -60,6 +61,8 @@ lawful! {
     PacketAnalysis: "packets",
     SyscallAnalysis: "syscalls",
     IrqAnalysis: "irq",
+    LevelAnalysis: "levels",
+    ReactionAnalysis: "levels reactions",
     MemoryAnalysis: "memory",
     SchedAnalysis: "sched",
     ProcessAnalysis: "processes",

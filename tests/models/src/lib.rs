@@ -22,6 +22,7 @@ pub mod devices;
 pub mod events;
 mod forwarding;
 pub mod law;
+pub mod levels;
 pub mod lttng;
 pub mod lttng_sched;
 pub mod model_cpu;

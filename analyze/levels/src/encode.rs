@@ -1,0 +1,935 @@
+//! Writes the records of a window as packets: one encoder for each stream of the super-trace.
+
+use std::sync::Arc;
+
+use tracebraid_ctf::bits::Cursor;
+use tracebraid_ctf::index::IndexEntry;
+use tracebraid_ctf::layout::node::Node;
+use tracebraid_ctf::schema::{Encoding, IntClass, Scope};
+use tracebraid_ctf::walk::{Visitor, walk};
+use tracebraid_ctf::write::fields::Fields;
+use tracebraid_ctf::write::stream::{PacketSink, PacketSize, StreamWriter};
+use tracebraid_ctf::write::{EventPlan, WriteError};
+use tracebraid_follow::Interrupts;
+
+use crate::catalogue::{Added, Copied, Copying, OF_CPUS, Plans, Replaced, WITHOUT_CPU, Whose};
+use crate::intervals::{begun, learned};
+use crate::replay::{
+    CpuMoment, Current, Derived, NONE, Placed, PrevState, Replay, UNKNOWN, Violation, Who,
+};
+use crate::sources::Sources;
+use crate::states::States;
+use crate::vocabulary::{UNKNOWN_ULT, wake_level};
+use crate::window::{CpuRecords, KernelRecord, NO_CLASS, Note, UserRecord, Window};
+
+/// Size of packets in bytes.
+const PACKET: PacketSize = PacketSize::UpTo(1 << 18);
+/// Offset of the sequence number in a packet of LTTng's layout.
+pub(crate) const SEQUENCE_AT: usize = 64;
+/// `prev_state` of a user-level thread that is ready: it waits for an LWP.
+const READY: i64 = 0x4000_0000;
+const BLOCKED: i64 = 1;
+const ENDED: i64 = 16;
+/// Priority of user-level threads on LTTng's scale: none is known.
+const PRIORITY: i64 = 20;
+/// Characters of a thread's name in scheduling events, and the terminating null.
+const NAME: usize = 16;
+
+/// Packets of a stream within a window.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Packets {
+    pub(crate) bytes: Vec<u8>,
+    /// Offset, size and content size in bits, begin, end, discarded.
+    pub(crate) entries: Vec<[u64; 6]>,
+}
+
+/// Keeps packets in memory.
+#[derive(Debug, Default)]
+struct Kept(Packets);
+
+impl PacketSink for Kept {
+    type Output = Packets;
+
+    fn packet(&mut self, bytes: &[u8], entry: &IndexEntry) -> Result<(), WriteError> {
+        self.0.bytes.extend_from_slice(bytes);
+        self.0.entries.push([
+            entry.offset,
+            entry.packet_bits,
+            entry.content_bits,
+            entry.begin,
+            entry.end,
+            entry.discarded,
+        ]);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Packets, WriteError> {
+        Ok(self.0)
+    }
+}
+
+/// Counts of an encoder.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Written {
+    pub(crate) copied: u64,
+    pub(crate) derived: u64,
+    pub(crate) refused: u64,
+}
+
+/// All that encoders of a window share.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene<'a> {
+    pub(crate) sources: &'a Sources,
+    pub(crate) states: &'a States,
+    pub(crate) plans: &'a Plans,
+    pub(crate) window: &'a Window,
+    pub(crate) replay: &'a Replay,
+    /// Name of each process, for its LWPs.
+    pub(crate) names: &'a std::collections::BTreeMap<i32, String>,
+    /// Time of value 0 of the super-trace's clock.
+    pub(crate) base: i64,
+    /// Number of the window.
+    pub(crate) number: u32,
+    /// Begin and end of the window.
+    pub(crate) span: (i64, i64),
+}
+
+/// Writes one stream.
+struct Encoder<'a> {
+    scene: Scene<'a>,
+    writer: StreamWriter<Kept>,
+    /// Index of the stream class.
+    stream: usize,
+    cpu: u32,
+    running: i32,
+    current: Current,
+    interrupts: Interrupts,
+    /// Index of the next entry of [`Replay::learned`].
+    learned: usize,
+    scratch: Vec<u8>,
+    slots: Vec<u64>,
+    /// Cycles of the latest record.
+    last: u64,
+    written: Written,
+}
+
+/// Writes the records of a CPU: those of the kernel, and `placed` user records.
+pub(crate) fn cpu(
+    scene: Scene<'_>,
+    (cpu, of_cpu): (u32, &CpuRecords),
+    placed: &[Placed],
+    running: Option<i32>,
+) -> Result<(Packets, Written), WriteError> {
+    let context = [("cpu_id", i64::from(cpu))];
+    let mut encoder = Encoder::new(scene, OF_CPUS, u64::from(cpu), &context)?;
+    encoder.cpu = cpu;
+    encoder.writer.discard(of_cpu.discarded);
+    let has_kernel = !of_cpu.records.is_empty();
+    if has_kernel {
+        let first = of_cpu
+            .records
+            .first()
+            .map_or(scene.span.0, |record| record.time);
+        let begin = encoder.cycles(of_cpu.from.unwrap_or(first).max(scene.span.0));
+        encoder.writer.start(begin)?;
+        encoder.last = begin;
+    }
+    let first = placed.first().map(|own| own.time);
+    let begin = of_cpu
+        .records
+        .first()
+        .map(|record| record.time)
+        .into_iter()
+        .chain(first)
+        .min();
+    encoder.run_from(running, begin.unwrap_or(i64::MIN), 0);
+    encoder.interrupts = begun(&of_cpu.records, scene.states.interrupts(cpu, scene.number));
+    let mut placed = placed.iter().peekable();
+    let mut discarded = of_cpu.discarded;
+    for (at, record) in (0u32..).zip(&of_cpu.records) {
+        while let Some(own) = placed.next_if(|own| own.after <= at && own.time <= record.time) {
+            encoder.user(own)?;
+        }
+        if let Note::Packet {
+            discarded: now,
+            is_after_loss,
+        } = record.note
+        {
+            if is_after_loss {
+                let rest = of_cpu.records.get(at as usize..).unwrap_or_default();
+                encoder.run_from(learned(rest), record.time, at);
+            }
+            let more = now.saturating_sub(discarded);
+            if more > 0 {
+                discarded = now;
+                encoder.lose(record.time, more)?;
+            }
+            continue;
+        }
+        encoder.kernel(record, at)?;
+    }
+    for own in placed {
+        encoder.user(own)?;
+    }
+    let until = encoder.cycles(of_cpu.until.unwrap_or(i64::MIN).min(scene.span.1));
+    if has_kernel && until > encoder.last {
+        encoder.writer.flush(until)?;
+    }
+    Ok((encoder.writer.finish()?, encoder.written))
+}
+
+/// Writes user records without a CPU.
+pub(crate) fn without_cpu(
+    scene: Scene<'_>,
+    number: u32,
+    placed: &[Placed],
+) -> Result<(Packets, Written), WriteError> {
+    let mut encoder = Encoder::new(scene, WITHOUT_CPU, u64::from(number), &[])?;
+    for own in placed {
+        encoder.user(own)?;
+    }
+    Ok((encoder.writer.finish()?, encoder.written))
+}
+
+/// The text of a name, without its padding.
+fn text(name: &[u8; NAME]) -> &[u8] {
+    name.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+/// A name of at most 15 bytes, shortened in the middle.
+fn short(name: &[u8]) -> [u8; NAME] {
+    let mut short = [0; NAME];
+    let most = NAME - 1;
+    if name.len() <= most {
+        short[..name.len()].copy_from_slice(name);
+        return short;
+    }
+    let (head, tail) = (most / 2, most - most / 2 - 1);
+    short[..head].copy_from_slice(&name[..head]);
+    short[head] = b'~';
+    short[head + 1..most].copy_from_slice(&name[name.len() - tail..]);
+    // Whole characters only.
+    for byte in &mut short[..most] {
+        if !byte.is_ascii() {
+            *byte = b'?';
+        }
+    }
+    short
+}
+
+impl<'a> Encoder<'a> {
+    fn new(
+        scene: Scene<'a>,
+        stream: usize,
+        id: u64,
+        context: &[(&str, i64)],
+    ) -> Result<Encoder<'a>, WriteError> {
+        let writer = StreamWriter::new(
+            &scene.plans.streams[stream],
+            Kept::default(),
+            PACKET,
+            id,
+            context,
+        )?;
+        Ok(Encoder {
+            scene,
+            writer,
+            stream,
+            cpu: u32::MAX,
+            running: -1,
+            current: NONE,
+            interrupts: Interrupts::default(),
+            learned: 0,
+            scratch: Vec::with_capacity(256),
+            slots: Vec::new(),
+            last: 0,
+            written: Written::default(),
+        })
+    }
+
+    /// A time on the super-trace's clock.
+    fn cycles(&self, time: i64) -> u64 {
+        u64::try_from(i128::from(time) - i128::from(self.scene.base)).unwrap_or(0)
+    }
+
+    /// The same, not before the latest record.
+    fn next_cycles(&mut self, time: i64) -> u64 {
+        self.last = self.cycles(time).max(self.last);
+        self.last
+    }
+
+    /// Records were lost before this time: a packet ends, so that readers see where.
+    fn lose(&mut self, time: i64, more: u64) -> Result<(), WriteError> {
+        let cycles = self.next_cycles(time);
+        self.writer.flush(cycles)?;
+        self.writer.discard(more);
+        Ok(())
+    }
+
+    /// Takes into account what is learned, or unknown, about LWPs before a record.
+    fn learn(&mut self, at: CpuMoment) {
+        let replay = self.scene.replay;
+        while let Some(&(time, lwp)) = replay.learned.get(self.learned)
+            && time < at.time
+        {
+            self.learned += 1;
+            if self.lwp(self.running) == Some(lwp) {
+                self.current = self.current_of(self.running, at);
+            }
+        }
+    }
+
+    fn lwp(&self, tid: i32) -> Option<u32> {
+        self.scene.states.lwp_of_tid.get(&tid).copied()
+    }
+
+    /// The CPU runs this thread from its record `after` on.
+    fn run_from(&mut self, running: Option<i32>, time: i64, after: u32) {
+        self.running = running.unwrap_or(-1);
+        self.interrupts = Interrupts::default();
+        let at = CpuMoment {
+            time,
+            cpu: self.cpu,
+            after,
+        };
+        self.current = self.current_of(self.running, at);
+    }
+
+    fn current_of(&self, tid: i32, at: CpuMoment) -> Current {
+        match self.lwp(tid) {
+            Some(lwp) => self.scene.replay.current(lwp, at),
+            None if tid < 0 => UNKNOWN,
+            None => NONE,
+        }
+    }
+
+    fn who(tid: i32, current: Current) -> Who {
+        if current < NONE {
+            Who::Ult(current)
+        } else {
+            Who::Lwp(tid)
+        }
+    }
+
+    fn tid_of(&self, who: Who) -> i32 {
+        match who {
+            Who::Ult(ult) => self
+                .scene
+                .states
+                .ults
+                .get(ult as usize)
+                .map_or(-1, |own| own.tid),
+            Who::Lwp(tid) => tid,
+        }
+    }
+
+    fn name_of(&self, who: Who, time: i64) -> [u8; NAME] {
+        match who {
+            Who::Ult(ult) => {
+                let Some(own) = self.scene.states.ults.get(ult as usize) else {
+                    return [0; NAME];
+                };
+                match own.name(time) {
+                    [] => short(format!("ult {}", own.key.1).as_bytes()),
+                    name => short(name),
+                }
+            }
+            Who::Lwp(tid) => {
+                let lwp = self
+                    .lwp(tid)
+                    .and_then(|lwp| self.scene.states.lwps.get(lwp as usize));
+                let name = lwp.and_then(|lwp| self.scene.names.get(&lwp.pid));
+                short(name.map_or(b"", |name| name.as_bytes()))
+            }
+        }
+    }
+
+    fn pid_of(&self, who: Who) -> i32 {
+        match who {
+            Who::Ult(ult) => self
+                .scene
+                .states
+                .ults
+                .get(ult as usize)
+                .map_or(-1, |own| own.key.0),
+            Who::Lwp(tid) => {
+                let lwp = self
+                    .lwp(tid)
+                    .and_then(|lwp| self.scene.states.lwps.get(lwp as usize));
+                lwp.map_or(-1, |lwp| lwp.pid)
+            }
+        }
+    }
+
+    /// The common context: `tid`, `lwp`, `ult`.
+    fn context(&self, tid: i32, current: Current, is_interrupted: bool) -> (i32, i32, u64) {
+        let ult = match current {
+            _ if is_interrupted => 0,
+            NONE => 0,
+            UNKNOWN => UNKNOWN_ULT,
+            ult => self
+                .scene
+                .states
+                .ults
+                .get(ult as usize)
+                .map_or(UNKNOWN_ULT, |own| own.key.1),
+        };
+        (self.tid_of(Self::who(tid, current)), tid, ult)
+    }
+
+    fn kernel(&mut self, record: &KernelRecord, at: u32) -> Result<(), WriteError> {
+        let moment = CpuMoment {
+            time: record.time,
+            cpu: self.cpu,
+            after: at,
+        };
+        self.learn(moment);
+        if let Note::Switch { prev, .. } = record.note
+            && prev != self.running
+        {
+            self.running = prev;
+            self.current = self.current_of(prev, moment);
+            self.interrupts = Interrupts::default();
+        }
+        let is_edge = matches!(record.note, Note::Interrupt(_));
+        let is_interrupted = is_edge || self.interrupts.innermost().is_some();
+        let context = self.context(self.running, self.current, is_interrupted);
+        let (mut next, mut next_current) = (-1, NONE);
+        let other = match record.note {
+            Note::Switch { next: to, .. } => {
+                (next, next_current) = (to, self.current_of(to, moment));
+                Self::who(to, next_current)
+            }
+            Note::About(tid) => Self::who(tid, self.current_of(tid, moment)),
+            // An LWP that ends is meant itself.
+            _ => Who::Lwp(-1),
+        };
+        self.copy(record, context, other)?;
+        match record.note {
+            Note::Switch { .. } => {
+                (self.running, self.current) = (next, next_current);
+                self.interrupts = Interrupts::default();
+            }
+            Note::Interrupt(step) => self.interrupts.step(step),
+            Note::Exit(tid) if tid == self.running => self.current = NONE,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Copies a record of the kernel.
+    fn copy(
+        &mut self,
+        record: &KernelRecord,
+        context: (i32, i32, u64),
+        other: Who,
+    ) -> Result<(), WriteError> {
+        let plans = self.scene.plans;
+        let Some(copied) = plans
+            .copied
+            .get(record.class as usize)
+            .filter(|_| record.class != NO_CLASS)
+        else {
+            return Ok(());
+        };
+        let own = Self::who(self.running, self.current);
+        let cycles = self.next_cycles(record.time);
+        let window = self.scene.window;
+        let bytes = window.bytes(record.bytes);
+        match copied.copying {
+            Copying::Bytes(_) => {
+                self.begin_scratch(context, bytes);
+                for field in &copied.replaced {
+                    let who = if field.what == Whose::Running {
+                        own
+                    } else {
+                        other
+                    };
+                    self.replace(field, who, record.time);
+                }
+                match copied.added {
+                    Added::Nothing => {}
+                    Added::Level => self.scratch.push(0),
+                    Added::LevelAndReason => self.scratch.extend([0, 0]),
+                }
+                self.write_scratch(copied, cycles)
+            }
+            Copying::Fields => {
+                let values = copied.replaced.iter().map(|field| {
+                    let who = if field.what == Whose::Running {
+                        own
+                    } else {
+                        other
+                    };
+                    let id = self.is_virtual(who).then(|| self.tid_of(who));
+                    (field, id, self.name_of(who, record.time))
+                });
+                let values: Vec<_> = values.collect();
+                self.copy_fields(copied, (cycles, bytes), context, &values)
+            }
+        }
+    }
+
+    fn is_virtual(&self, who: Who) -> bool {
+        matches!(who, Who::Ult(_))
+    }
+
+    fn begin_scratch(&mut self, (tid, lwp, ult): (i32, i32, u64), bytes: &[u8]) {
+        self.scratch.clear();
+        self.scratch.extend_from_slice(&tid.to_le_bytes());
+        self.scratch.extend_from_slice(&lwp.to_le_bytes());
+        self.scratch.extend_from_slice(&ult.to_le_bytes());
+        self.scratch.extend_from_slice(bytes);
+    }
+
+    fn write_scratch(&mut self, copied: &Copied, cycles: u64) -> Result<(), WriteError> {
+        let Some(plan) = &copied.plans[self.stream] else {
+            self.written.refused += 1;
+            return Ok(());
+        };
+        let scratch = std::mem::take(&mut self.scratch);
+        let written = self.writer.record_encoded(plan, cycles, &scratch);
+        self.scratch = scratch;
+        self.count(written)
+    }
+
+    /// Counts a record; one that is too large for a packet is left out.
+    fn count(&mut self, written: Result<(), WriteError>) -> Result<(), WriteError> {
+        match written {
+            Ok(()) => self.written.copied += 1,
+            Err(WriteError::EventTooLarge { .. } | WriteError::Field { .. }) => {
+                self.written.refused += 1;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Replaces a field by the id or the name of a user-level thread.
+    fn replace(&mut self, field: &Replaced, who: Who, time: i64) {
+        if !self.is_virtual(who) {
+            return;
+        }
+        let (tid, name) = (self.tid_of(who), self.name_of(who, time));
+        let at = crate::catalogue::CONTEXT_BYTES + field.place.0;
+        let Some(place) = self.scratch.get_mut(at..at + field.place.1) else {
+            return;
+        };
+        if field.is_name {
+            place.fill(0);
+            let most = place.len().min(NAME);
+            place[..most].copy_from_slice(&name[..most]);
+            return;
+        }
+        let value = i64::from(tid).to_le_bytes();
+        let most = place.len().min(value.len());
+        place[..most].copy_from_slice(&value[..most]);
+        if field.is_big {
+            place.reverse();
+        }
+    }
+
+    /// Copies a record field by field.
+    fn copy_fields(
+        &mut self,
+        copied: &Copied,
+        (cycles, bytes): (u64, &[u8]),
+        context: (i32, i32, u64),
+        values: &[(&Replaced, Option<i32>, [u8; NAME])],
+    ) -> Result<(), WriteError> {
+        let Some(plan) = &copied.plans[self.stream] else {
+            self.written.refused += 1;
+            return Ok(());
+        };
+        let (trace, stream, class) = copied.origin;
+        let Some(layout) = self.scene.sources.set.traces.get(trace as usize) else {
+            return Ok(());
+        };
+        let layout = &layout.layout;
+        self.slots = layout.registers();
+        let Some(of_stream) = layout.streams.get(stream) else {
+            return Ok(());
+        };
+        let Some(event) = of_stream.events.get(class) else {
+            return Ok(());
+        };
+        let Some((cursor, slots)) = kept_cursor(bytes).zip(Some(&mut self.slots)) else {
+            self.written.refused += 1;
+            return Ok(());
+        };
+        let scopes = [
+            (Scope::CommonContext, &of_stream.common_context),
+            (Scope::SpecificContext, &event.specific_context),
+            (Scope::Payload, &event.payload),
+        ];
+        let written = self.writer.record(plan, cycles, |fields| {
+            fields
+                .int(context.0.into())
+                .int(context.1.into())
+                .uint(context.2);
+            let mut at = cursor;
+            let mut giver = Giver {
+                fields,
+                values: &[],
+            };
+            for (scope, tree) in scopes {
+                if let Some(root) = tree.root() {
+                    giver.values = if scope == Scope::Payload { values } else { &[] };
+                    // The record has been decoded before.
+                    let _ = walk(root, &mut at, slots, &mut giver);
+                }
+            }
+            match copied.added {
+                Added::Nothing => {}
+                Added::Level => {
+                    fields.uint(0);
+                }
+                Added::LevelAndReason => {
+                    fields.uint(0).string("");
+                }
+            }
+        });
+        self.count(written)
+    }
+
+    /// Writes a user record and the events that it stands for.
+    fn user(&mut self, own: &Placed) -> Result<(), WriteError> {
+        let window = self.scene.window;
+        let Some(record) = window.users.get(own.record as usize) else {
+            return Ok(());
+        };
+        self.copy_user(record, own)?;
+        let replay = self.scene.replay;
+        let (from, to) = (own.derived.0 as usize, own.derived.1 as usize);
+        let tid = record.tid.unwrap_or(-1);
+        let mut current = own.current;
+        for derived in replay.derived.get(from..to).unwrap_or_default() {
+            let is_violation = matches!(derived, Derived::Violation(_));
+            if self.stream == OF_CPUS || is_violation {
+                self.derive(*derived, (tid, current), own.time)?;
+            }
+            if let Derived::Switch { next, .. } = derived {
+                current = if let Who::Ult(ult) = next { *ult } else { NONE };
+            }
+        }
+        if tid == self.running && self.stream == OF_CPUS {
+            self.current = own.then;
+        }
+        Ok(())
+    }
+
+    fn copy_user(&mut self, record: &UserRecord, own: &Placed) -> Result<(), WriteError> {
+        let plans = self.scene.plans;
+        let Some(copied) = plans.copied.get(record.class as usize) else {
+            return Ok(());
+        };
+        let context = self.context(record.tid.unwrap_or(-1), own.current, false);
+        let cycles = self.next_cycles(own.time);
+        let window = self.scene.window;
+        let bytes = window.bytes(record.bytes);
+        match copied.copying {
+            Copying::Bytes(_) => {
+                self.begin_scratch(context, bytes);
+                self.write_scratch(copied, cycles)
+            }
+            Copying::Fields => self.copy_fields(copied, (cycles, bytes), context, &[]),
+        }
+    }
+
+    /// Writes a derived event; `running` is the LWP and what it runs.
+    fn derive(
+        &mut self,
+        derived: Derived,
+        running: (i32, Current),
+        time: i64,
+    ) -> Result<(), WriteError> {
+        let cycles = self.next_cycles(time);
+        let (tid, lwp, ult) = self.context(running.0, running.1, false);
+        let plans = &self.scene.plans.derived;
+        let states = self.scene.states;
+        let context = move |fields: &mut Fields<'_>| {
+            fields.int(tid.into()).int(lwp.into()).uint(ult);
+        };
+        match derived {
+            Derived::Switch { prev, state, next } => {
+                let names = [self.name_of(prev, time), self.name_of(next, time)];
+                let tids = [self.tid_of(prev), self.tid_of(next)].map(i64::from);
+                let state = match state {
+                    PrevState::Ready => READY,
+                    PrevState::Blocked => BLOCKED,
+                    PrevState::Ended => ENDED,
+                };
+                self.put(&plans.switch, cycles, |fields| {
+                    context(fields);
+                    fields
+                        .bytes(text(&names[0]))
+                        .int(tids[0])
+                        .int(PRIORITY)
+                        .int(state);
+                    fields
+                        .bytes(text(&names[1]))
+                        .int(tids[1])
+                        .int(PRIORITY)
+                        .uint(1);
+                })
+            }
+            Derived::Wakeup { ult, reason } => {
+                let who = Who::Ult(ult);
+                let name = self.name_of(who, time);
+                let word = reason.and_then(|reason| states.reasons.get(usize::from(reason)));
+                let word = word.map_or("", String::as_str);
+                let (tid, cpu) = (self.tid_of(who), self.cpu);
+                self.put(&plans.wakeup, cycles, |fields| {
+                    context(fields);
+                    fields
+                        .bytes(text(&name))
+                        .int(tid.into())
+                        .int(PRIORITY)
+                        .int(cpu.into());
+                    fields.uint(wake_level(word).into()).string(word);
+                })
+            }
+            Derived::Fork { parent, child } => self.fork(parent, child, cycles, time, &context),
+            Derived::Exit(ult) => {
+                let who = Who::Ult(ult);
+                let (name, tid) = (self.name_of(who, time), self.tid_of(who));
+                self.put(&plans.exit, cycles, |fields| {
+                    context(fields);
+                    fields
+                        .bytes(text(&name))
+                        .int(tid.into())
+                        .int(PRIORITY)
+                        .uint(1);
+                })
+            }
+            Derived::WaitEntry(reason) => match plans.wait_entries.get(usize::from(reason)) {
+                Some(plan) => self.put(plan, cycles, context),
+                None => Ok(()),
+            },
+            Derived::WaitExit(reason) => match plans.wait_exits.get(usize::from(reason)) {
+                Some(plan) => self.put(plan, cycles, |fields| {
+                    context(fields);
+                    fields.int(0);
+                }),
+                None => Ok(()),
+            },
+            Derived::Violation(violation) => self.violation(violation, cycles, &context),
+        }
+    }
+
+    fn fork(
+        &mut self,
+        parent: Who,
+        child: u32,
+        cycles: u64,
+        time: i64,
+        context: &dyn Fn(&mut Fields<'_>),
+    ) -> Result<(), WriteError> {
+        let who = Who::Ult(child);
+        let names = [self.name_of(parent, time), self.name_of(who, time)];
+        let tids = [self.tid_of(parent), self.tid_of(who)].map(i64::from);
+        let pids = [self.pid_of(parent), self.pid_of(who)].map(i64::from);
+        self.put(&self.scene.plans.derived.fork, cycles, |fields| {
+            context(fields);
+            fields.bytes(text(&names[0])).int(tids[0]).int(pids[0]);
+            fields
+                .bytes(text(&names[1]))
+                .int(tids[1])
+                .int(pids[1])
+                .uint(1);
+        })?;
+        self.thread(child, cycles, time, context)
+    }
+
+    /// Describes a user-level thread.
+    fn thread(
+        &mut self,
+        ult: u32,
+        cycles: u64,
+        time: i64,
+        context: &dyn Fn(&mut Fields<'_>),
+    ) -> Result<(), WriteError> {
+        let states = self.scene.states;
+        let Some(own) = states.ults.get(ult as usize) else {
+            return Ok(());
+        };
+        let runtime = states.processes.get(&own.key.0).map_or("", String::as_str);
+        let runtime = runtime.split('\0').next().unwrap_or_default();
+        let name = own.name(time);
+        self.put(&self.scene.plans.derived.thread, cycles, |fields| {
+            context(fields);
+            fields
+                .int(own.tid.into())
+                .int(own.key.0.into())
+                .uint(own.key.1);
+            fields.bytes(name).string(runtime);
+        })
+    }
+
+    /// A thread that exists when the trace begins.
+    fn exists(
+        &mut self,
+        cycles: u64,
+        (tid, pid): (i64, i64),
+        name: &[u8; NAME],
+        context: &dyn Fn(&mut Fields<'_>),
+    ) -> Result<(), WriteError> {
+        self.put(&self.scene.plans.derived.state, cycles, |fields| {
+            context(fields);
+            fields
+                .int(tid)
+                .int(tid)
+                .int(pid)
+                .int(pid)
+                .int(0)
+                .int(0)
+                .bytes(text(name));
+            fields.int(0).int(0).int(0).int(0).int(0).uint(1);
+        })
+    }
+
+    /// Describes the LWPs and their processes, which no kernel trace does.
+    fn lwps(&mut self, cycles: u64, context: &dyn Fn(&mut Fields<'_>)) -> Result<(), WriteError> {
+        let states = self.scene.states;
+        let own = states.lwps.iter().map(|lwp| (lwp.tid, lwp.pid));
+        let mains = states.processes.keys().map(|&pid| (pid, pid));
+        let all: std::collections::BTreeSet<(i32, i32)> = own.chain(mains).collect();
+        for (tid, pid) in all {
+            let name = self.scene.names.get(&pid);
+            let name = short(name.map_or(b"", |name| name.as_bytes()));
+            self.exists(cycles, (tid.into(), pid.into()), &name, context)?;
+        }
+        Ok(())
+    }
+
+    fn violation(
+        &mut self,
+        violation: Violation,
+        cycles: u64,
+        context: &dyn Fn(&mut Fields<'_>),
+    ) -> Result<(), WriteError> {
+        let plans = self.scene.plans;
+        let plan = match self.stream {
+            OF_CPUS => &plans.derived.violation,
+            _ => &plans.violation,
+        };
+        self.put(plan, cycles, |fields| {
+            context(fields);
+            fields
+                .string(violation.kind.name())
+                .int(violation.lwp.into());
+            fields
+                .int(violation.ult.0.into())
+                .uint(violation.ult.1)
+                .uint(violation.other);
+        })
+    }
+
+    fn put(
+        &mut self,
+        plan: &Arc<EventPlan>,
+        cycles: u64,
+        fields: impl FnMut(&mut Fields<'_>),
+    ) -> Result<(), WriteError> {
+        self.writer.record(plan, cycles, fields)?;
+        self.written.derived += 1;
+        Ok(())
+    }
+}
+
+/// Describes the user-level threads that exist already when the trace begins.
+pub(crate) fn existing(
+    scene: Scene<'_>,
+    cpu: u32,
+    running: Option<i32>,
+    time: i64,
+) -> Result<(Packets, Written), WriteError> {
+    let context = [("cpu_id", i64::from(cpu))];
+    let mut encoder = Encoder::new(scene, OF_CPUS, u64::from(cpu), &context)?;
+    encoder.cpu = cpu;
+    encoder.run_from(running, i64::MIN, 0);
+    let cycles = encoder.next_cycles(time);
+    let (tid, lwp, ult) = encoder.context(encoder.running, encoder.current, false);
+    let none = move |fields: &mut Fields<'_>| {
+        fields.int(tid.into()).int(lwp.into()).uint(ult);
+    };
+    if scene.sources.kernel.is_none() {
+        encoder.lwps(cycles, &none)?;
+    }
+    for (place, ult) in (0u32..).zip(&scene.states.ults) {
+        if ult.is_created {
+            continue;
+        }
+        let who = Who::Ult(place);
+        let (tid, pid) = (i64::from(ult.tid), i64::from(ult.key.0));
+        let name = encoder.name_of(who, time);
+        encoder.exists(cycles, (tid, pid), &name, &none)?;
+        encoder.thread(place, cycles, time, &none)?;
+    }
+    Ok((encoder.writer.finish()?, encoder.written))
+}
+
+/// The cursor at a record that is kept with its position in the packet.
+fn kept_cursor(bytes: &[u8]) -> Option<Cursor<'_>> {
+    let number = |at: usize| {
+        let bytes = bytes.get(at * 8..at * 8 + 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let (base, pos, end) = (number(0)?, number(1)?, number(2)?);
+    Some(Cursor {
+        data: bytes.get(24..)?,
+        base,
+        pos,
+        end,
+    })
+}
+
+/// Passes the fields that a walk finds to the writer, with replaced values.
+struct Giver<'f, 'p, 'v> {
+    fields: &'f mut Fields<'p>,
+    values: &'v [(&'v Replaced, Option<i32>, [u8; NAME])],
+}
+
+impl Giver<'_, '_, '_> {
+    fn value(&self, node: &Node, is_name: bool) -> Option<&(&Replaced, Option<i32>, [u8; NAME])> {
+        let found = self.values.iter().find(|(field, id, _)| {
+            id.is_some() && field.is_name == is_name && *node.name == *field.field
+        });
+        found.filter(|_| !node.name.is_empty())
+    }
+}
+
+impl Visitor for Giver<'_, '_, '_> {
+    fn integer(&mut self, node: &Node, class: &IntClass, raw: u64) {
+        let raw = match self.value(node, false) {
+            Some((_, Some(id), _)) => i64::from(*id) as u64,
+            _ => raw,
+        };
+        if class.signed {
+            self.fields.int(raw as i64);
+        } else {
+            self.fields.uint(raw);
+        }
+    }
+    fn wide_integer(&mut self, _: &Node, _: &IntClass, bytes: &[u8]) {
+        self.fields.wide(bytes);
+    }
+    fn boolean(&mut self, _: &Node, value: bool) {
+        self.fields.uint(u64::from(value));
+    }
+    fn bits(&mut self, _: &Node, _: &IntClass, raw: u64) {
+        self.fields.uint(raw);
+    }
+    fn float(&mut self, _: &Node, _: u32, value: f64) {
+        self.fields.float(value);
+    }
+    fn string(&mut self, node: &Node, _: Encoding, bytes: &[u8]) {
+        match self.value(node, true).map(|(_, _, name)| *name) {
+            Some(name) => self.fields.bytes(text(&name)),
+            None => self.fields.bytes(bytes),
+        };
+    }
+    fn blob(&mut self, _: &Node, bytes: &[u8]) {
+        self.fields.bytes(bytes);
+    }
+}

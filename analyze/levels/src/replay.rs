@@ -1,0 +1,636 @@
+//! The steps of user-level scheduling of a window in the order of time: what each LWP runs, and the
+//! kernel's events that they stand for.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::states::{States, UltState};
+use crate::survey::{Map, UltKey};
+use crate::vocabulary::{Step, UNKNOWN_ULT, snapshot};
+use crate::window::{Act, Note, UserRecord, Window};
+
+/// Content of an LWP: the index of a user-level thread, [`NONE`] or [`UNKNOWN`].
+pub(crate) type Current = u32;
+pub(crate) const UNKNOWN: Current = u32::MAX;
+pub(crate) const NONE: Current = u32::MAX - 1;
+
+/// No CPU is known.
+pub(crate) const NO_CPU: u32 = u32::MAX;
+
+/// Violations with a record of their own, in each window; all are counted.
+const MOST_VIOLATIONS: u32 = 100;
+
+/// A user record with its position among the records of a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) time: i64,
+    pub(crate) cpu: u32,
+    /// Number of records of the CPU before it, at least.
+    pub(crate) after: u32,
+    /// Latest time at which it may be: its LWP runs until then.
+    pub(crate) until: i64,
+    /// Index in [`Window::users`].
+    pub(crate) record: u32,
+    /// Its events in [`Replay::derived`].
+    pub(crate) derived: (u32, u32),
+    /// Content of the LWP before it.
+    pub(crate) current: Current,
+    /// Content of the LWP after it.
+    pub(crate) then: Current,
+    /// It comes after all records of other LWPs at its time.
+    pub(crate) is_late: bool,
+    /// Violation: no possible position was found.
+    pub(crate) flaw: Option<ViolationKind>,
+}
+
+/// A thread as analyses see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Ult(u32),
+    /// The LWP's own thread.
+    Lwp(i32),
+}
+
+/// An event that a step stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Derived {
+    Switch {
+        prev: Who,
+        state: PrevState,
+        next: Who,
+    },
+    Wakeup {
+        ult: u32,
+        reason: Option<u16>,
+    },
+    Fork {
+        parent: Who,
+        child: u32,
+    },
+    Exit(u32),
+    WaitEntry(u16),
+    WaitExit(u16),
+    Violation(Violation),
+}
+
+/// State in which a user-level thread leaves its LWP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PrevState {
+    Ready,
+    Blocked,
+    Ended,
+}
+
+/// A violated invariant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub(crate) kind: ViolationKind,
+    pub(crate) lwp: i32,
+    pub(crate) ult: UltKey,
+    /// The thread expected instead, or the other LWP.
+    pub(crate) other: u64,
+}
+
+/// An invariant of the levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ViolationKind {
+    /// An LWP leaves a user-level thread other than the one that it ran.
+    AnotherThread,
+    /// A user-level thread runs on two LWPs at a time.
+    TwoLwps,
+    /// A user record of an LWP that held no CPU.
+    NoCpu,
+    /// A user record of an LWP within an interrupt or a system call.
+    Suspended,
+}
+
+impl ViolationKind {
+    /// Name in records and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            ViolationKind::AnotherThread => "lwp-runs-another-thread",
+            ViolationKind::TwoLwps => "thread-on-two-lwps",
+            ViolationKind::NoCpu => "lwp-on-no-cpu",
+            ViolationKind::Suspended => "lwp-suspended",
+        }
+    }
+}
+
+/// A change of what an LWP runs.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    time: i64,
+    cpu: u32,
+    after: u32,
+    to: Current,
+}
+
+/// The result of a window.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    pub(crate) derived: Vec<Derived>,
+    /// Times at which what an LWP runs changes without a record: around losses.
+    pub(crate) learned: Vec<(i64, u32)>,
+    /// By LWP: content at the beginning, and changes.
+    lwps: Vec<(Current, Vec<Change>)>,
+    pub(crate) violations: BTreeMap<ViolationKind, u64>,
+}
+
+/// A moment on a CPU: the time, the CPU, and the number of its records so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuMoment {
+    pub(crate) time: i64,
+    pub(crate) cpu: u32,
+    pub(crate) after: u32,
+}
+
+impl Replay {
+    /// Content of an LWP just before the next record of a CPU at a moment.
+    pub(crate) fn current(&self, lwp: u32, at: CpuMoment) -> Current {
+        let Some((first, changes)) = self.lwps.get(lwp as usize) else {
+            return UNKNOWN;
+        };
+        let is_before = |change: &Change| {
+            let is_elsewhere = change.cpu != at.cpu || change.after <= at.after;
+            change.time < at.time || change.time == at.time && is_elsewhere
+        };
+        let count = changes.partition_point(is_before);
+        count
+            .checked_sub(1)
+            .and_then(|last| changes.get(last))
+            .map_or(*first, |last| last.to)
+    }
+}
+
+/// State of a user-level thread while the window is replayed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Live {
+    state: UltState,
+    on: Option<u32>,
+}
+
+/// A step, or the end of an LWP that the kernel records.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// Index of a placed record.
+    Step(u32),
+    LwpExit(u32),
+    /// Content of an LWP from here on, after its records were lost.
+    Learn(u32, Current),
+}
+
+struct Player<'a> {
+    states: &'a States,
+    window: &'a Window,
+    number: u32,
+    lwps: Vec<(Current, Vec<Change>)>,
+    now: Vec<Current>,
+    live: Map<u32, Live>,
+    /// By index of an act: the reason of a block that follows the switch.
+    late: Map<u32, u16>,
+    kept_violations: u32,
+    out: Replay,
+}
+
+/// Replays the window with this number and these times. `placed` is in the order of time.
+pub(crate) fn replay(
+    states: &States,
+    window: &Window,
+    (number, span): (u32, (i64, i64)),
+    placed: &mut [Placed],
+) -> Replay {
+    let mut player = Player::new(states, window, number);
+    player.late = late_blocks(states, window, number, placed);
+    for (at, event) in events(states, window, (number, span), placed) {
+        match event {
+            Event::Step(index) => {
+                let Some(own) = placed.get_mut(index as usize) else {
+                    continue;
+                };
+                let Some(record) = window.users.get(own.record as usize) else {
+                    continue;
+                };
+                let first = player.out.derived.len() as u32;
+                own.current = player.current_of(record.tid);
+                if let Some(kind) = own.flaw {
+                    player.misplaced(kind, record, own.current);
+                }
+                player.step((own.record, record), at);
+                own.derived = (first, player.out.derived.len() as u32);
+                own.then = player.current_of(record.tid);
+            }
+            Event::LwpExit(lwp) => player.set(lwp, NONE, at),
+            Event::Learn(lwp, current) => {
+                player.set(lwp, current, at);
+                player.out.learned.push((at.time, lwp));
+            }
+        }
+    }
+    Replay {
+        lwps: player.lwps,
+        ..player.out
+    }
+}
+
+/// All steps and the ends of LWPs, in the order of time.
+fn events(
+    states: &States,
+    window: &Window,
+    (number, span): (u32, (i64, i64)),
+    placed: &[Placed],
+) -> Vec<(CpuMoment, Event)> {
+    let moment = |of: &Placed| CpuMoment {
+        time: of.time,
+        cpu: of.cpu,
+        after: of.after,
+    };
+    let mut all: Vec<(CpuMoment, Event)> = (0u32..)
+        .zip(placed)
+        .map(|(index, own)| (moment(own), Event::Step(index)))
+        .collect();
+    let steps = all.len();
+    for (&cpu, of_cpu) in &window.cpus {
+        for (after, record) in (1u32..).zip(&of_cpu.records) {
+            if let Note::Exit(tid) = record.note
+                && let Some(&lwp) = states.lwp_of_tid.get(&tid)
+            {
+                let time = record.time;
+                all.push((CpuMoment { time, cpu, after }, Event::LwpExit(lwp)));
+            }
+        }
+    }
+    for &(tid, from, to) in &states.lwp_losses {
+        let Some(&lwp) = states.lwp_of_tid.get(&tid) else {
+            continue;
+        };
+        let at = |time| CpuMoment {
+            time,
+            cpu: NO_CPU,
+            after: 0,
+        };
+        if span.0 <= from && from < span.1 {
+            all.push((at(from), Event::Learn(lwp, UNKNOWN)));
+        }
+        if span.0 <= to && to < span.1 {
+            let learned = learned(states, window, placed, (tid, to));
+            // The next switch may be in a later window.
+            let lwps = states.lwps.get(lwp as usize).filter(|_| learned == UNKNOWN);
+            let later = lwps.and_then(|lwp| lwp.runs.at(number + 1));
+            let learned = later.map_or(learned, |key| current(states, key));
+            all.push((at(to), Event::Learn(lwp, learned)));
+        }
+    }
+    if all.len() > steps {
+        // Learned contents hold before the records of their time, losses after them.
+        all.sort_by_key(|(at, event)| match event {
+            Event::Learn(_, UNKNOWN) => (at.time, 2),
+            Event::Learn(..) => (at.time, 0),
+            _ => (at.time, 1),
+        });
+    }
+    all
+}
+
+/// Content of an LWP before its next switch from a time on.
+fn learned(
+    states: &States,
+    window: &Window,
+    placed: &[Placed],
+    (tid, from): (i32, i64),
+) -> Current {
+    let first = placed.partition_point(|own| own.time < from);
+    let steps = placed.get(first..).unwrap_or_default().iter();
+    let mut own = steps
+        .filter_map(|own| act_of(window, own.record))
+        .filter(|(record, _)| record.tid == Some(tid));
+    let next = own.find_map(|(record, act)| match act.step {
+        Step::Switch => Some((record.pid, act.ult)),
+        Step::LwpBegin => Some((record.pid, 0)),
+        _ => None,
+    });
+    next.map_or(UNKNOWN, |key| current(states, key))
+}
+
+fn current(states: &States, key: UltKey) -> Current {
+    match key {
+        (_, 0) => NONE,
+        key => states.ult(key).unwrap_or(UNKNOWN),
+    }
+}
+
+/// Blocks that a scheduler records after the switch from the thread: by index of the record of the
+/// switch.
+fn late_blocks(states: &States, window: &Window, number: u32, placed: &[Placed]) -> Map<u32, u16> {
+    let mut late = Map::default();
+    let mut left: Map<UltKey, u32> = Map::default();
+    for own in placed {
+        let Some((record, act)) = act_of(window, own.record) else {
+            continue;
+        };
+        let key = (record.pid, act.ult);
+        match act.step {
+            Step::Switch => {
+                if act.ult != 0 {
+                    left.insert(key, own.record);
+                }
+                left.remove(&(record.pid, act.next));
+            }
+            Step::Block => {
+                if let Some(switch) = left.remove(&key) {
+                    late.insert(switch, states.reason(window.bytes(act.reason)));
+                }
+            }
+            Step::Wake | Step::Exit | Step::Create | Step::State => {
+                left.remove(&key);
+            }
+            _ => {}
+        }
+    }
+    for (key, switch) in left {
+        let ult = states
+            .ult(key)
+            .and_then(|ult| states.ults.get(ult as usize));
+        if let Some(reason) = ult.and_then(|ult| ult.late_block(number)) {
+            late.insert(switch, reason);
+        }
+    }
+    late
+}
+
+/// The step of a record.
+pub(crate) fn act_of(window: &Window, record: u32) -> Option<(&UserRecord, &Act)> {
+    let record = window.users.get(record as usize)?;
+    let act = window.acts.get((record.act as usize).checked_sub(1)?)?;
+    Some((record, act))
+}
+
+impl<'a> Player<'a> {
+    fn new(states: &'a States, window: &'a Window, number: u32) -> Player<'a> {
+        let first = |lwp: &crate::states::Lwp| {
+            if lwp.runs.is_empty() {
+                return NONE;
+            }
+            match lwp.runs.at(number) {
+                Some((_, 0)) => NONE,
+                Some(key) => states.ult(key).unwrap_or(UNKNOWN),
+                None => UNKNOWN,
+            }
+        };
+        let now: Vec<Current> = states.lwps.iter().map(first).collect();
+        let mut player = Player {
+            states,
+            window,
+            number,
+            lwps: now.iter().map(|&first| (first, Vec::new())).collect(),
+            now,
+            live: Map::default(),
+            late: Map::default(),
+            kept_violations: 0,
+            out: Replay::default(),
+        };
+        for lwp in 0..player.now.len() {
+            let current = player.now[lwp];
+            if current < NONE {
+                player.live(current).on = Some(lwp as u32);
+            }
+        }
+        player
+    }
+
+    fn live(&mut self, ult: u32) -> &mut Live {
+        let (states, number) = (self.states, self.number);
+        self.live.entry(ult).or_insert_with(|| Live {
+            state: states
+                .ults
+                .get(ult as usize)
+                .map_or_else(UltState::default, |own| own.state(number)),
+            on: None,
+        })
+    }
+
+    fn lwp(&self, tid: Option<i32>) -> Option<u32> {
+        self.states.lwp_of_tid.get(&tid?).copied()
+    }
+
+    fn current_of(&self, tid: Option<i32>) -> Current {
+        match self.lwp(tid) {
+            Some(lwp) => self.now.get(lwp as usize).copied().unwrap_or(UNKNOWN),
+            // A thread without steps runs no user-level thread.
+            None => NONE,
+        }
+    }
+
+    /// The LWP runs `to` from now on.
+    fn set(&mut self, lwp: u32, to: Current, at: CpuMoment) {
+        let Some(now) = self.now.get_mut(lwp as usize) else {
+            return;
+        };
+        let before = std::mem::replace(now, to);
+        if before == to {
+            return;
+        }
+        if let Some((_, changes)) = self.lwps.get_mut(lwp as usize) {
+            changes.push(Change {
+                time: at.time,
+                cpu: at.cpu,
+                after: at.after,
+                to,
+            });
+        }
+        if before < NONE {
+            let live = self.live(before);
+            if live.on == Some(lwp) {
+                live.on = None;
+            }
+        }
+        if to < NONE {
+            self.live(to).on = Some(lwp);
+        }
+    }
+
+    /// The thread that an LWP runs, as analyses see it.
+    fn running(&self, tid: Option<i32>) -> Who {
+        match self.current_of(tid) {
+            ult if ult < NONE => Who::Ult(ult),
+            _ => Who::Lwp(tid.unwrap_or(-1)),
+        }
+    }
+
+    fn violate(&mut self, violation: Violation) {
+        *self.out.violations.entry(violation.kind).or_default() += 1;
+        self.kept_violations += 1;
+        if self.kept_violations <= MOST_VIOLATIONS {
+            self.out.derived.push(Derived::Violation(violation));
+        }
+    }
+
+    fn misplaced(&mut self, kind: ViolationKind, record: &UserRecord, current: Current) {
+        self.violate(Violation {
+            kind,
+            lwp: record.tid.unwrap_or(-1),
+            ult: (record.pid, self.id(current)),
+            other: 0,
+        });
+    }
+
+    fn step(&mut self, (index, record): (u32, &UserRecord), at: CpuMoment) {
+        let Some(act) = (record.act as usize)
+            .checked_sub(1)
+            .and_then(|act| self.window.acts.get(act))
+        else {
+            return;
+        };
+        let key = (record.pid, act.ult);
+        let ult = self.states.ult(key);
+        let lwp = self.lwp(record.tid);
+        match (act.step, ult) {
+            (Step::Switch, _) => self.switch((index, record), act, at),
+            (Step::LwpBegin | Step::LwpEnd, _) => {
+                if let Some(lwp) = lwp {
+                    self.set(lwp, NONE, at);
+                }
+            }
+            (Step::Create, Some(ult)) => {
+                let on = self.live(ult).on;
+                *self.live(ult) = Live {
+                    state: UltState::default(),
+                    on,
+                };
+                let parent = self.running(record.tid);
+                self.out.derived.push(Derived::Fork { parent, child: ult });
+                self.out.derived.push(Derived::Wakeup { ult, reason: None });
+            }
+            (Step::Block, Some(ult)) => {
+                let reason = self.states.reason(self.window.bytes(act.reason));
+                let live = self.live(ult);
+                // A late block of a thread that has been woken meanwhile.
+                live.state.blocked = Some(reason);
+            }
+            (Step::Wake, Some(ult)) => self.wake(ult),
+            (Step::Exit, Some(ult)) => {
+                self.live(ult).state.has_ended = true;
+                self.out.derived.push(Derived::Exit(ult));
+            }
+            (Step::State, Some(ult)) => self.snapshot(act, ult, at),
+            _ => {}
+        }
+    }
+
+    fn wake(&mut self, ult: u32) {
+        let live = self.live(ult);
+        let blocked = live.state.blocked.take();
+        // Before it has left its LWP, it stays ready.
+        if let (Some(reason), None) = (blocked, live.on) {
+            self.out.derived.push(Derived::Wakeup {
+                ult,
+                reason: Some(reason),
+            });
+        }
+    }
+
+    fn snapshot(&mut self, act: &Act, ult: u32, at: CpuMoment) {
+        let reason = self.states.reason(self.window.bytes(act.reason));
+        match act.state {
+            snapshot::RUNNING | snapshot::IN_CALL => {
+                if let Some(lwp) = self.lwp(Some(act.lwp)) {
+                    self.set(lwp, ult, at);
+                }
+                self.live(ult).state = UltState::default();
+            }
+            snapshot::BLOCKED => self.live(ult).state.blocked = Some(reason),
+            _ => self.live(ult).state.blocked = None,
+        }
+    }
+
+    fn switch(&mut self, (index, record): (u32, &UserRecord), act: &Act, at: CpuMoment) {
+        let Some(lwp) = self.lwp(record.tid) else {
+            return;
+        };
+        let tid = record.tid.unwrap_or(-1);
+        let of = |ult: u64| match ult {
+            0 => NONE,
+            UNKNOWN_ULT => UNKNOWN,
+            ult => self.states.ult((record.pid, ult)).unwrap_or(UNKNOWN),
+        };
+        let (prev, next) = (of(act.ult), of(act.next));
+        let expected = self.now.get(lwp as usize).copied().unwrap_or(UNKNOWN);
+        if expected != UNKNOWN && expected != prev {
+            let other = self.id(expected);
+            self.violate(Violation {
+                kind: ViolationKind::AnotherThread,
+                lwp: tid,
+                ult: (record.pid, act.ult),
+                other,
+            });
+        }
+        let state = self.leave(prev, index);
+        if next < NONE
+            && let Some(other) = self.live(next).on.filter(|on| *on != lwp)
+        {
+            let other_tid = self
+                .states
+                .lwps
+                .get(other as usize)
+                .map_or(-1, |lwp| lwp.tid);
+            self.violate(Violation {
+                kind: ViolationKind::TwoLwps,
+                lwp: tid,
+                ult: (record.pid, act.next),
+                other: other_tid as u64,
+            });
+        }
+        self.set(lwp, next, at);
+        let who = |current: Current| match current {
+            ult if ult < NONE => Who::Ult(ult),
+            _ => Who::Lwp(tid),
+        };
+        if prev != next {
+            let (prev, next) = (who(prev), who(next));
+            self.out.derived.push(Derived::Switch { prev, state, next });
+        }
+        self.enter(next);
+    }
+
+    /// A thread leaves its LWP.
+    fn leave(&mut self, prev: Current, record: u32) -> PrevState {
+        if prev >= NONE {
+            return PrevState::Ready;
+        }
+        let late = self.late.get(&record).copied();
+        let live = self.live(prev);
+        if live.state.has_ended {
+            return PrevState::Ended;
+        }
+        let Some(reason) = live.state.blocked.or(late) else {
+            return PrevState::Ready;
+        };
+        live.state.waits = Some(reason);
+        self.out.derived.push(Derived::WaitEntry(reason));
+        PrevState::Blocked
+    }
+
+    /// A thread gets an LWP.
+    fn enter(&mut self, next: Current) {
+        if next >= NONE {
+            return;
+        }
+        let live = self.live(next);
+        live.state.blocked = None;
+        live.state.has_ended = false;
+        if let Some(reason) = live.state.waits.take() {
+            self.out.derived.push(Derived::WaitExit(reason));
+        }
+    }
+
+    fn id(&self, current: Current) -> u64 {
+        match current {
+            NONE => 0,
+            ult => self
+                .states
+                .ults
+                .get(ult as usize)
+                .map_or(UNKNOWN_ULT, |own| own.key.1),
+        }
+    }
+}

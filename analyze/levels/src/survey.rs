@@ -1,0 +1,628 @@
+//! The first pass: reads switches of both levels only, and yields the state at the beginning of
+//! each window of the second pass.
+//!
+//! Each fact is kept with its time and place in the trace, for each window, and only the latest (or
+//! the first) counts. So the tables of all workers can be joined in any order.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hash};
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::stream::Packet;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_follow::{InterruptStep, KeyHasher};
+use tracebraid_kernel_model::{Body, CpuSource, KernelEvent};
+
+use crate::sources::{Source, Sources, UserClass, UserStream};
+use crate::vocabulary::{Step, StepValues, UNKNOWN_ULT, snapshot};
+
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<KeyHasher>>;
+
+/// A user-level thread: its process and its id.
+pub(crate) type UltKey = (i32, u64);
+
+/// Time and place in the trace; places only order records of equal times.
+pub(crate) type Moment = (i64, u64);
+
+/// Content of a CPU or an LWP: known, or lost with event records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Known<T> {
+    Is(T),
+    Lost,
+}
+
+/// The first and the last statement about the content of a CPU or an LWP in a window.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Ends<T> {
+    /// Content before the first statement.
+    pub(crate) first: (Moment, Known<T>),
+    /// Content after the last one.
+    pub(crate) last: (Moment, Known<T>),
+}
+
+/// The latest moments of a user-level thread in a window.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Marks {
+    pub(crate) block: Option<(Moment, Vec<u8>)>,
+    /// Woken, created, or seen ready.
+    pub(crate) ready: Option<Moment>,
+    pub(crate) switch_in: Option<Moment>,
+    pub(crate) switch_out: Option<Moment>,
+    pub(crate) end: Option<Moment>,
+    /// The first record about it, and the reason if that is a block.
+    pub(crate) first: Option<(Moment, Option<Vec<u8>>)>,
+}
+
+/// The last edges of interrupts in a window: whether a hard interrupt or a softirq is active then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Edges {
+    pub(crate) hard: Option<(Moment, bool)>,
+    pub(crate) soft: Option<(Moment, bool)>,
+}
+
+impl Edges {
+    fn step(&mut self, moment: Moment, step: InterruptStep) {
+        let edge = |active| Some((moment, active));
+        match step {
+            InterruptStep::Hard(_) => self.hard = edge(true),
+            InterruptStep::HardEnd => self.hard = edge(false),
+            InterruptStep::Softirq(_) => (self.hard, self.soft) = (edge(false), edge(true)),
+            InterruptStep::SoftirqEnd => self.end(moment),
+            InterruptStep::Timer(_) | InterruptStep::TimerEnd => {}
+        }
+    }
+
+    /// Nothing is interrupted, as after a switch.
+    fn end(&mut self, moment: Moment) {
+        (self.hard, self.soft) = (Some((moment, false)), Some((moment, false)));
+    }
+
+    fn join(&mut self, other: Edges) {
+        self.hard = self.hard.max(other.hard);
+        self.soft = self.soft.max(other.soft);
+    }
+}
+
+/// The first sight of a user-level thread, and its names.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Sight {
+    pub(crate) first: Moment,
+    /// The first sight is its creation.
+    pub(crate) is_created: bool,
+    pub(crate) names: Vec<(Moment, Vec<u8>)>,
+}
+
+/// Facts about an LWP.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct LwpSight {
+    /// First moment, process and runtime.
+    pub(crate) first: Option<(Moment, i32)>,
+    pub(crate) runtime: Option<(Moment, Vec<u8>)>,
+}
+
+/// The tables of a worker.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Tables {
+    pub(crate) cpus: Map<(u32, u32), Ends<i32>>,
+    /// Interrupts at the end of a window, by CPU.
+    pub(crate) edges: Map<(u32, u32), Edges>,
+    /// By thread id and window: process and user-level thread, 0 for none.
+    pub(crate) lwps: Map<(i32, u32), Ends<UltKey>>,
+    pub(crate) marks: Map<(i32, u64, u32), Marks>,
+    pub(crate) sights: Map<UltKey, Sight>,
+    pub(crate) lwp_sights: Map<i32, LwpSight>,
+    /// Lost records of CPUs and of LWPs: from the end of a packet to the begin of the next.
+    pub(crate) cpu_losses: Vec<(u32, i64, i64)>,
+    pub(crate) lwp_losses: Vec<(i32, i64, i64)>,
+    /// Reasons of blocks.
+    pub(crate) reasons: BTreeSet<Vec<u8>>,
+}
+
+/// The first pass as an analysis of the engine.
+pub(crate) struct Survey<'a> {
+    pub(crate) sources: &'a Sources,
+    /// Beginnings of the windows.
+    pub(crate) windows: &'a [Timestamp],
+}
+
+/// State of a chunk.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Partial {
+    tables: Tables,
+    chunk: u64,
+    records: u64,
+    /// CPU, window and edges of the latest records of a kernel stream.
+    edges: Option<(u32, u32, Edges)>,
+    /// Thread of the current packet.
+    tid: Option<i32>,
+}
+
+fn latest<T>(own: &mut Option<(Moment, T)>, other: Option<(Moment, T)>) {
+    if let Some(other) = other
+        && own.as_ref().is_none_or(|own| own.0 <= other.0)
+    {
+        *own = Some(other);
+    }
+}
+
+impl<T: Copy> Ends<T> {
+    fn join(&mut self, other: Ends<T>) {
+        if other.first.0 < self.first.0 {
+            self.first = other.first;
+        }
+        if other.last.0 >= self.last.0 {
+            self.last = other.last;
+        }
+    }
+}
+
+impl Marks {
+    fn join(&mut self, other: Marks) {
+        latest(&mut self.block, other.block);
+        self.ready = self.ready.max(other.ready);
+        self.switch_in = self.switch_in.max(other.switch_in);
+        self.switch_out = self.switch_out.max(other.switch_out);
+        self.end = self.end.max(other.end);
+        if let Some(other) = other.first
+            && self.first.as_ref().is_none_or(|own| other.0 < own.0)
+        {
+            self.first = Some(other);
+        }
+    }
+
+    /// Adds the marks of a later window.
+    pub(crate) fn and_later(&self, later: &Marks) -> Marks {
+        let mut both = self.clone();
+        both.join(later.clone());
+        both
+    }
+}
+
+impl Sight {
+    fn join(&mut self, other: Sight) {
+        if other.first < self.first {
+            (self.first, self.is_created) = (other.first, other.is_created);
+        }
+        self.names.extend(other.names);
+    }
+}
+
+fn state_of<T: Copy>(moment: Moment, before: Known<T>, after: Known<T>) -> Ends<T> {
+    Ends {
+        first: (moment, before),
+        last: (moment, after),
+    }
+}
+
+fn join_ends<K: Eq + Hash, T: Copy>(map: &mut Map<K, Ends<T>>, key: K, ends: Ends<T>) {
+    map.entry(key)
+        .and_modify(|own| own.join(ends))
+        .or_insert(ends);
+}
+
+impl Tables {
+    pub(crate) fn join(&mut self, other: Tables) {
+        for (key, ends) in other.cpus {
+            join_ends(&mut self.cpus, key, ends);
+        }
+        for (key, edges) in other.edges {
+            self.edges.entry(key).or_default().join(edges);
+        }
+        for (key, ends) in other.lwps {
+            join_ends(&mut self.lwps, key, ends);
+        }
+        for (key, marks) in other.marks {
+            self.marks.entry(key).or_default().join(marks);
+        }
+        for (key, sight) in other.sights {
+            match self.sights.entry(key) {
+                std::collections::hash_map::Entry::Occupied(mut own) => own.get_mut().join(sight),
+                std::collections::hash_map::Entry::Vacant(new) => drop(new.insert(sight)),
+            }
+        }
+        for (tid, sight) in other.lwp_sights {
+            self.lwp_sights.entry(tid).or_default().join(sight);
+        }
+        self.cpu_losses.extend(other.cpu_losses);
+        self.lwp_losses.extend(other.lwp_losses);
+        self.reasons.extend(other.reasons);
+    }
+
+    fn sight(&mut self, key: UltKey, moment: Moment, is_created: bool, name: &[u8]) {
+        if key.1 == 0 || key.1 == UNKNOWN_ULT {
+            return;
+        }
+        let sight = self.sights.entry(key).or_insert(Sight {
+            first: moment,
+            is_created,
+            names: Vec::new(),
+        });
+        if moment < sight.first {
+            (sight.first, sight.is_created) = (moment, is_created);
+        }
+        // Which names follow each other is known only when all are.
+        if !name.is_empty() {
+            sight.names.push((moment, name.to_vec()));
+        }
+    }
+}
+
+impl LwpSight {
+    fn join(&mut self, other: LwpSight) {
+        if let Some(other) = other.first
+            && self.first.is_none_or(|own| other.0 < own.0)
+        {
+            self.first = Some(other);
+        }
+        if let Some(other) = other.runtime
+            && self.runtime.as_ref().is_none_or(|own| other.0 < own.0)
+        {
+            self.runtime = Some(other);
+        }
+    }
+}
+
+impl Partial {
+    /// The edges of a CPU in a window.
+    fn edges(&mut self, cpu: u32, window: u32) -> &mut Edges {
+        if self
+            .edges
+            .is_none_or(|(of, at, _)| (of, at) != (cpu, window))
+        {
+            self.keep_edges();
+        }
+        &mut self.edges.get_or_insert((cpu, window, Edges::default())).2
+    }
+
+    fn keep_edges(&mut self) {
+        if let Some((cpu, window, edges)) = self.edges.take() {
+            self.tables
+                .edges
+                .entry((cpu, window))
+                .or_default()
+                .join(edges);
+        }
+    }
+
+    /// The moment of the next record of this stream.
+    fn moment(&mut self, number: u32, time: i64) -> Moment {
+        self.records += 1;
+        let place = u64::from(number) << 50 | self.chunk << 26 | self.records.min((1 << 26) - 1);
+        (time, place)
+    }
+}
+
+/// A step of user-level scheduling: meaning for an LWP and a user-level thread.
+pub(crate) struct StepPlace<'a> {
+    pub(crate) moment: Moment,
+    pub(crate) window: u32,
+    pub(crate) tid: i32,
+    pub(crate) pid: i32,
+    pub(crate) values: StepValues<'a>,
+}
+
+impl Tables {
+    fn step(&mut self, at: &StepPlace<'_>) {
+        let StepPlace {
+            moment,
+            pid,
+            ref values,
+            ..
+        } = *at;
+        let own = self.lwp_sights.entry(at.tid).or_default();
+        own.join(LwpSight {
+            first: Some((moment, pid)),
+            runtime: None,
+        });
+        let name = match values.step {
+            Step::Create | Step::Name | Step::State => values.name,
+            _ => &[],
+        };
+        let is_thread = !matches!(values.step, Step::LwpBegin | Step::LwpEnd);
+        if is_thread {
+            self.sight((pid, values.ult), moment, values.step == Step::Create, name);
+        }
+        match values.step {
+            Step::Switch => {
+                self.sight((pid, values.next), moment, false, &[]);
+                self.holds(at, values.ult, values.next);
+                self.mark(at, values.ult, |marks| marks.switch_out = Some(moment));
+                self.mark(at, values.next, |marks| marks.switch_in = Some(moment));
+            }
+            Step::LwpBegin => {
+                self.holds(at, 0, 0);
+                let runtime = Some((moment, values.name.to_vec()));
+                let own = self.lwp_sights.entry(at.tid).or_default();
+                own.join(LwpSight {
+                    first: None,
+                    runtime,
+                });
+            }
+            Step::LwpEnd => self.holds(at, UNKNOWN_ULT, 0),
+            Step::State => self.state(at),
+            Step::Create | Step::Wake => {
+                self.mark(at, values.ult, |marks| marks.ready = Some(moment));
+            }
+            Step::Block => self.blocks(at),
+            Step::Exit => self.mark(at, values.ult, |marks| marks.end = Some(moment)),
+            Step::Name => {}
+        }
+    }
+
+    /// The LWP holds `before` before this step, and `after` from then on.
+    fn holds(&mut self, at: &StepPlace<'_>, before: u64, after: u64) {
+        let known = |ult: u64| match ult {
+            UNKNOWN_ULT => Known::Lost,
+            ult => Known::Is((at.pid, ult)),
+        };
+        let ends = state_of(at.moment, known(before), known(after));
+        join_ends(&mut self.lwps, (at.tid, at.window), ends);
+    }
+
+    fn mark(&mut self, at: &StepPlace<'_>, ult: u64, set: impl FnOnce(&mut Marks)) {
+        if ult == 0 || ult == UNKNOWN_ULT {
+            return;
+        }
+        let mut marks = Marks::default();
+        set(&mut marks);
+        let block = marks.block.as_ref().map(|(_, reason)| reason.clone());
+        marks.first = Some((at.moment, block));
+        self.marks
+            .entry((at.pid, ult, at.window))
+            .or_default()
+            .join(marks);
+    }
+
+    fn blocks(&mut self, at: &StepPlace<'_>) {
+        if !self.reasons.contains(at.values.reason) {
+            self.reasons.insert(at.values.reason.to_vec());
+        }
+        let block = Some((at.moment, at.values.reason.to_vec()));
+        self.mark(at, at.values.ult, |marks| marks.block = block);
+    }
+
+    fn state(&mut self, at: &StepPlace<'_>) {
+        let StepPlace {
+            moment, ref values, ..
+        } = *at;
+        match values.state {
+            snapshot::RUNNING | snapshot::IN_CALL if values.lwp > 0 => {
+                let on = StepPlace {
+                    tid: values.lwp,
+                    values: *values,
+                    ..*at
+                };
+                self.holds(&on, values.ult, values.ult);
+                self.mark(at, values.ult, |marks| marks.switch_in = Some(moment));
+                let own = self.lwp_sights.entry(values.lwp).or_default();
+                own.join(LwpSight {
+                    first: Some((moment, at.pid)),
+                    runtime: None,
+                });
+            }
+            snapshot::BLOCKED => self.blocks(at),
+            _ => self.mark(at, values.ult, |marks| marks.ready = Some(moment)),
+        }
+    }
+}
+
+impl Survey<'_> {
+    fn window(&self, time: Timestamp) -> u32 {
+        window_of(self.windows, time)
+    }
+
+    fn kernel(&self, partial: &mut Partial, record: &mut Record<'_>, cpu: CpuSource) -> Option<()> {
+        let stream = self.sources.set.traces.get(record.stream.trace as usize)?;
+        let class = stream.streams.get(record.stream.stream as usize)?.class;
+        let of_trace = self
+            .sources
+            .model
+            .traces
+            .get(record.stream.trace as usize)?;
+        let model = of_trace.streams.get(class)?.event(record.class)?;
+        let moment = partial.moment(record.number, record.time.0);
+        let window = self.window(record.time);
+        let mut body = Body::new(record.body, record.slots);
+        let cpu = match cpu {
+            CpuSource::Packet(cpu) => cpu,
+            _ => model.cpu(&mut body),
+        };
+        match &model.event {
+            KernelEvent::Switch(switch) => {
+                let prev = switch.prev_tid.get(&mut body)? as i32;
+                let next = switch.next_tid.get(&mut body)? as i32;
+                let ends = state_of(moment, Known::Is(prev), Known::Is(next));
+                join_ends(&mut partial.tables.cpus, (cpu, window), ends);
+                partial.edges(cpu, window).end(moment);
+            }
+            KernelEvent::ThreadExit(tid) => {
+                let tid = tid.get(&mut body)? as i32;
+                let ends = state_of(moment, Known::Is((0, 0)), Known::Is((0, 0)));
+                join_ends(&mut partial.tables.lwps, (tid, window), ends);
+            }
+            event => {
+                let step = InterruptStep::of(event, &mut body)?;
+                partial.edges(cpu, window).step(moment, step);
+            }
+        }
+        Some(())
+    }
+}
+
+/// The window that a time belongs to.
+pub(crate) fn window_of(windows: &[Timestamp], time: Timestamp) -> u32 {
+    windows
+        .partition_point(|begin| *begin <= time)
+        .saturating_sub(1) as u32
+}
+
+/// Thread and process of a record of a user trace.
+pub(crate) fn thread_of(
+    stream: &UserStream,
+    class: &UserClass,
+    of_packet: Option<i32>,
+    record: &mut Record<'_>,
+) -> (Option<i32>, i32) {
+    let mut get = |field: &Option<tracebraid_ctf::layout::FieldRef>| {
+        let field = field.as_ref()?;
+        field
+            .integer(record.body, record.slots)
+            .ok()
+            .map(|value| value as i32)
+    };
+    let tid = get(&class.tid).or(of_packet);
+    let pid = stream.pid.or_else(|| get(&class.pid)).or(tid);
+    (tid, pid.unwrap_or(0))
+}
+
+/// End of the packet before one, in the same stream.
+fn end_before(set: &TraceSet, place: &StreamPlace<'_>) -> Option<Timestamp> {
+    let (trace, stream) = place.stream.of(set)?;
+    let clock = trace.clock(stream)?;
+    let begin = place.begin?;
+    let begins = |packet: &Packet| packet.begin.is_some_and(|own| clock.timestamp(own) < begin);
+    let before = stream.packets.iter().rposition(begins)?;
+    Some(clock.timestamp(stream.packets.get(before)?.end?))
+}
+
+/// Thread that the head of a packet contains.
+pub(crate) fn thread_of_packet(set: &TraceSet, place: &StreamPlace<'_>) -> Option<i32> {
+    let (trace, stream) = place.stream.of(set)?;
+    let layout = trace.layout.streams.get(stream.class)?;
+    place.head.value(layout, "tid").map(|tid| tid as i32)
+}
+
+impl Analysis for Survey<'_> {
+    type Partial = Partial;
+    type Report = Tables;
+
+    fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
+        self.sources
+            .group()
+            .into_iter()
+            .map(|stream| vec![stream])
+            .collect()
+    }
+
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        let set = &self.sources.set;
+        if self.sources.kernel == Some(trace) {
+            let of_class = self.sources.model.traces.get(trace);
+            let of_class = of_class.and_then(|trace| trace.streams.get(stream_class));
+            let event = of_class.and_then(|of_class| of_class.event(class));
+            return event.is_some_and(|event| {
+                let event = &event.event;
+                matches!(event, KernelEvent::Switch(_) | KernelEvent::ThreadExit(_))
+                    || InterruptStep::is_told_by(event)
+            });
+        }
+        let Some(trace_of) = set.traces.get(trace) else {
+            return false;
+        };
+        let number = trace_of
+            .streams
+            .iter()
+            .position(|stream| stream.class == stream_class);
+        let stream = number.map(|stream| StreamRef {
+            trace: trace as u32,
+            stream: stream as u32,
+        });
+        let number = stream.map(|stream| self.sources.number(stream));
+        match number.and_then(|number| self.sources.source(number)) {
+            Some(Source::User(user)) => user
+                .classes
+                .get(class)
+                .is_some_and(|class| class.step.is_some()),
+            _ => false,
+        }
+    }
+
+    fn begin(&self, chunk: &Chunk) -> Partial {
+        Partial {
+            chunk: (chunk.index as u64).min((1 << 24) - 1),
+            ..Partial::default()
+        }
+    }
+
+    fn packet(&self, partial: &mut Partial, place: &StreamPlace<'_>) {
+        partial.tid = thread_of_packet(&self.sources.set, place);
+        let (true, Some(begin)) = (place.lost_before, place.begin) else {
+            return;
+        };
+        let number = self.sources.number(place.stream);
+        // From the end of the packet before, and at the begin of this one, before all its records.
+        let end = end_before(&self.sources.set, place)
+            .unwrap_or(begin)
+            .min(begin);
+        match (self.sources.source(number), partial.tid) {
+            (Some(Source::Kernel(CpuSource::Packet(cpu))), _) => {
+                partial.tables.cpu_losses.push((*cpu, end.0, begin.0));
+            }
+            (Some(Source::User(_)), Some(tid)) => {
+                partial.tables.lwp_losses.push((tid, end.0, begin.0));
+            }
+            _ => {}
+        }
+        for (time, order) in [(end, u64::MAX), (begin, 0)] {
+            let window = self.window(time);
+            let moment = (time.0, order);
+            match (self.sources.source(number), partial.tid) {
+                (Some(Source::Kernel(CpuSource::Packet(cpu))), _) => {
+                    let ends = state_of(moment, Known::Lost, Known::Lost);
+                    join_ends(&mut partial.tables.cpus, (*cpu, window), ends);
+                }
+                (Some(Source::User(_)), Some(tid)) => {
+                    let ends = state_of(moment, Known::Lost, Known::Lost);
+                    join_ends(&mut partial.tables.lwps, (tid, window), ends);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn exchange(&self, partial: &mut Partial, resident: &mut Partial) {
+        std::mem::swap(&mut partial.tables, &mut resident.tables);
+    }
+
+    fn event(&self, partial: &mut Partial, record: &mut Record<'_>) {
+        match self.sources.source(record.number) {
+            Some(Source::Kernel(cpu)) => {
+                self.kernel(partial, record, *cpu);
+            }
+            Some(Source::User(user)) => {
+                let Some(class) = user.classes.get(record.class) else {
+                    return;
+                };
+                let Some(step) = &class.step else { return };
+                let (Some(tid), pid) = thread_of(user, class, partial.tid, record) else {
+                    return;
+                };
+                let moment = partial.moment(record.number, record.time.0);
+                let values = step.values(record.body, record.slots);
+                let window = self.window(record.time);
+                partial.tables.step(&StepPlace {
+                    moment,
+                    window,
+                    tid,
+                    pid,
+                    values,
+                });
+            }
+            None => {}
+        }
+    }
+
+    fn end(&self, partial: &mut Partial, _: &Chunk) {
+        partial.keep_edges();
+    }
+
+    fn merge(&self, earlier: &mut Partial, later: Partial) {
+        earlier.tables.join(later.tables);
+    }
+
+    fn finish(&self, partial: Partial) -> Tables {
+        partial.tables
+    }
+}

@@ -1,0 +1,4 @@
+//! Lines of super-traces for export.
+
+mod small;
+mod truth;

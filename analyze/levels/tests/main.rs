@@ -1,0 +1,6 @@
+//! The merge, on generated recordings of two schedulers whose truth is known.
+
+mod against_truth;
+mod damaged;
+mod law;
+mod support;
