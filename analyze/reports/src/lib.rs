@@ -24,6 +24,7 @@ pub mod gpu;
 mod groups;
 pub mod io;
 pub mod irq;
+pub mod levels;
 pub mod memory;
 pub mod net;
 pub mod overview;

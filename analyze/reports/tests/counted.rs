@@ -286,7 +286,7 @@ fn recorded_traces() {
                 .to_string_lossy()
                 .into_owned();
             assert!(
-                ["perf-files", "perf-chains", "trace-cmd-files"]
+                ["go-traces", "perf-files", "perf-chains", "trace-cmd-files"]
                     .contains(&name.trim_end_matches(".tar.xz")),
                 "{name}"
             );

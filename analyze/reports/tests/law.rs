@@ -42,6 +42,7 @@ macro_rules! for_each_per_cpu {
     ($function:ident($($argument:expr),*)) => {
         $function::<SyscallAnalysis>($($argument),*);
         $function::<IrqAnalysis>($($argument),*);
+        $function::<tracebraid_reports::levels::LevelAnalysis>($($argument),*);
         $function::<MemoryAnalysis>($($argument),*);
         $function::<SchedAnalysis>($($argument),*);
         $function::<ProcessAnalysis>($($argument),*);

@@ -16,6 +16,7 @@ mod histograms;
 mod ids;
 mod irq;
 mod law;
+mod levels;
 mod memory;
 mod namings;
 mod oracle;

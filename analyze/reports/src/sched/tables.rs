@@ -233,6 +233,7 @@ const REASON_COLUMNS: [Column; REASONS] = [
     Column::new("zombie", "Zombie", Unit::Count).left_out(7),
     Column::new("parked", "Parked", Unit::Count).left_out(3),
     Column::new("idle", "Idle", Unit::Count).left_out(9),
+    Column::new("ready", "Ready", Unit::Count).left_out(6),
     Column::new("other", "Other", Unit::Count).left_out(2),
     Column::new("unknown", "Unknown", Unit::Count).left_out(1),
 ];

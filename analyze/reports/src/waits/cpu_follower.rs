@@ -176,12 +176,13 @@ impl WaitRules {
             }
             Act::Exit(call, result) => self.exit(partial, cpu, Exited { call, result, time }),
             Act::Wake(wake) => {
-                let source = match wake.for_device {
-                    true => WakeSource::Command,
-                    false => active.context.source(),
+                let source = match wake.user {
+                    Some(by) => WakeSource::User(by),
+                    None if wake.for_device => WakeSource::Command,
+                    None => active.context.source(),
                 };
                 let by = match source {
-                    WakeSource::Thread => active.acts.waker(),
+                    WakeSource::Thread | WakeSource::User(_) => active.acts.waker(),
                     _ => WakerFacts::Nobody,
                 };
                 partial.push(cpu, time, WaitItem::Wake(wake, source, by));

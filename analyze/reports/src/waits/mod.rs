@@ -133,7 +133,8 @@ impl Rules for WaitRules {
     fn wants(&self, event: &KernelEvent) -> bool {
         use KernelEvent::*;
         match event {
-            Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | Migrate(_) => true,
+            Entry(_) | Exit(_) | UserWait(_) | UserWaitEnd(_) => true,
+            ThreadExit(_) | Wakeup(_) | Migrate(_) => true,
             Block(block) => is_made(block.step) || is_done(block.step),
             Uring(uring) => completes_ring(uring.step),
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
@@ -144,7 +145,7 @@ impl Rules for WaitRules {
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
         use KernelEvent::*;
         let lacks = |kind: &dyn Fn(&KernelEvent) -> bool| !has(kind);
-        if lacks(&|event| matches!(event, Exit(_))) {
+        if lacks(&|event| matches!(event, Exit(_) | UserWaitEnd(_))) {
             return Some(
                 "no system calls were recorded: enable them (lttng enable-event --kernel --syscall --all)",
             );
@@ -209,13 +210,13 @@ impl Rules for WaitRules {
         let act = match &model.event {
             // Later event records may be missing from some streams, so none must count.
             _ if self.selection.window.is_over(time) => return,
-            Entry(entry) => {
+            Entry(entry) | UserWait(entry) => {
                 let act = Act::Enter(self.enters(entry, time, body));
                 let tid = model.tid(body);
                 self.step(partial, cpu, time, CpuStep { tid, act });
                 return self.peer(partial, event, entry.peer(body), body);
             }
-            Exit(exit) => {
+            Exit(exit) | UserWaitEnd(exit) => {
                 let peer = exit.peer.as_ref().and_then(|peer| peer.get(body));
                 self.peer(partial, event, peer, body);
                 let (call, result) = exit_of(exit, body);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tracebraid_kernel_model::{Peer, Syscall};
+use tracebraid_kernel_model::{Peer, Syscall, UserWake};
 use tracebraid_statistics::Distribution;
 use tracebraid_tables::View;
 use tracebraid_threads::{
@@ -79,6 +79,7 @@ fn waker(tid: i32, details: u16) -> WakerFacts {
 fn wake(woken: i32, tid: i32, details: u16) -> WaitItem {
     let event = WakeEvent {
         for_device: false,
+        user: None,
         woken,
         is_ready: details & 1 == 1,
         target: Some(details >> 1 & 1),
@@ -90,6 +91,10 @@ fn wake(woken: i32, tid: i32, details: u16) -> WaitItem {
             WaitItem::Wake(event, source, WakerFacts::Nobody)
         }
         2 => WaitItem::Wake(event, WakeSource::BlockDevice, WakerFacts::Nobody),
+        3 => {
+            let source = WakeSource::User(UserWake::Thread);
+            WaitItem::Wake(event, source, waker(tid, details >> 2))
+        }
         _ => WaitItem::Wake(event, WakeSource::Thread, waker(tid, details >> 2)),
     }
 }
@@ -111,7 +116,7 @@ fn park(tid: i32, (time, ago): (i64, i64), details: u16) -> WaitItem {
 fn left(details: u16) -> LeftAs {
     use LeftAs::*;
     [
-        Runnable, Blocked, Blocked, DiskSleep, Idle, Blocked, DiskSleep, Ended,
+        Runnable, Blocked, Ready, DiskSleep, Idle, Blocked, DiskSleep, Ended,
     ][usize::from(details % 8)]
 }
 

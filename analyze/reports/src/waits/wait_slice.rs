@@ -434,7 +434,7 @@ impl<'a> WaitSlice<'a> {
         }
         let target = wake.target.unwrap_or(ThreadState::NO_CPU);
         if !is_known {
-            of.cell.wake_kept(time, (cpu, target), losses);
+            of.cell.wake_kept(&wakeup, (cpu, target), losses);
             of.forget_spent();
         } else if let WakeEffect::Ends(stretch) = of.cell.wake(wakeup, (cpu, target), losses) {
             self.spends(woken, time, stretch, Waker { source, thread });

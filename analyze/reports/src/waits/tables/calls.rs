@@ -20,10 +20,11 @@ const TOTAL: Column = Column::new("total_ns", "Total", Unit::Duration);
 const SHARE: Column = Column::new("share", "Of calls", Unit::Share);
 
 /// Wait reasons in the order of [`WaitReason::ALL`], and their columns.
-const PARTS: [(WaitReason, Column); 15] = [
+const PARTS: [(WaitReason, Column); 16] = [
     (WaitReason::Running, part("running_ns", "Running")),
     (WaitReason::Preempted, part("preempted_ns", "Preempted")),
     (WaitReason::Runnable, part("runnable_ns", "Runnable")),
+    (WaitReason::Lwp, part("lwp_ns", "LWP")),
     (
         WaitReason::BlockDevice,
         part("block_device_ns", "Block device"),

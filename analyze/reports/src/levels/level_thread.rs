@@ -1,0 +1,160 @@
+//! A thread besides its state: where it ran last, and who took its CPU or LWP.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_follow::ThreadKey;
+use tracebraid_kernel_model::Syscall;
+use tracebraid_threads::{Past, PastStretch};
+
+use crate::levels::LevelRules;
+use crate::levels::level_step::{LevelAct, LevelMoment};
+use crate::levels::level_sums::LevelSums;
+
+/// Circumstances in which a thread last left its CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LevelPlace {
+    /// CPU and LWP.
+    pub(super) last: Option<(u32, i32)>,
+    /// The LWP on which it runs, if it runs.
+    pub(super) on: Option<i32>,
+    /// The thread that got the CPU or the LWP.
+    pub(super) next: i32,
+    /// The runtime took it from its LWP.
+    pub(super) is_user: bool,
+    /// Reason of the wait that begins, or has begun.
+    pub(super) reason: Option<Syscall>,
+    /// Begin of its system call, as the runtime reports it.
+    pub(super) called: Option<i64>,
+}
+
+impl LevelPlace {
+    /// Follows an act, after its effect on sums.
+    pub(super) fn follow(&mut self, (cpu, time): LevelMoment, act: &LevelAct) {
+        match *act {
+            LevelAct::Leave {
+                lwp, is_user, next, ..
+            } => {
+                self.last = Some((cpu.cpu, lwp));
+                (self.next, self.is_user) = (next, is_user);
+            }
+            LevelAct::Come { lwp, is_user } => {
+                self.reason = None;
+                // The kernel lets an LWP go on with the user-level thread that it had.
+                let same = self.last.map(|(_, lwp)| lwp);
+                self.on = if is_user { Some(lwp) } else { same };
+            }
+            LevelAct::Made => *self = LevelPlace::default(),
+            LevelAct::Waits(reason) => self.reason = Some(reason),
+            LevelAct::Call(begins) => self.called = begins.then_some(time),
+            LevelAct::Wake(..) => {}
+        }
+    }
+}
+
+/// Adds to the sums of a thread.
+pub(super) struct LevelCounter<'a> {
+    pub(super) rules: &'a LevelRules,
+    pub(super) sums: &'a mut LevelSums,
+    pub(super) key: ThreadKey,
+}
+
+impl LevelCounter<'_> {
+    /// A stretch of time has ended at `at`. `lwp` is that on which the thread ran in it.
+    pub(super) fn spend(
+        &mut self,
+        place: &LevelPlace,
+        stretch: PastStretch<()>,
+        at: LevelMoment,
+        lwp: i32,
+    ) {
+        let (cpu, end) = at;
+        let key = self.key;
+        let ns = self.rules.selection.window.clip(stretch.begin, end);
+        if ns == 0 && !self.rules.selection.window.contains(end) {
+            return;
+        }
+        let lwp_key = ThreadKey { tid: lwp, ..key };
+        let last_lwp = ThreadKey {
+            tid: place.last.map_or(-1, |last| last.1),
+            ..key
+        };
+        let sums = &mut *self.sums;
+        if let Past::Running = stretch.past {
+            sums.threads.get(key).active.add(ns);
+            let own = sums.lwp(lwp_key);
+            own.cpus.insert(cpu.cpu);
+            if lwp != key.tid {
+                own.threads.add(ns);
+            }
+            return;
+        }
+        // The LWP is held up together with its user-level thread.
+        let with_lwp = !place.is_user && last_lwp.tid != key.tid;
+        let of = sums.threads.get(key);
+        match stretch.past {
+            Past::Running => {}
+            Past::Preempted => {
+                of.preempted.add(ns);
+                of.preempted_by.entry(place.next).or_default().add(ns);
+                if with_lwp {
+                    sums.lwp(last_lwp).preempted.add(ns);
+                }
+            }
+            Past::Runnable => {
+                of.lwp_ready.add(ns);
+                if with_lwp {
+                    sums.lwp(last_lwp).ready.add(ns);
+                }
+            }
+            Past::Ready => of.ready.add(ns),
+            Past::Waited(_) if place.is_user => {
+                let reason = place.reason.unwrap_or(Syscall::OTHER);
+                of.blocked.entry(reason).or_default().add(ns);
+            }
+            Past::Waited(_) => {
+                of.kernel.add(ns);
+                if with_lwp {
+                    sums.lwp(last_lwp).blocked.add(ns);
+                }
+            }
+            // Before its first event, nothing is known of a thread.
+            Past::Unknown if stretch.begin > 0 => of.unknown_ns += ns,
+            Past::Unknown => {}
+        }
+    }
+
+    /// The thread gets a CPU, and from its runtime an LWP.
+    pub(super) fn comes(
+        &mut self,
+        place: &LevelPlace,
+        past: Past<()>,
+        (cpu, time): LevelMoment,
+        (lwp, is_user): (i32, bool),
+    ) {
+        if !self.rules.selection.window.contains(time) {
+            return;
+        }
+        let trace = self.key.trace;
+        if is_user && lwp != self.key.tid {
+            self.sums.lwp(ThreadKey { trace, tid: lwp }).switches += 1;
+        }
+        let of = self.sums.threads.get(self.key);
+        of.idle_slices += u64::from(past != Past::Unknown);
+        let Some((last_cpu, last_lwp)) = place.last else {
+            return;
+        };
+        of.cpu_migrations += u64::from(last_cpu != cpu.cpu);
+        if is_user {
+            of.returns += 1;
+            of.same_cpu += u64::from(last_cpu == cpu.cpu);
+            of.same_lwp += u64::from(last_lwp == lwp);
+        }
+    }
+
+    /// A system call that the runtime reports has ended.
+    pub(super) fn returns(&mut self, place: &LevelPlace, time: i64) {
+        if let Some(called) = place.called {
+            let ns = self.rules.selection.window.clip(called, time);
+            self.sums.threads.get(self.key).calls.add(ns);
+        }
+    }
+}
