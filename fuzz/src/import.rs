@@ -11,9 +11,11 @@ pub(crate) fn import(data: &[u8]) -> Corpus {
     std::fs::write(&file, data).expect("written");
     match tracebraid_import::import(&file, &to, &false.into()) {
         Ok(summary) => {
-            // Exports of Nsight Systems become traces of processes.
-            let is_export = data.starts_with(b"SQLite format 3\0");
-            assert!(to.join("kernel").exists() || summary.events == 0 || is_export);
+            // Exports of Nsight Systems and traces of Go become traces of processes.
+            let has_trace = ["kernel", "ust"].iter().any(|name| to.join(name).exists());
+            let is_of_process =
+                data.starts_with(b"SQLite format 3\0") || data.starts_with(b"go 1.");
+            assert!(has_trace || summary.events == 0 || is_of_process);
             let texts = summary.damage.iter().chain(&summary.lacks);
             assert!(texts.into_iter().all(|text| !text.is_empty()));
             std::fs::remove_dir_all(&to).expect("removed");

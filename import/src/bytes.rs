@@ -80,6 +80,26 @@ impl<'a> Bytes<'a> {
         Ok(number(self.take(8)?, self.big))
     }
 
+    /// An unsigned LEB128 number of at most 64 bits, as Go's `encoding/binary` writes it.
+    pub(crate) fn uvarint(&mut self) -> Result<u64, Short> {
+        let short = Short {
+            offset: self.offset(),
+        };
+        let mut value = 0_u64;
+        for shift in (0..70).step_by(7) {
+            let byte = number(self.take(1)?, self.big);
+            // The tenth byte has room for one bit.
+            if shift == 63 && byte > 1 {
+                return Err(short);
+            }
+            value |= (byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(short)
+    }
+
     /// The bytes before the next null character, which is skipped.
     pub(crate) fn string(&mut self) -> Result<&'a [u8], Short> {
         let rest = self.rest();

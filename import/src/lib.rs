@@ -1,5 +1,5 @@
-//! Imports recordings of other tools as CTF: perf.data, trace.dat of trace-cmd, and the SQLite export
-//! of Nsight Systems.
+//! Imports recordings of other tools as CTF: perf.data, trace.dat of trace-cmd, the SQLite export of
+//! Nsight Systems, execution traces of Go, and traces of FxT.
 //!
 //! In: a file. Out: the directory of a CTF 1.8 trace in LTTng's layout, whose event classes have
 //! the kernel's names and fields of tracepoints (`sched:sched_switch`, `next_pid`), with a stream
@@ -7,7 +7,8 @@
 //! the import panic, hang or allocate without bound; damage is reported with its position and does
 //! not affect data elsewhere; if the import fails, no directory is left.
 //!
-//! Exports of Nsight Systems become a trace for each process (`nsys`).
+//! Exports of Nsight Systems become a trace for each process (`nsys`), execution traces of Go one of
+//! user-level threads (`go`); traces of FxT keep their cycles (`fxt`).
 //!
 //! From top to bottom: `perf` and `ftrace` read the two formats, `tracepoint` the `format` files
 //! that both contain, and `output` writes event classes as they are encountered. Records of perf
@@ -20,6 +21,8 @@ mod bytes;
 mod compression;
 mod error;
 mod ftrace;
+mod fxt;
+mod go;
 mod input;
 mod nsys;
 mod output;
@@ -35,6 +38,7 @@ use std::sync::atomic::AtomicBool;
 use tracebraid_ctf::write::trace::Session;
 
 pub use error::ImportError;
+pub use go::GoProcess;
 pub use summary::Summary;
 
 use input::Input;
@@ -52,6 +56,8 @@ pub fn is_importable(path: &Path) -> bool {
     let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
     let is_known = perf::is_magic(&head)
         || ftrace::is_magic(&head)
+        || fxt::is_magic(&head)
+        || go::is_magic(&head)
         || nsys::is_magic(&head) && nsys::is_export(path);
     read.is_ok() && is_known
 }
@@ -69,12 +75,45 @@ pub fn import(path: &Path, to: &Path, stop: &AtomicBool) -> Result<Summary, Impo
     let imported = match () {
         () if perf::is_magic(&head) => perf::import(input, &session, stop),
         () if ftrace::is_magic(&head) => ftrace::import(input, &session, stop),
+        () if fxt::is_magic(&head) => fxt::import(input, &session, stop),
         () if nsys::is_magic(&head) => nsys::import(path, &input, &session, stop),
+        () if go::is_magic(&head) => {
+            let process = GoProcess::default();
+            go::import(input, (&session, Path::new("ust/go")), &process, stop)
+        }
         () => Err(ImportError::malformed(
             0,
-            "this is neither perf.data nor trace.dat nor an SQLite export of Nsight Systems",
+            "this is neither perf.data nor trace.dat, nor an SQLite export of Nsight Systems, nor an \
+             execution trace of Go, nor a trace of FxT",
         )),
     };
+    finish(session, &part, imported)
+}
+
+/// Imports an execution trace of Go whose process is known into a directory, which must not exist
+/// yet. Stops when `stop` becomes true.
+///
+/// # Errors
+/// As for [`import`].
+pub fn import_go(
+    path: &Path,
+    to: &Path,
+    process: &GoProcess,
+    stop: &AtomicBool,
+) -> Result<Summary, ImportError> {
+    let input = Input::open(path)?;
+    let session = Session::create(to)?;
+    let part = session.path().to_owned();
+    let imported = go::import(input, (&session, Path::new("")), process, stop);
+    finish(session, &part, imported)
+}
+
+/// Completes the output, or removes it if the import failed.
+fn finish(
+    session: Session,
+    part: &Path,
+    imported: Result<Summary, ImportError>,
+) -> Result<Summary, ImportError> {
     let finished =
         imported.and_then(|summary| session.finish().map(|_| summary).map_err(Into::into));
     if finished.is_err() {

@@ -1,0 +1,3 @@
+module tracebraid.test/workloads
+
+go 1.22

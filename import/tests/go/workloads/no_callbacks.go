@@ -1,0 +1,7 @@
+//go:build !cgo
+
+package main
+
+import "time"
+
+func callbacks(time.Time) {}
