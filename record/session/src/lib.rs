@@ -36,7 +36,10 @@ use tracebraid_kernel_recorder::RecordError;
 
 pub use file_size::file_size_limit;
 pub use launch::{Launched, is_in_background, put_in_background, wait_and_become};
-pub use probes::{Modules, Probes, finish_probes, forget_probes, is_cuda_taken, records_gpu};
+pub use probes::{
+    Levels, Modules, Probes, finish_probes, forget_probes, is_cuda_taken, records_gpu,
+    records_levels,
+};
 pub use session::{Session, SessionOptions, SessionSummary};
 pub use signals::{Received, Signals};
 pub use target::Target;

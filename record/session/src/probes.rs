@@ -25,6 +25,8 @@ pub struct Probes {
     pub library: Option<PathBuf>,
     /// Library that records OpenCL and CUDA: preloaded, a layer, and injected. It contains the others.
     pub gpu: Option<PathBuf>,
+    /// Recorders of user-level schedulers; `None` to leave them out.
+    pub levels: Option<Levels>,
 }
 
 /// Recording of the modules of programs, with which addresses of functions are resolved to names.
@@ -32,6 +34,30 @@ pub struct Probes {
 pub struct Modules {
     /// The library to preload.
     pub library: PathBuf,
+}
+
+/// Recorders of user-level schedulers in unmodified programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Levels {
+    /// The tool library for OpenMP runtimes.
+    pub openmp: Option<PathBuf>,
+    /// The directory of a `sitecustomize.py` with which Python programs record asyncio.
+    pub python: Option<PathBuf>,
+    /// The directory of `libtracebraid_probe.so`, which Python programs load.
+    pub libraries: Option<PathBuf>,
+}
+
+impl Levels {
+    /// Variables to add to the environment of programs.
+    pub(crate) fn variables(&self) -> Vec<(String, OsString)> {
+        let openmp = (self.openmp.as_deref()).map(|library| last_of("OMP_TOOL_LIBRARIES", library));
+        let python = (self.python.as_deref()).map(|directory| first_of("PYTHONPATH", directory));
+        let libraries = (self.libraries.as_deref()).map(|directory| {
+            let directory = directory.as_os_str().to_owned();
+            ("TRACEBRAID_LIBRARIES".to_owned(), directory)
+        });
+        [openmp, python, libraries].into_iter().flatten().collect()
+    }
 }
 
 const MODULES: &str = "lttng_ust_lib:*";
@@ -63,14 +89,24 @@ pub fn is_cuda_taken(library: &Path) -> bool {
     named.is_some_and(|named| named != library)
 }
 
-/// A variable whose list of libraries begins with this one.
-fn first_of(variable: &str, library: &Path) -> (String, OsString) {
-    let mut libraries = library.as_os_str().to_owned();
+/// A variable whose list of paths begins with this one.
+fn first_of(variable: &str, path: &Path) -> (String, OsString) {
+    let mut paths = path.as_os_str().to_owned();
     if let Some(others) = std::env::var_os(variable).filter(|others| !others.is_empty()) {
-        libraries.push(":");
-        libraries.push(others);
+        paths.push(":");
+        paths.push(others);
     }
-    (variable.to_owned(), libraries)
+    (variable.to_owned(), paths)
+}
+
+/// A variable whose list of paths ends with this one: those of the user have precedence.
+fn last_of(variable: &str, path: &Path) -> (String, OsString) {
+    let mut paths = std::env::var_os(variable).unwrap_or_default();
+    if !paths.is_empty() {
+        paths.push(":");
+    }
+    paths.push(path);
+    (variable.to_owned(), paths)
 }
 
 /// Event classes of OpenCL and CUDA.
@@ -81,12 +117,31 @@ const OF_GPU: [&str; 4] = [
     "tracebraid_cuda:*",
 ];
 
+/// Event classes of user-level schedulers.
+const OF_LEVELS: [&str; 5] = [
+    "tracebraid:ult_*",
+    "tracebraid:lwp_*",
+    "tracebraid:span_*",
+    "tracebraid_openmp:*",
+    "tracebraid_asyncio:*",
+];
+
 /// True if the options of a recording, the content of `probe.conf`, are those of one with
 /// [`Probes::gpu`].
 pub fn records_gpu(options: &str) -> bool {
+    enables(options, OF_GPU[0])
+}
+
+/// True if the options of a recording, the content of `probe.conf`, are those of one with
+/// [`Probes::levels`].
+pub fn records_levels(options: &str) -> bool {
+    enables(options, OF_LEVELS[0])
+}
+
+fn enables(options: &str, pattern: &str) -> bool {
     options
         .lines()
-        .any(|line| line.strip_prefix("enable = ") == Some(OF_GPU[0]))
+        .any(|line| line.strip_prefix("enable = ") == Some(pattern))
 }
 
 impl Probes {
@@ -99,6 +154,14 @@ impl Probes {
     pub(crate) fn with_gpu(mut self) -> Probes {
         if self.gpu.is_some() {
             self.patterns.extend(OF_GPU.map(str::to_owned));
+        }
+        self
+    }
+
+    /// Adds the event classes of user-level schedulers, if they are recorded.
+    pub(crate) fn with_levels(mut self) -> Probes {
+        if self.levels.is_some() {
+            self.patterns.extend(OF_LEVELS.map(str::to_owned));
         }
         self
     }

@@ -11,7 +11,7 @@ use tracebraid_kernel_recorder::{
 use tracebraid_probe::finish::Finished;
 
 use crate::probes::{
-    Modules, Probes, copy_probes, finish_probes, injection, layer, locked, preload, prepare,
+    Levels, Modules, Probes, copy_probes, finish_probes, injection, layer, locked, preload, prepare,
 };
 use crate::{SessionError, symbols};
 
@@ -26,6 +26,9 @@ pub struct SessionOptions {
     pub probes: Option<Probes>,
     /// The library that records modules of programs, if functions are recorded.
     pub modules: Option<Modules>,
+    /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC, the same in all traces of the
+    /// recording; set by [`SessionOptions::prepare`].
+    pub clock_offset: u64,
 }
 
 /// A recording in progress.
@@ -97,6 +100,7 @@ impl SessionOptions {
     /// If a file cannot be written.
     pub fn prepare(&mut self) -> Result<Vec<(String, OsString)>, SessionError> {
         let offset = clock_offset();
+        self.clock_offset = offset;
         if let Some(kernel) = &mut self.kernel {
             kernel.clock_offset = Some(offset);
         }
@@ -104,7 +108,10 @@ impl SessionOptions {
             let probes = self.probes.take().unwrap_or_default();
             self.probes = Some(probes.with_modules());
         }
-        self.probes = self.probes.take().map(Probes::with_gpu);
+        self.probes = self
+            .probes
+            .take()
+            .map(|probes| probes.with_gpu().with_levels());
         let mut environment = match &self.probes {
             Some(probes) => prepare(probes, &self.directory, offset)?,
             None => Vec::new(),
@@ -124,6 +131,8 @@ impl SessionOptions {
         environment.extend(of_gpu.or(of_modules).or(of_probes).map(preload));
         environment.extend(of_gpu.map(layer));
         environment.extend(of_gpu.and_then(injection));
+        let of_levels = (self.probes.as_ref()).and_then(|probes| probes.levels.as_ref());
+        environment.extend(of_levels.map(Levels::variables).unwrap_or_default());
         Ok(environment)
     }
 }
