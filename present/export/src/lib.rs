@@ -1,4 +1,4 @@
-//! Results in the formats of other tools: Perfetto, folded stacks for flame graphs, Arrow.
+//! Results in the formats of other tools: Perfetto, Pajé, OTF2, FxT, folded stacks, Arrow.
 //!
 //! In: the result of an analysis. Out: bytes in the format of the tool. Promise: this crate
 //! analyzes nothing; the numbers are those of the result.
@@ -16,6 +16,7 @@ pub mod arrow;
 pub mod critical_path;
 pub mod devices;
 mod folded;
+pub mod levels;
 pub mod perfetto;
 mod protobuf;
 mod scheduling;

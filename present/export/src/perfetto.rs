@@ -32,6 +32,23 @@ pub struct Slice<'a> {
     pub arrows: &'a [u64],
 }
 
+/// The begin of a slice whose end follows later, or an instant.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mark<'a> {
+    /// In nanoseconds.
+    pub time: i64,
+    /// Label.
+    pub name: &'a str,
+    /// Category.
+    pub category: &'a str,
+    /// Names and values of further properties.
+    pub notes: &'a [(&'a str, &'a str)],
+    /// Arrows that begin here, or lead on.
+    pub arrows: &'a [u64],
+    /// Arrows that end here.
+    pub ends: &'a [u64],
+}
+
 /// A thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread<'a> {
@@ -127,8 +144,10 @@ const TRACK: u32 = 11;
 const CATEGORY: u32 = 22;
 const EVENT_NAME: u32 = 23;
 const ARROW: u32 = 47;
+const ARROW_END: u32 = 48;
 const BEGIN: u64 = 1;
 const END: u64 = 2;
+const INSTANT: u64 = 3;
 /// `DebugAnnotation`.
 const NOTE_TEXT: u32 = 6;
 const NOTE_NAME: u32 = 10;
@@ -251,6 +270,54 @@ impl Trace {
             let packet = Message::default().number(TIMESTAMP, time.max(0) as u64);
             self.packet(packet.message(EVENT, event));
         }
+    }
+
+    /// Begins a slice on a track, within the slice that is open there.
+    pub fn begin(&mut self, track: Track, mark: &Mark<'_>) {
+        self.mark(BEGIN, track, mark);
+    }
+
+    /// Ends the last open slice of a track.
+    pub fn end(&mut self, Track(track): Track, time: i64) {
+        let event = Message::default().number(KIND, END).number(TRACK, track);
+        let packet = Message::default().number(TIMESTAMP, time.max(0) as u64);
+        self.packet(packet.message(EVENT, event));
+    }
+
+    /// Adds an instant to a track.
+    pub fn instant(&mut self, track: Track, mark: &Mark<'_>) {
+        self.mark(INSTANT, track, mark);
+    }
+
+    fn mark(&mut self, kind: u64, Track(track): Track, mark: &Mark<'_>) {
+        let mut event = Message::default()
+            .number(KIND, kind)
+            .number(TRACK, track)
+            .text(CATEGORY, mark.category)
+            .text(EVENT_NAME, mark.name);
+        for (name, value) in mark.notes {
+            let note = Message::default()
+                .text(NOTE_NAME, name)
+                .text(NOTE_TEXT, value);
+            event = event.message(NOTE, note);
+        }
+        for (field, arrows) in [(ARROW, mark.arrows), (ARROW_END, mark.ends)] {
+            for arrow in arrows {
+                event = event.fixed(field, *arrow);
+            }
+        }
+        let packet = Message::default().number(TIMESTAMP, mark.time.max(0) as u64);
+        self.packet(packet.message(EVENT, event));
+    }
+
+    /// Takes the bytes so far: the parts, one after another, are the trace file.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Number of bytes that have not been taken.
+    pub fn pending(&self) -> usize {
+        self.bytes.len()
     }
 
     fn packet(&mut self, packet: Message) {
