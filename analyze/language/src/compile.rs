@@ -377,7 +377,11 @@ impl<'a> Compiler<'a> {
         };
         let domain = self.trace.layout.class.env_str("domain");
         let may_be_perf = domain.is_none_or(|domain| domain == "kernel");
-        find(Where::Context, names).or_else(|| find(Where::Payload, perf).filter(|_| may_be_perf))
+        // In a super-trace, the common context has the user-level thread, and the context of the event
+        // the thread that recorded it.
+        let contexts = [Where::StreamContext, Where::Context];
+        let of_context = contexts.into_iter().find_map(|place| find(place, names));
+        of_context.or_else(|| find(Where::Payload, perf).filter(|_| may_be_perf))
     }
 
     pub(crate) fn has(&self, field: &Field) -> bool {
