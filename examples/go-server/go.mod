@@ -1,0 +1,3 @@
+module tracebraid.test/go-server
+
+go 1.22
