@@ -6,8 +6,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs,
-    FilesArgs, GpuArgs, HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs,
-    MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs,
+    FilesArgs, GpuArgs, HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, LevelsArgs, ListArgs,
+    ManArgs, MemoryArgs, NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs,
     RecordArgs, RotateArgs, SchedArgs, SchemaArgs, SnapshotArgs, SqlArgs, StacksArgs, StartArgs,
     StatusArgs, StopArgs, SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
 };
@@ -67,6 +67,7 @@ pub(crate) enum Command {
     Stacks(StacksArgs),
     Waits(WaitsArgs),
     CriticalPath(Box<CriticalPathArgs>),
+    Levels(Box<LevelsArgs>),
     Periods(Box<PeriodsArgs>),
     Executions(ExecutionsArgs),
     Compare(CompareArgs),

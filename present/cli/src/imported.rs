@@ -248,7 +248,7 @@ pub(crate) fn restart() {
 }
 
 /// Creates a temporary directory that only the user can access.
-fn temporary() -> Result<PathBuf, Failure> {
+pub(crate) fn temporary() -> Result<PathBuf, Failure> {
     make_temporary().map_err(|error| {
         Failure::output(format!(
             "{}: cannot create a temporary directory: {error}; set TMPDIR to another directory",

@@ -25,6 +25,7 @@ mod indexes;
 mod info;
 mod lami;
 mod loss;
+mod merged;
 mod named_globs;
 mod nameless_frames;
 mod numbers;

@@ -22,8 +22,8 @@ use crate::time::{self, TimeSpec};
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
     /// Trace directories, or directories that contain traces at any depth; archives of these (.tar,
-    /// .tar.gz, .tar.xz, .tar.zst, .zip); perf.data, trace.dat, and
-    /// SQLite exports of Nsight Systems
+    /// .tar.gz, .tar.xz, .tar.zst, .zip); perf.data, trace.dat, SQLite exports of Nsight Systems,
+    /// execution traces of Go, and traces of FxT
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Exit with code 1 if an input is damaged
@@ -33,6 +33,10 @@ pub(crate) struct InputArgs {
     /// infer the offsets from the packets that the hosts exchanged
     #[arg(long, value_name = "FILE|auto")]
     pub(crate) sync: Option<PathBuf>,
+    /// Show user-level threads (goroutines, fibres, tasks) as threads: merge the kernel's and the
+    /// runtimes' scheduling into a temporary trace first, as `tracebraid levels merge` does
+    #[arg(long)]
+    pub(crate) levels: bool,
 }
 
 impl InputArgs {
@@ -227,11 +231,26 @@ pub(crate) fn globs(patterns: &[String]) -> Vec<Glob> {
     patterns.iter().map(|pattern| Glob::new(pattern)).collect()
 }
 
-/// Opens all traces, and aligns their clocks if `--sync` is given.
+/// Opens all traces, aligns their clocks if `--sync` is given, and merges them if `--levels` is.
+///
+/// # Errors
+/// When there is no trace, or traces cannot be aligned or merged.
+pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
+    let set = open_recorded(args)?;
+    match args.levels {
+        true => crate::merged::in_place_of(set, &args.paths),
+        false => {
+            crate::merged::hint(&set);
+            Ok(set)
+        }
+    }
+}
+
+/// As [`open`], without merging.
 ///
 /// # Errors
 /// When there is no trace, or the clocks cannot be aligned.
-pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
+pub(crate) fn open_recorded(args: &InputArgs) -> Result<TraceSet, Failure> {
     let mut set = open_paths(&args.paths)?;
     if let Some(from) = &args.sync {
         crate::sync::apply(from, &mut set)?;

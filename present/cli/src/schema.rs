@@ -16,12 +16,14 @@ pub(crate) fn of(command: &str, title: &str, report: &Report) -> Json {
     for section in sections.filter(|section| section.forms.contain(Forms::JSON)) {
         properties.insert(section.key.to_owned(), table(command, section));
     }
+    // Subcommands are described together with their command.
+    let page = command.split('-').next().unwrap_or(command);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": format!("tracebraid {command} --format json"),
+        "title": format!("tracebraid {} --format json", command.replace('-', " ")),
         "description": format!(
             "{title}. Tables depend on --view and on the recorded events. With one --table, the \
-             output is the array of that table. See docs/reference/{command}.md."
+             output is the array of that table. See docs/reference/{page}.md."
         ),
         "type": "object",
         "properties": properties,

@@ -9,17 +9,21 @@ use crate::failure::Failure;
 use crate::imported;
 use crate::warnings::Warnings;
 
-/// Convert perf.data, trace.dat or exports of nsys to CTF
+/// Convert perf.data, trace.dat, exports of nsys, Go, FxT to CTF
 ///
 /// Every command that reads traces also reads these files directly; import saves the conversion
 /// where a trace is read often, or by other programs. Event classes keep the kernel's names and
 /// fields (sched:sched_switch, next_pid); other records of perf become perf_comm, perf_fork,
 /// perf_mmap2 and so on. An SQLite export of Nsight Systems becomes a trace for each process, with
-/// the calls and commands of CUDA that `tracebraid gpu` shows.
+/// the calls and commands of CUDA that `tracebraid gpu` shows. Traces of FxT keep their codes; those
+/// of user-level threads become the classes of the probe library (tracebraid:ult_switch).
+/// the calls and commands of CUDA that `tracebraid gpu` shows. An execution trace of Go becomes a
+/// trace whose user-level threads are goroutines.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid import perf.data -o my-trace
   tracebraid import trace.dat && tracebraid waits trace.dat.ctf
+  tracebraid import trace.out -o goroutines
 
 What to record:
   perf record -a -g -e sched:sched_switch,sched:sched_waking \\
@@ -27,6 +31,8 @@ What to record:
   trace-cmd record -e sched -e raw_syscalls sleep 5
   nsys profile --trace cuda -o report ./my-gpu-program
   nsys export --type sqlite -o report.sqlite report.nsys-rep
+  curl -o trace.out 'http://localhost:6060/debug/pprof/trace?seconds=5'
+  go test -trace trace.out
 
 Exit codes:
   0  done (warnings are on standard error)

@@ -21,6 +21,7 @@ mod import;
 mod info;
 mod io;
 mod irq;
+mod levels;
 mod man;
 mod memory;
 mod net;
@@ -72,6 +73,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::History(args) => history::run(args),
         Command::Io(args) => io::run(args),
         Command::Irq(args) => irq::run(args),
+        Command::Levels(args) => levels::run(args),
         Command::Sched(args) => sched::run(args),
         Command::Net(args) => net::run(args),
         Command::Processes(args) => processes::run(args),
@@ -124,6 +126,8 @@ pub(crate) fn lami(name: &str) -> Option<Analysis> {
         "irq" => Some(Analysis::of::<IrqAnalysis>(
             "Interrupts and softirqs: counts, handler times",
         )),
+        "levels" => Some(levels::lami()),
+        "levels-reactions" => Some(levels::reactions_lami()),
         "memory" => Some(Analysis::of::<MemoryAnalysis>(
             "Pages of memory, page faults and the page cache, by thread",
         )),
@@ -162,6 +166,7 @@ pub(crate) use import::ImportArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use io::IoArgs;
 pub(crate) use irq::IrqArgs;
+pub(crate) use levels::LevelsArgs;
 pub(crate) use man::ManArgs;
 pub(crate) use memory::MemoryArgs;
 pub(crate) use net::NetArgs;

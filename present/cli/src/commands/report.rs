@@ -254,6 +254,11 @@ impl ReportArgs {
         views
     }
 
+    /// Maximum number of rows of a table of largest values.
+    pub(super) fn longest(&self) -> usize {
+        self.show.longest()
+    }
+
     /// The requested selection.
     pub(super) fn selection(&self, subject: &Subject) -> Selection {
         Selection {

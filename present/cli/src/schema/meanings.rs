@@ -624,6 +624,176 @@ const MEANINGS: &[(&str, &str)] = &[
         "Handlers that run at the end of the range",
     ),
     ("irq.unknown_begin", "Exits that match no handler"),
+    // levels
+    (
+        "levels.active_ns",
+        "Time in which user-level threads ran on CPUs, within the range",
+    ),
+    (
+        "levels.active_slices",
+        "Intervals in which the thread ran without a break",
+    ),
+    ("levels.average_ns", "Mean; null without values"),
+    (
+        "levels.average_slice_ns",
+        "Mean length of an active slice; null without slices",
+    ),
+    (
+        "levels.blocked.blocked_ns",
+        "Time of the waits, within the range",
+    ),
+    (
+        "levels.blocked_ns",
+        "Time in which the runtime blocked the thread",
+    ),
+    (
+        "levels.lwps.blocked_ns",
+        "Time in which the LWP waited in the kernel with a user-level thread",
+    ),
+    (
+        "levels.call_ns",
+        "Time in system calls that the runtime reports",
+    ),
+    (
+        "levels.cpu_migrations",
+        "Switches to the thread on another CPU than the one that it left, by either scheduler",
+    ),
+    ("levels.cpus", "Numbers of the CPUs on which the LWPs ran"),
+    ("levels.idle_ns", "Time in known states other than active"),
+    (
+        "levels.lwps.idle_ns",
+        "Time in which the scheduler of the LWP waited in the kernel",
+    ),
+    (
+        "levels.idle_slices",
+        "Intervals between active slices, and from the creation to the first one",
+    ),
+    (
+        "levels.kernel_ns",
+        "Time in which the LWP of the thread waited in the kernel",
+    ),
+    (
+        "levels.lwp",
+        "LWP: a kernel thread that runs user-level threads",
+    ),
+    (
+        "levels.lwp_migrations",
+        "Returns to another LWP than the one that the thread left",
+    ),
+    (
+        "levels.lwp_ready_ns",
+        "Time in which the LWP of the thread was woken and waited for a CPU",
+    ),
+    ("levels.lwps", "Number of LWPs"),
+    (
+        "levels.preempted_ns",
+        "Time in which the kernel had taken the CPU from the LWP of the thread",
+    ),
+    (
+        "levels.lwps.preempted_ns",
+        "Time in which the kernel had taken the CPU from the LWP",
+    ),
+    (
+        "levels.preemptions",
+        "Preemptions of the LWP that ran the thread",
+    ),
+    ("levels.preemptor", "Thread that got the CPU"),
+    ("levels.process", "First thread of the process"),
+    (
+        "levels.ready_ns",
+        "Time in which the thread was ready and had no LWP",
+    ),
+    (
+        "levels.lwps.ready_ns",
+        "Time in which the LWP was woken and waited for a CPU",
+    ),
+    (
+        "levels.reason",
+        "Reason of the wait, as the runtime names it",
+    ),
+    ("levels.runtime", "Name of the runtime; empty if unknown"),
+    (
+        "levels.same_cpu",
+        "Share of the returns to the CPU that the thread left; null without returns",
+    ),
+    (
+        "levels.same_lwp",
+        "Share of the returns to the LWP that the thread left; null without returns",
+    ),
+    (
+        "levels.scheduler_ns",
+        "Time in which the LWPs ran on CPUs without a user-level thread",
+    ),
+    ("levels.switches", "Returns of the thread to an LWP"),
+    (
+        "levels.lwps.switches",
+        "Switches of the runtime to user-level threads on the LWP",
+    ),
+    (
+        "levels.thread",
+        "User-level thread, with the id that it has as a thread of the super-trace",
+    ),
+    ("levels.threads", "Number of user-level threads"),
+    (
+        "levels.threads_ns",
+        "Time in which the LWP ran user-level threads on CPUs",
+    ),
+    ("levels.ult", "Id that the runtime gave to the thread"),
+    (
+        "levels.unknown_ns",
+        "Time in unknown states, after losses of events",
+    ),
+    ("levels.waits", "Number of waits"),
+    (
+        "levels.total.processes",
+        "Number of processes with user-level threads",
+    ),
+    (
+        "levels-reactions.longest.begin_ns",
+        "Entry of the interrupt that woke the thread, or the wake-up",
+    ),
+    ("levels-reactions.cpu", "CPU on which the thread acted"),
+    (
+        "levels-reactions.interrupt_ns",
+        "From the entry of the interrupt to the wake-up",
+    ),
+    (
+        "levels-reactions.kernel_ns",
+        "From the wake-up until the LWP had a CPU",
+    ),
+    (
+        "levels-reactions.longest.thread",
+        "User-level thread, with the id that it has as a thread of the super-trace",
+    ),
+    (
+        "levels-reactions.lwp_ns",
+        "From the wake-up by the scheduler until the user-level thread had an LWP",
+    ),
+    (
+        "levels-reactions.part",
+        "Part of the reaction: interrupt, kernel, scheduler, lwp, thread; or total",
+    ),
+    (
+        "levels-reactions.scheduler_ns",
+        "From the LWP on a CPU until its scheduler woke the user-level thread",
+    ),
+    (
+        "levels-reactions.source",
+        "Interrupt or softirq; thread: a wake-up by another thread in the kernel; runtime: by a user-level thread or its scheduler",
+    ),
+    (
+        "levels-reactions.thread",
+        "User-level thread, with the id that it has as a thread of the super-trace",
+    ),
+    (
+        "levels-reactions.thread_ns",
+        "From the user-level thread on an LWP until it acted",
+    ),
+    (
+        "levels-reactions.total.reactions",
+        "Reactions that ended in the range",
+    ),
+    ("levels-reactions.longest.total_ns", "Whole duration"),
     // memory
     ("memory.added_pages", "Pages that entered the page cache"),
     ("memory.all", "All of the range"),
@@ -937,6 +1107,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "Priority, as the kernel counts: -1 deadline, 0 to 99 real time, 100 to 139 others; null if unknown",
     ),
     ("sched.queues.cpu", "Number of the CPU"),
+    (
+        "sched.ready",
+        "Switches of user-level threads whose runtime switched to another",
+    ),
     ("sched.reason", "State of the thread that leaves the CPU"),
     ("sched.reasons.switches", "Switches in that state"),
     ("sched.runnable", "Switches of threads that gave way"),
@@ -1009,6 +1183,10 @@ const MEANINGS: &[(&str, &str)] = &[
     (
         "waits.measure",
         "connect, accept, send, receive or response",
+    ),
+    (
+        "waits.lwp_ns",
+        "Time in which the user-level thread could run and had no LWP",
     ),
     ("waits.network_ns", "Time of waits for the network"),
     ("waits.operation", "Operation of the futex call"),

@@ -32,6 +32,7 @@ mod info;
 mod irq;
 mod kept_studies;
 mod kernel_reports;
+mod levels_export;
 mod memory;
 mod memory_bound;
 mod not_recorded;

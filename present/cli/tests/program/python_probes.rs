@@ -132,6 +132,47 @@ fn events_of_a_python_program_are_what_it_gave() {
 }
 
 #[test]
+fn user_level_threads_of_a_python_program_are_recorded() {
+    let program = r#"
+import tracebraid as t
+t.lwp_begin("asyncio"); t.lwp_processor(3)
+t.ult_create(1, "é"); t.ult_switch(0, 1); t.ult_block(1, "sleep"); t.ult_wake(1)
+t.ult_name(1, "b"); t.ult_state(2, -1, t.ULT_BLOCKED, reason="future")
+t.ult_call_begin(1); t.ult_call_end(1); t.ult_exit(1); t.ult_switch(1, 0); t.lwp_end()
+"#;
+    let session = TempDir::new().unwrap();
+    let Some(output) = python(program, Some(session.path())) else {
+        return;
+    };
+    succeeds_quietly(&output);
+    let wanted = "tracebraid:ult_*,tracebraid:lwp_*";
+    let printed = text(&["print", "--name", wanted, session.path().to_str().unwrap()]);
+    let shown = |line: &str| {
+        let (head, fields) = line.rsplit_once(", { ").expect("fields");
+        let (_, class) = head.split_once("tracebraid:").expect("a class");
+        let (class, _) = class.split_once(':').expect("a context");
+        format!("{class} {{ {fields}")
+    };
+    let printed: Vec<String> = printed.lines().map(shown).collect();
+    let expected = [
+        "lwp_begin { runtime = \"asyncio\" }",
+        "lwp_processor { processor = 3 }",
+        "ult_create { ult = 1, name = \"é\" }",
+        "ult_switch { prev_ult = 0, next_ult = 1 }",
+        "ult_block { ult = 1, reason = \"sleep\" }",
+        "ult_wake { ult = 1 }",
+        "ult_name { ult = 1, name = \"b\" }",
+        "ult_state { ult = 2, lwp = -1, state = 2, name = \"\", reason = \"future\" }",
+        "ult_call_begin { ult = 1 }",
+        "ult_call_end { ult = 1 }",
+        "ult_exit { ult = 1 }",
+        "ult_switch { prev_ult = 1, next_ult = 0 }",
+        "lwp_end { }",
+    ];
+    assert_eq!(printed, expected);
+}
+
+#[test]
 fn a_program_that_has_loaded_a_library_already_uses_that() {
     let libraries = libraries();
     let copies = TempDir::new().unwrap();

@@ -11,8 +11,16 @@ use crate::output::say;
 /// The processes of `--pid`. Fails if the arguments select nothing to record.
 pub(super) fn targets(args: &RecordArgs) -> Result<Vec<Target>, Failure> {
     if args.command.is_empty() && args.pid.is_empty() && !args.system {
-        let message = "choose what to record: a command (-- COMMAND), processes (--pid PID), or the whole machine \
-                       (--system)";
+        let message = match args.go.is_empty() {
+            true => {
+                "choose what to record: a command (-- COMMAND), processes (--pid PID), or the whole machine \
+                     (--system)"
+            }
+            false => {
+                "no process of this machine is known to listen at the endpoint of --go: give its process \
+                      (--pid PID) or --system"
+            }
+        };
         return Err(Failure::usage(message));
     }
     if args.descendants && args.pid.is_empty() {
@@ -56,7 +64,8 @@ pub(super) fn recorders(args: &RecordArgs, options: &SessionOptions) -> Result<(
     if options.kernel.is_none() && args.rotate.is_some() {
         say!("warning: --rotate has no effect: kernel events are not recorded");
     }
-    if options.kernel.is_none() && options.probes.is_none() && options.modules.is_none() {
+    let has_programs = options.probes.is_some() || options.modules.is_some();
+    if options.kernel.is_none() && !has_programs && args.go.is_empty() {
         return Err(Failure::usage(
             "nothing to record: --kernel none, --syscalls none, no probes, no stacks",
         ));

@@ -4,6 +4,7 @@ mod asked;
 mod checks;
 mod choice;
 mod conditions;
+mod go;
 mod launch;
 mod options;
 mod rotation;
@@ -47,7 +48,7 @@ pub(crate) use written::{Written, see_it};
 /// processes of --pid, and for the processes that they start. Recording the kernel needs CAP_BPF
 /// and CAP_PERFMON; recording a command's own probes needs no privilege. The exit code is the
 /// command's.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   tracebraid record -- ./my-program --its-option
   tracebraid record --stacks -- ./my-program
@@ -69,6 +70,8 @@ pub(crate) use written::{Written, see_it};
   tracebraid record --system --rotate 100M --keep 5
   tracebraid record --snapshot --when 'syscall(fsync) > 100ms' \\
       --when 'load > 8' -- ./my-server
+  tracebraid record --go http://localhost:6060 --duration 10s
+  tracebraid record --go localhost:6060 --duration 10s -- ./my-go-server
   # in a container, with a PID of the container
   docker exec BOX tracebraid record --pid 1
 
@@ -114,6 +117,16 @@ pub(crate) struct RecordArgs {
     /// the kernel events of group gpu unless --kernel names groups
     #[arg(long, requires = "command")]
     gpu: bool,
+    /// Record the user-level threads of the command's runtimes: tasks of OpenMP (LLVM's libomp) and
+    /// of Python's asyncio, and programs that record their own with the probe library. See them with
+    /// `tracebraid levels`
+    #[arg(long, requires = "command")]
+    levels: bool,
+    /// Record goroutines too: read the execution trace of a Go program on this machine from its
+    /// pprof endpoint, such as http://localhost:6060, and store it beside the kernel's trace; may be
+    /// repeated. Without --pid, --system and a command, --pid is the program that listens there
+    #[arg(long, value_name = "URL", conflicts_with = "snapshot")]
+    go: Vec<go::Endpoint>,
     /// Record call stacks: for each millisecond of CPU time, and for each wait of 100 us or
     /// longer. OPTIONS change these values, for example period_us=500,threshold_us=50,depth=64.
     /// Programs need no preparation. stack_bytes=0 follows frame pointers instead of unwind tables
@@ -190,6 +203,7 @@ pub(super) fn record(
     args: &RecordArgs,
     server: Option<(&str, &Server)>,
 ) -> Result<ExitCode, Failure> {
+    let args = &with_listeners(args);
     let processes = checks::targets(args)?;
     checks::probes(args)?;
     let mut options = session_options(args)?;
@@ -198,6 +212,7 @@ pub(super) fn record(
     let begun = begin(args, &mut options);
     let (session, mut command, mut signals) =
         begun.inspect_err(|_| clear(&options.directory, is_new))?;
+    let traces = go::GoTraces::start(&args.go, &options.directory);
     let limits = Limits {
         time: args.duration,
         processes,
@@ -220,7 +235,9 @@ pub(super) fn record(
         true => still_run(&session),
         false => 0,
     };
+    traces.end();
     let stopped = session.stop(ended.reason());
+    traces.store(options.clock_offset);
     let ended = match (ended, &asked) {
         (Ended::Told(question), Some(asked)) => return asked.stopped(question, stopped, elapsed),
         (ended, _) => ended,
@@ -242,6 +259,15 @@ pub(super) fn record(
         return Ok(ExitCode::from(DAMAGED));
     }
     Ok(launch::exit_code(&ended, command.is_some()))
+}
+
+/// The arguments; if they name only endpoints, with the processes that listen there.
+fn with_listeners(args: &RecordArgs) -> RecordArgs {
+    let mut args = args.clone();
+    if args.command.is_empty() && args.pid.is_empty() && !args.system {
+        args.pid = args.go.iter().filter_map(go::process_of).collect();
+    }
+    args
 }
 
 /// Time for the processes of a pipe to end after one another.

@@ -41,6 +41,7 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
         limit: size_limit(args),
         library: None,
         gpu: None,
+        levels: (args.levels && !args.command.is_empty()).then(stacks::of_levels),
     };
     if args.gpu && !args.command.is_empty() {
         let library = stacks::of_gpu()?;
@@ -51,7 +52,7 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
         }
         probes.gpu = Some(library);
     }
-    let has_events = !probes.patterns.is_empty() || probes.gpu.is_some();
+    let has_events = !probes.patterns.is_empty() || probes.gpu.is_some() || probes.levels.is_some();
     let has_probes = !args.command.is_empty() && has_events;
     let kernel = kernel_options(args)?;
     let modules = stacks::modules(has_probes && probes.has_functions() && !args.snapshot);

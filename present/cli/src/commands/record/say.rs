@@ -87,6 +87,12 @@ fn in_chunks(begun: u64, directory: &Path) -> String {
 fn missed(options: &SessionOptions) -> Option<&'static str> {
     let probes = options.probes.as_ref()?;
     let preloads = options.modules.is_some() || probes.library.is_some();
+    if !preloads && probes.levels.is_some() {
+        return Some(
+            "no user-level threads were recorded: the command uses no runtime that --levels knows (LLVM's libomp, asyncio, \
+             programs that are linked with the probe library; add --probes 'tracebraid:*' for programs that need it preloaded)",
+        );
+    }
     if !preloads {
         return probes.gpu.as_ref().map(|_| {
             "no calls of OpenCL or CUDA were recorded: the command makes none, or does not load the \

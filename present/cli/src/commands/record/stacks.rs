@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use tracebraid_session::{Modules, kernel};
+use tracebraid_session::{Levels, Modules, kernel};
 
 use crate::failure::Failure;
 use crate::fold;
@@ -117,6 +117,35 @@ pub(super) fn of_probes() -> Option<PathBuf> {
 /// The library that records OpenCL and CUDA.
 pub(super) fn of_gpu() -> Result<PathBuf, Failure> {
     find("libtracebraid_gpu.so", "which records OpenCL and CUDA").map_err(Failure::usage)
+}
+
+/// Recorders of user-level schedulers. A missing file is reported, and the others
+/// record.
+pub(super) fn of_levels() -> Levels {
+    let found = |name, meaning| {
+        let found = find(name, meaning);
+        if let Err(why) = &found {
+            say!("warning: {why}");
+        }
+        found.ok()
+    };
+    let directory = |file: PathBuf| file.parent().map(Path::to_owned);
+    let python = found(
+        "python/levels/sitecustomize.py",
+        "with which Python records asyncio",
+    );
+    let libraries = python.as_ref().and_then(|_| {
+        found(
+            "libtracebraid_probe.so",
+            "with which Python records asyncio",
+        )
+        .and_then(directory)
+    });
+    Levels {
+        openmp: found("libtracebraid_openmp.so", "which records OpenMP"),
+        python: python.and_then(directory),
+        libraries,
+    }
 }
 
 /// The library that records loaded modules, if functions of a command are recorded: without it,

@@ -7,7 +7,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{CpuSet, Window};
 use tracebraid_reports::count::Count;
-use tracebraid_session::records_gpu;
+use tracebraid_session::{records_gpu, records_levels};
 
 use crate::units::{bytes, grouped, number_of};
 
@@ -58,8 +58,11 @@ pub(crate) fn see_it(directory: &Path) -> String {
     let has = |name: &str| directory.join(name).is_dir();
     let shown = directory.display();
     let options = crate::unfinished::options(directory);
-    if has("ust") && options.is_some_and(|options| records_gpu(&options)) {
+    if has("ust") && options.as_ref().is_some_and(|options| records_gpu(options)) {
         return format!("See it with: tracebraid gpu {shown}");
+    }
+    if has("ust") && options.is_some_and(|options| records_levels(&options)) {
+        return format!("See it with: tracebraid levels {shown}");
     }
     let has_kernel = has("kernel") || !super::chunks_below(directory).is_empty();
     match (has_kernel, has("ust")) {
