@@ -11,7 +11,7 @@ help: ## List the targets
 build: ## Build the program: target/release/tracebraid, or below CARGO_TARGET_DIR
 	@scripts/setup build
 	@scripts/web
-	$(CARGO) build --release --locked -p tracebraid -p tracebraid-probe -p tracebraid-modules -p tracebraid-gpu
+	$(CARGO) build --release --locked -p tracebraid -p tracebraid-probe -p tracebraid-modules -p tracebraid-gpu -p tracebraid-openmp -p tracebraid-java
 
 $(DATA)/%: tests/data/%.tar.xz
 	@mkdir -p $(DATA)
@@ -43,6 +43,7 @@ bench: tuned ## Measure reading, recording and scaling, compared with other tool
 	BENCH_PROFILE=tuned python3 bench/layouts.py --reports
 	BENCH_PROFILE=tuned python3 bench/studies.py
 	BENCH_PROFILE=tuned python3 bench/devices.py
+	BENCH_PROFILE=tuned python3 bench/levels.py
 	BENCH_PROFILE=tuned python3 bench/record/run.py
 
 lint: ## Check formatting, lints and documentation (part of make test)
