@@ -57,6 +57,7 @@ FIXTURES = {
     "requests.debug": (f"{STUDY}/recording.tar.xz", "disk-contention.debug"),
     "requests.periods": (f"{STUDY}/requests.periods", None),
     "requests.db": (f"{STUDY}/requests.db", None),
+    "trace.fxt": ("fuzz/corpus/import/fxt-64", None),
     "perf.data": ("tests/data/perf-chains.tar.xz", "perf-chains/chains.data"),
     "trace.dat": ("tests/data/trace-cmd-files.tar.xz", "trace-cmd-files/v7.dat"),
     "twohost-client": ("tests/data/twohost.tar.xz", "twohost-client"),

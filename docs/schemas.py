@@ -31,7 +31,7 @@ SCHEMAS = run.ROOT / "docs/reference/schemas"
 ROWS = "60"
 
 REPORTS = (
-    "cpu disk files gpu io irq memory net periods processes report sched syscalls waits".split()
+    "cpu disk files gpu io irq levels levels-reactions memory net periods processes report sched syscalls waits".split()
 )
 VIEWS = ["--view", "stats,top,log,freq"]
 SELECTED = ["--from", "+0.2s", "--to", "+50ms"]
@@ -50,6 +50,7 @@ ALL_FIXTURES = {
     "requests.periods",
     "twohost-client",
     "twohost-server",
+    "user-level",
     "ust-cyg-profile",
 }
 NESTED = ["--period", "request : syscall_entry_* : syscall_exit_* && tid == $begin.tid"]
@@ -101,6 +102,9 @@ def cases():
         views = [] if report == "report" else VIEWS
         if report == "gpu":
             yield report, [report, *top, "opencl-calls"]
+            continue
+        if report.startswith("levels"):
+            yield report, [*report.split("-"), *top, "user-level"]
             continue
         if report == "periods":
             definitions = ["--file", "requests.periods", "--freq-series", "--group-by", "cpu"]
