@@ -27,6 +27,8 @@ const LAYERS: &[&[&str]] = &[
         "record/cuda",
         "record/modules",
         "record/opencl",
+        "record/openmp",
+        "record/java",
     ],
     &[
         "import/tracepoint",
@@ -48,7 +50,12 @@ const LAYERS: &[&[&str]] = &[
         "analyze/statistics",
     ],
     &["analyze/tables", "analyze/graph", "analyze/kernel/files"],
-    &["analyze/devices", "analyze/periods", "analyze/reports"],
+    &[
+        "analyze/devices",
+        "analyze/levels",
+        "analyze/periods",
+        "analyze/reports",
+    ],
     &["analyze/history", "analyze/executions"],
     &["analyze/sql", "present/export", "present/server"],
     &["present/cli"],
