@@ -7,18 +7,6 @@
 
 static uint64_t until;
 
-__attribute__((noinline)) static uint64_t compute(uint64_t turns)
-{
-	TB_PROF_IN();
-	uint64_t sum = 0;
-	for (uint64_t turn = 0; turn < turns; turn++) {
-		sum = sum * 31 + turn;
-		__asm__ volatile("" : "+r"(sum));
-	}
-	TB_PROF_OUT();
-	return sum;
-}
-
 static void *work(void *argument)
 {
 	uint64_t self = mn_self(), sum = 0;
@@ -50,9 +38,6 @@ static void *run(void *argument)
 int main(int count, char **arguments)
 {
 	(void)count;
-	struct hogs hogs = start_hogs(arguments);
-	struct mn_options options = scheduler_options(arguments, 10000);
-	mn_run(&options, run, arguments);
-	stop_hogs(&hogs);
+	run_beside_hogs(run, arguments, 10000);
 	return 0;
 }

@@ -103,4 +103,26 @@ static inline void stop_hogs(const struct hogs *hogs)
 		kill(hogs->pids[index], SIGKILL);
 }
 
+/* Runs the scheduler on `run(arguments)`, with hogs beside it. */
+static inline void run_beside_hogs(void *(*run)(void *), char **arguments, long slice_us)
+{
+	struct hogs hogs = start_hogs(arguments);
+	struct mn_options options = scheduler_options(arguments, slice_us);
+	mn_run(&options, run, arguments);
+	stop_hogs(&hogs);
+}
+
+/* Work that takes time in proportion to `turns`. */
+__attribute__((noinline, unused)) static uint64_t compute(uint64_t turns)
+{
+	TB_PROF_IN();
+	uint64_t sum = 0;
+	for (uint64_t turn = 0; turn < turns; turn++) {
+		sum = sum * 31 + turn;
+		__asm__ volatile("" : "+r"(sum));
+	}
+	TB_PROF_OUT();
+	return sum;
+}
+
 #endif

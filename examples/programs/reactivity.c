@@ -32,18 +32,6 @@ static char **given;
 static bool has_ended;
 static int receiver;
 
-__attribute__((noinline)) static uint64_t compute(uint64_t turns)
-{
-	TB_PROF_IN();
-	uint64_t sum = 0;
-	for (uint64_t turn = 0; turn < turns; turn++) {
-		sum = sum * 31 + turn;
-		__asm__ volatile("" : "+r"(sum));
-	}
-	TB_PROF_OUT();
-	return sum;
-}
-
 static void *work(void *argument)
 {
 	uint64_t self = mn_self(), sum = 0;

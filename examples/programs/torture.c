@@ -26,18 +26,6 @@ static struct channel {
 static long steps;
 static long running;
 
-__attribute__((noinline)) static uint64_t compute(uint64_t turns)
-{
-	TB_PROF_IN();
-	uint64_t sum = 0;
-	for (uint64_t turn = 0; turn < turns; turn++) {
-		sum = sum * 31 + turn;
-		__asm__ volatile("" : "+r"(sum));
-	}
-	TB_PROF_OUT();
-	return sum;
-}
-
 static void use_mutex(uint64_t *seed)
 {
 	unsigned which = next_random(seed) % MUTEXES;
@@ -167,9 +155,6 @@ static void *run(void *argument)
 int main(int count, char **arguments)
 {
 	(void)count;
-	struct hogs hogs = start_hogs(arguments);
-	struct mn_options options = scheduler_options(arguments, 2000);
-	mn_run(&options, run, arguments);
-	stop_hogs(&hogs);
+	run_beside_hogs(run, arguments, 2000);
 	return 0;
 }
