@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tracebraid_ctf::schema::build::{Align, Fields, event};
 use tracebraid_ctf::schema::{ByteOrder, EventClass, Scope};
 use tracebraid_ctf::write::EventPlan;
+use tracebraid_kernel_model::Syscall;
 
 /// Derived event classes.
 #[derive(Clone, Debug)]
@@ -41,6 +42,11 @@ impl DerivedPlans {
         })
     }
 }
+
+/// `prev_state` of derived switches from threads that wait and that have ended, as the kernel reports
+/// them; that of ready threads is [`TaskState::READY`](tracebraid_kernel_model::TaskState::READY).
+pub(crate) const BLOCKED: i64 = 1;
+pub(crate) const ENDED: i64 = 16;
 
 /// Place of the class of violations among the derived ones.
 pub(crate) const VIOLATION: usize = 6;
@@ -129,10 +135,12 @@ pub(crate) fn derived_classes(first: u64, reasons: &[String]) -> Vec<EventClass>
         ),
     ];
     for reason in reasons {
-        classes.push((format!("ult_wait_entry_{reason}"), payload()));
+        let name = format!("{}{reason}", Syscall::USER_WAIT_ENTRY);
+        classes.push((name, payload()));
     }
     for reason in reasons {
-        classes.push((format!("ult_wait_exit_{reason}"), payload().int("ret", 64)));
+        let name = format!("{}{reason}", Syscall::USER_WAIT_EXIT);
+        classes.push((name, payload().int("ret", 64)));
     }
     let classes = (first..).zip(classes);
     classes

@@ -1,37 +1,32 @@
 //! Writes the records of a window as packets: one encoder for each stream of the super-trace.
+//! `derived` writes what steps of user-level scheduling stand for, `giver` re-encodes fields.
 
-use std::sync::Arc;
+mod derived;
+mod giver;
 
 use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::index::IndexEntry;
-use tracebraid_ctf::layout::node::Node;
-use tracebraid_ctf::schema::{Encoding, IntClass, Scope};
-use tracebraid_ctf::walk::{Visitor, walk};
+use tracebraid_ctf::schema::Scope;
+use tracebraid_ctf::walk::walk;
+use tracebraid_ctf::write::WriteError;
 use tracebraid_ctf::write::fields::Fields;
 use tracebraid_ctf::write::stream::{PacketSink, PacketSize, StreamWriter};
-use tracebraid_ctf::write::{EventPlan, WriteError};
 use tracebraid_follow::Interrupts;
+
+use giver::Giver;
 
 use crate::catalogue::{Added, Copied, Copying, OF_CPUS, Plans, Replaced, WITHOUT_CPU, Whose};
 use crate::intervals::{begun, learned};
-use crate::replay::{
-    CpuMoment, Current, Derived, NONE, Placed, PrevState, Replay, UNKNOWN, Violation, Who,
-};
+use crate::replay::{CpuMoment, Current, Derived, NONE, Placed, Replay, UNKNOWN, Who};
 use crate::sources::Sources;
-use crate::states::States;
-use crate::vocabulary::{UNKNOWN_ULT, wake_level};
+use crate::states::{Lwp, States, Ult};
+use crate::vocabulary::UNKNOWN_ULT;
 use crate::window::{CpuRecords, KernelRecord, NO_CLASS, Note, UserRecord, Window};
 
 /// Size of packets in bytes.
 const PACKET: PacketSize = PacketSize::UpTo(1 << 18);
 /// Offset of the sequence number in a packet of LTTng's layout.
 pub(crate) const SEQUENCE_AT: usize = 64;
-/// `prev_state` of a user-level thread that is ready: it waits for an LWP.
-const READY: i64 = 0x4000_0000;
-const BLOCKED: i64 = 1;
-const ENDED: i64 = 16;
-/// Priority of user-level threads on LTTng's scale: none is known.
-const PRIORITY: i64 = 20;
 /// Characters of a thread's name in scheduling events, and the terminating null.
 const NAME: usize = 16;
 
@@ -311,14 +306,17 @@ impl<'a> Encoder<'a> {
         }
     }
 
+    fn ult(&self, ult: u32) -> Option<&'a Ult> {
+        self.scene.states.ults.get(ult as usize)
+    }
+
+    fn lwp_state(&self, tid: i32) -> Option<&'a Lwp> {
+        self.scene.states.lwps.get(self.lwp(tid)? as usize)
+    }
+
     fn tid_of(&self, who: Who) -> i32 {
         match who {
-            Who::Ult(ult) => self
-                .scene
-                .states
-                .ults
-                .get(ult as usize)
-                .map_or(-1, |own| own.tid),
+            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.tid),
             Who::Lwp(tid) => tid,
         }
     }
@@ -326,7 +324,7 @@ impl<'a> Encoder<'a> {
     fn name_of(&self, who: Who, time: i64) -> [u8; NAME] {
         match who {
             Who::Ult(ult) => {
-                let Some(own) = self.scene.states.ults.get(ult as usize) else {
+                let Some(own) = self.ult(ult) else {
                     return [0; NAME];
                 };
                 match own.name(time) {
@@ -335,9 +333,7 @@ impl<'a> Encoder<'a> {
                 }
             }
             Who::Lwp(tid) => {
-                let lwp = self
-                    .lwp(tid)
-                    .and_then(|lwp| self.scene.states.lwps.get(lwp as usize));
+                let lwp = self.lwp_state(tid);
                 let name = lwp.and_then(|lwp| self.scene.names.get(&lwp.pid));
                 short(name.map_or(b"", |name| name.as_bytes()))
             }
@@ -346,18 +342,8 @@ impl<'a> Encoder<'a> {
 
     fn pid_of(&self, who: Who) -> i32 {
         match who {
-            Who::Ult(ult) => self
-                .scene
-                .states
-                .ults
-                .get(ult as usize)
-                .map_or(-1, |own| own.key.0),
-            Who::Lwp(tid) => {
-                let lwp = self
-                    .lwp(tid)
-                    .and_then(|lwp| self.scene.states.lwps.get(lwp as usize));
-                lwp.map_or(-1, |lwp| lwp.pid)
-            }
+            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.key.0),
+            Who::Lwp(tid) => self.lwp_state(tid).map_or(-1, |lwp| lwp.pid),
         }
     }
 
@@ -635,206 +621,6 @@ impl<'a> Encoder<'a> {
             Copying::Fields => self.copy_fields(copied, (cycles, bytes), context, &[]),
         }
     }
-
-    /// Writes a derived event; `running` is the LWP and what it runs.
-    fn derive(
-        &mut self,
-        derived: Derived,
-        running: (i32, Current),
-        time: i64,
-    ) -> Result<(), WriteError> {
-        let cycles = self.next_cycles(time);
-        let (tid, lwp, ult) = self.context(running.0, running.1, false);
-        let plans = &self.scene.plans.derived;
-        let states = self.scene.states;
-        let context = move |fields: &mut Fields<'_>| {
-            fields.int(tid.into()).int(lwp.into()).uint(ult);
-        };
-        match derived {
-            Derived::Switch { prev, state, next } => {
-                let names = [self.name_of(prev, time), self.name_of(next, time)];
-                let tids = [self.tid_of(prev), self.tid_of(next)].map(i64::from);
-                let state = match state {
-                    PrevState::Ready => READY,
-                    PrevState::Blocked => BLOCKED,
-                    PrevState::Ended => ENDED,
-                };
-                self.put(&plans.switch, cycles, |fields| {
-                    context(fields);
-                    fields
-                        .bytes(text(&names[0]))
-                        .int(tids[0])
-                        .int(PRIORITY)
-                        .int(state);
-                    fields
-                        .bytes(text(&names[1]))
-                        .int(tids[1])
-                        .int(PRIORITY)
-                        .uint(1);
-                })
-            }
-            Derived::Wakeup { ult, reason } => {
-                let who = Who::Ult(ult);
-                let name = self.name_of(who, time);
-                let word = reason.and_then(|reason| states.reasons.get(usize::from(reason)));
-                let word = word.map_or("", String::as_str);
-                let (tid, cpu) = (self.tid_of(who), self.cpu);
-                self.put(&plans.wakeup, cycles, |fields| {
-                    context(fields);
-                    fields
-                        .bytes(text(&name))
-                        .int(tid.into())
-                        .int(PRIORITY)
-                        .int(cpu.into());
-                    fields.uint(wake_level(word).into()).string(word);
-                })
-            }
-            Derived::Fork { parent, child } => self.fork(parent, child, cycles, time, &context),
-            Derived::Exit(ult) => {
-                let who = Who::Ult(ult);
-                let (name, tid) = (self.name_of(who, time), self.tid_of(who));
-                self.put(&plans.exit, cycles, |fields| {
-                    context(fields);
-                    fields
-                        .bytes(text(&name))
-                        .int(tid.into())
-                        .int(PRIORITY)
-                        .uint(1);
-                })
-            }
-            Derived::WaitEntry(reason) => match plans.wait_entries.get(usize::from(reason)) {
-                Some(plan) => self.put(plan, cycles, context),
-                None => Ok(()),
-            },
-            Derived::WaitExit(reason) => match plans.wait_exits.get(usize::from(reason)) {
-                Some(plan) => self.put(plan, cycles, |fields| {
-                    context(fields);
-                    fields.int(0);
-                }),
-                None => Ok(()),
-            },
-            Derived::Violation(violation) => self.violation(violation, cycles, &context),
-        }
-    }
-
-    fn fork(
-        &mut self,
-        parent: Who,
-        child: u32,
-        cycles: u64,
-        time: i64,
-        context: &dyn Fn(&mut Fields<'_>),
-    ) -> Result<(), WriteError> {
-        let who = Who::Ult(child);
-        let names = [self.name_of(parent, time), self.name_of(who, time)];
-        let tids = [self.tid_of(parent), self.tid_of(who)].map(i64::from);
-        let pids = [self.pid_of(parent), self.pid_of(who)].map(i64::from);
-        self.put(&self.scene.plans.derived.fork, cycles, |fields| {
-            context(fields);
-            fields.bytes(text(&names[0])).int(tids[0]).int(pids[0]);
-            fields
-                .bytes(text(&names[1]))
-                .int(tids[1])
-                .int(pids[1])
-                .uint(1);
-        })?;
-        self.thread(child, cycles, time, context)
-    }
-
-    /// Describes a user-level thread.
-    fn thread(
-        &mut self,
-        ult: u32,
-        cycles: u64,
-        time: i64,
-        context: &dyn Fn(&mut Fields<'_>),
-    ) -> Result<(), WriteError> {
-        let states = self.scene.states;
-        let Some(own) = states.ults.get(ult as usize) else {
-            return Ok(());
-        };
-        let runtime = states.processes.get(&own.key.0).map_or("", String::as_str);
-        let runtime = runtime.split('\0').next().unwrap_or_default();
-        let name = own.name(time);
-        self.put(&self.scene.plans.derived.thread, cycles, |fields| {
-            context(fields);
-            fields
-                .int(own.tid.into())
-                .int(own.key.0.into())
-                .uint(own.key.1);
-            fields.bytes(name).string(runtime);
-        })
-    }
-
-    /// A thread that exists when the trace begins.
-    fn exists(
-        &mut self,
-        cycles: u64,
-        (tid, pid): (i64, i64),
-        name: &[u8; NAME],
-        context: &dyn Fn(&mut Fields<'_>),
-    ) -> Result<(), WriteError> {
-        self.put(&self.scene.plans.derived.state, cycles, |fields| {
-            context(fields);
-            fields
-                .int(tid)
-                .int(tid)
-                .int(pid)
-                .int(pid)
-                .int(0)
-                .int(0)
-                .bytes(text(name));
-            fields.int(0).int(0).int(0).int(0).int(0).uint(1);
-        })
-    }
-
-    /// Describes the LWPs and their processes, which no kernel trace does.
-    fn lwps(&mut self, cycles: u64, context: &dyn Fn(&mut Fields<'_>)) -> Result<(), WriteError> {
-        let states = self.scene.states;
-        let own = states.lwps.iter().map(|lwp| (lwp.tid, lwp.pid));
-        let mains = states.processes.keys().map(|&pid| (pid, pid));
-        let all: std::collections::BTreeSet<(i32, i32)> = own.chain(mains).collect();
-        for (tid, pid) in all {
-            let name = self.scene.names.get(&pid);
-            let name = short(name.map_or(b"", |name| name.as_bytes()));
-            self.exists(cycles, (tid.into(), pid.into()), &name, context)?;
-        }
-        Ok(())
-    }
-
-    fn violation(
-        &mut self,
-        violation: Violation,
-        cycles: u64,
-        context: &dyn Fn(&mut Fields<'_>),
-    ) -> Result<(), WriteError> {
-        let plans = self.scene.plans;
-        let plan = match self.stream {
-            OF_CPUS => &plans.derived.violation,
-            _ => &plans.violation,
-        };
-        self.put(plan, cycles, |fields| {
-            context(fields);
-            fields
-                .string(violation.kind.name())
-                .int(violation.lwp.into());
-            fields
-                .int(violation.ult.0.into())
-                .uint(violation.ult.1)
-                .uint(violation.other);
-        })
-    }
-
-    fn put(
-        &mut self,
-        plan: &Arc<EventPlan>,
-        cycles: u64,
-        fields: impl FnMut(&mut Fields<'_>),
-    ) -> Result<(), WriteError> {
-        self.writer.record(plan, cycles, fields)?;
-        self.written.derived += 1;
-        Ok(())
-    }
 }
 
 /// Describes the user-level threads that exist already when the trace begins.
@@ -882,54 +668,4 @@ fn kept_cursor(bytes: &[u8]) -> Option<Cursor<'_>> {
         pos,
         end,
     })
-}
-
-/// Passes the fields that a walk finds to the writer, with replaced values.
-struct Giver<'f, 'p, 'v> {
-    fields: &'f mut Fields<'p>,
-    values: &'v [(&'v Replaced, Option<i32>, [u8; NAME])],
-}
-
-impl Giver<'_, '_, '_> {
-    fn value(&self, node: &Node, is_name: bool) -> Option<&(&Replaced, Option<i32>, [u8; NAME])> {
-        let found = self.values.iter().find(|(field, id, _)| {
-            id.is_some() && field.is_name == is_name && *node.name == *field.field
-        });
-        found.filter(|_| !node.name.is_empty())
-    }
-}
-
-impl Visitor for Giver<'_, '_, '_> {
-    fn integer(&mut self, node: &Node, class: &IntClass, raw: u64) {
-        let raw = match self.value(node, false) {
-            Some((_, Some(id), _)) => i64::from(*id) as u64,
-            _ => raw,
-        };
-        if class.signed {
-            self.fields.int(raw as i64);
-        } else {
-            self.fields.uint(raw);
-        }
-    }
-    fn wide_integer(&mut self, _: &Node, _: &IntClass, bytes: &[u8]) {
-        self.fields.wide(bytes);
-    }
-    fn boolean(&mut self, _: &Node, value: bool) {
-        self.fields.uint(u64::from(value));
-    }
-    fn bits(&mut self, _: &Node, _: &IntClass, raw: u64) {
-        self.fields.uint(raw);
-    }
-    fn float(&mut self, _: &Node, _: u32, value: f64) {
-        self.fields.float(value);
-    }
-    fn string(&mut self, node: &Node, _: Encoding, bytes: &[u8]) {
-        match self.value(node, true).map(|(_, _, name)| *name) {
-            Some(name) => self.fields.bytes(text(&name)),
-            None => self.fields.bytes(bytes),
-        };
-    }
-    fn blob(&mut self, _: &Node, bytes: &[u8]) {
-        self.fields.bytes(bytes);
-    }
 }

@@ -32,13 +32,13 @@ pub(crate) struct Placed {
     pub(crate) until: i64,
     /// Index in [`Window::users`].
     pub(crate) record: u32,
-    /// Its events in [`Replay::derived`].
+    /// Range in [`Replay::derived`]: the events that the record stands for.
     pub(crate) derived: (u32, u32),
     /// Content of the LWP before it.
     pub(crate) current: Current,
     /// Content of the LWP after it.
     pub(crate) then: Current,
-    /// It comes after all records of other LWPs at its time.
+    /// Comes after all records of other LWPs at the same time.
     pub(crate) is_late: bool,
     /// Violation: no possible position was found.
     pub(crate) flaw: Option<ViolationKind>,

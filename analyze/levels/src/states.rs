@@ -55,7 +55,7 @@ impl<T: Copy> Timeline<T> {
 pub(crate) struct UltState {
     /// Not ready: index of the reason.
     pub(crate) blocked: Option<u16>,
-    /// It left its LWP blocked and has not run since: index of the reason.
+    /// Left its LWP blocked, and has not run since: index of the reason.
     pub(crate) waits: Option<u16>,
     pub(crate) has_ended: bool,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Ult {
     pub(crate) key: UltKey,
     /// Virtual thread id.
     pub(crate) tid: i32,
-    /// Its first record is its creation.
+    /// The first record of the thread is its creation: it did not exist when the trace began.
     pub(crate) is_created: bool,
     /// Names with the time from which each holds, in order.
     names: Vec<(i64, Box<[u8]>)>,

@@ -4,6 +4,7 @@
 use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::layout::{FieldRef, StreamLayout};
 use tracebraid_ctf::schema::Scope;
+use tracebraid_kernel_model::UserWake;
 
 /// Id of a user-level thread that stands for "unknown".
 pub(crate) const UNKNOWN_ULT: u64 = u64::MAX;
@@ -145,14 +146,13 @@ pub(crate) fn reason_word(reason: &[u8]) -> String {
 /// Longest reason in the name of an event class.
 const MOST_WORD: usize = 48;
 
-/// Level of a derived wake-up: who ends a wait for this reason (1 a thread, 2 a timer, 3 the
-/// network, 4 another device).
-pub(crate) fn wake_level(word: &str) -> u8 {
+/// Cause of the end of a wait for this reason.
+pub(crate) fn user_wake(word: &str) -> UserWake {
     match word {
-        "sleep" | "timer" | "timeout" | "deadline" => 2,
-        "network" | "net" | "netpoll" | "io_wait" | "poll" | "io" | "epoll" => 3,
-        "disk" | "disk_io" | "file" | "device" => 4,
-        _ => 1,
+        "sleep" | "timer" | "timeout" | "deadline" => UserWake::Timer,
+        "network" | "net" | "netpoll" | "io_wait" | "poll" | "io" | "epoll" => UserWake::Network,
+        "disk" | "disk_io" | "file" | "device" => UserWake::Device,
+        _ => UserWake::Thread,
     }
 }
 
@@ -165,8 +165,8 @@ mod tests {
         assert_eq!(reason_word(b"Mutex"), "mutex");
         assert_eq!(reason_word(b"chan receive (nil)"), "chan_receive__nil_");
         assert_eq!(reason_word(b""), "unknown");
-        assert_eq!(wake_level("sleep"), 2);
-        assert_eq!(wake_level("network"), 3);
-        assert_eq!(wake_level("unknown"), 1);
+        assert_eq!(user_wake("sleep").level(), 2);
+        assert_eq!(user_wake("network").level(), 3);
+        assert_eq!(user_wake("unknown").level(), 1);
     }
 }

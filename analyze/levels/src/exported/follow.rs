@@ -10,18 +10,11 @@ use std::io;
 use std::sync::Arc;
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_kernel_model::{StateNumbers, TaskState, state_numbers};
+use tracebraid_kernel_model::{StateNumbers, Syscall, TaskState, state_numbers};
 
 use super::items::{Item, Kind, Line, LineId, LinkKind, Sink, State};
 use super::record::{Record, UNKNOWN_THREAD, each};
-
-/// `prev_state` of a derived switch (the super-trace's definition).
-const READY: i64 = 0x4000_0000;
-const ENDED: i64 = 16;
-
-/// The derived record of a wait, just before the switch from the thread; the rest is the reason. A
-/// runtime may record a block only after the switch.
-const WAIT: &str = "ult_wait_entry_";
+use crate::derived_classes::ENDED;
 
 /// Prefixes of classes that are no events of a program: the kernel's in imports of perf and ftrace,
 /// and those of the scheduling that is exported as states.
@@ -149,7 +142,8 @@ impl<'s> Follow<'s> {
             _ => {}
         }
         self.learn(record)?;
-        if let Some(reason) = name.strip_prefix(WAIT) {
+        // Just before the switch from the thread: a runtime may record a block only after it.
+        if let Some(reason) = name.strip_prefix(Syscall::USER_WAIT_ENTRY) {
             self.waits(record, reason);
             return Ok(());
         }
@@ -350,7 +344,7 @@ impl<'s> Follow<'s> {
         }
         if let Some(thread) = self.threads.get(&previous) {
             let state = match record.int("prev_state") {
-                Some(READY) => State::WaitsForLwp,
+                Some(TaskState::READY) => State::WaitsForLwp,
                 Some(ENDED) => State::Ended,
                 _ if thread.woken == Some(record.time) => State::WaitsForLwp,
                 _ => State::Blocked(Arc::clone(&thread.reason)),

@@ -25,9 +25,9 @@ pub enum Kind {
 /// A CPU, an LWP, a user-level thread, or what they belong to. It is in one state at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its number.
+    /// Number among all lines, in the order of their appearance.
     pub id: LineId,
-    /// Its kind.
+    /// The level that it belongs to.
     pub kind: Kind,
     /// The line that it belongs to.
     pub parent: Option<LineId>,
@@ -77,7 +77,7 @@ pub enum State {
 }
 
 impl State {
-    /// Its word.
+    /// Word for the state in tables and files.
     pub fn word(&self) -> &'static str {
         match self {
             State::Idle => "idle",
@@ -132,7 +132,7 @@ pub enum Item<'a> {
     Link {
         /// When.
         time: i64,
-        /// Its kind.
+        /// A wake-up or a migration, by level.
         kind: LinkKind,
         /// The line that comes to another, for migrations.
         moves: Option<LineId>,

@@ -35,7 +35,7 @@ pub(super) struct ThreadSums {
     pub(super) preempted: Spent,
     /// By the thread that got the CPU.
     pub(super) preempted_by: BTreeMap<i32, Spent>,
-    /// It waits in the kernel, or its LWP does.
+    /// Waits in the kernel, of the thread or of its LWP.
     pub(super) kernel: Spent,
     /// Woken in the kernel, without a CPU.
     pub(super) lwp_ready: Spent,
