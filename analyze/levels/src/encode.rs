@@ -1,6 +1,7 @@
 //! Writes the records of a window as packets: one encoder for each stream of the super-trace.
 //! `derived` writes what steps of user-level scheduling stand for, `giver` re-encodes fields.
 
+mod body_bytes;
 mod derived;
 mod giver;
 
@@ -9,17 +10,20 @@ use tracebraid_ctf::index::IndexEntry;
 use tracebraid_ctf::schema::Scope;
 use tracebraid_ctf::walk::walk;
 use tracebraid_ctf::write::WriteError;
-use tracebraid_ctf::write::fields::Fields;
-use tracebraid_ctf::write::stream::{PacketSink, PacketSize, StreamWriter};
+use tracebraid_ctf::write::stream::{PacketRoom, PacketSink, PacketSize, StreamWriter};
 use tracebraid_follow::Interrupts;
 
+use body_bytes::{BodyBytes, Context};
 use giver::Giver;
 
-use crate::catalogue::{Added, Copied, Copying, OF_CPUS, Plans, Replaced, WITHOUT_CPU, Whose};
+use crate::catalogue::{
+    Added, CONTEXT_BYTES, Copied, Copying, OF_CPUS, Plans, Replaced, WITHOUT_CPU, Whose,
+};
 use crate::intervals::{begun, learned};
+use crate::names::NAME;
 use crate::replay::{CpuMoment, Current, Derived, NONE, Placed, Replay, UNKNOWN, Who};
 use crate::sources::Sources;
-use crate::states::{Lwp, States, Ult};
+use crate::states::{States, Ult};
 use crate::vocabulary::UNKNOWN_ULT;
 use crate::window::{CpuRecords, KernelRecord, NO_CLASS, Note, UserRecord, Window};
 
@@ -27,8 +31,6 @@ use crate::window::{CpuRecords, KernelRecord, NO_CLASS, Note, UserRecord, Window
 const PACKET: PacketSize = PacketSize::UpTo(1 << 18);
 /// Offset of the sequence number in a packet of LTTng's layout.
 pub(crate) const SEQUENCE_AT: usize = 64;
-/// Characters of a thread's name in scheduling events, and the terminating null.
-const NAME: usize = 16;
 
 /// Packets of a stream within a window.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -41,6 +43,27 @@ pub(crate) struct Packets {
 /// Keeps packets in memory.
 #[derive(Debug, Default)]
 struct Kept(Packets);
+
+/// Memory that encoders use one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    packet: PacketRoom,
+    /// Packets that have been written, whose memory is used again.
+    written: Vec<Vec<u8>>,
+}
+
+impl Room {
+    /// Takes memory for packets that are no longer needed.
+    pub(crate) fn give_back(&mut self, mut bytes: Vec<u8>) {
+        bytes.clear();
+        if self.written.len() < MOST_SPARE {
+            self.written.push(bytes);
+        }
+    }
+}
+
+/// Most lists of packets whose memory a worker keeps: one that only writes would keep them all.
+const MOST_SPARE: usize = 64;
 
 impl PacketSink for Kept {
     type Output = Packets;
@@ -79,8 +102,10 @@ pub(crate) struct Scene<'a> {
     pub(crate) plans: &'a Plans,
     pub(crate) window: &'a Window,
     pub(crate) replay: &'a Replay,
-    /// Name of each process, for its LWPs.
+    /// Name of each process.
     pub(crate) names: &'a std::collections::BTreeMap<i32, String>,
+    /// Name of each LWP: that of its process.
+    pub(crate) names_of_lwps: &'a [[u8; NAME]],
     /// Time of value 0 of the super-trace's clock.
     pub(crate) base: i64,
     /// Number of the window.
@@ -101,7 +126,8 @@ struct Encoder<'a> {
     interrupts: Interrupts,
     /// Index of the next entry of [`Replay::learned`].
     learned: usize,
-    scratch: Vec<u8>,
+    /// The latest user-level thread in a context: its place, virtual thread id and id.
+    known: (Current, i32, u64),
     slots: Vec<u64>,
     /// Cycles of the latest record.
     last: u64,
@@ -114,9 +140,10 @@ pub(crate) fn cpu(
     (cpu, of_cpu): (u32, &CpuRecords),
     placed: &[Placed],
     running: Option<i32>,
+    room: &mut Room,
 ) -> Result<(Packets, Written), WriteError> {
     let context = [("cpu_id", i64::from(cpu))];
-    let mut encoder = Encoder::new(scene, OF_CPUS, u64::from(cpu), &context)?;
+    let mut encoder = Encoder::new(scene, (OF_CPUS, u64::from(cpu)), &context, room)?;
     encoder.cpu = cpu;
     encoder.writer.discard(of_cpu.discarded);
     let has_kernel = !of_cpu.records.is_empty();
@@ -170,7 +197,7 @@ pub(crate) fn cpu(
     if has_kernel && until > encoder.last {
         encoder.writer.flush(until)?;
     }
-    Ok((encoder.writer.finish()?, encoder.written))
+    encoder.finish(room)
 }
 
 /// Writes user records without a CPU.
@@ -178,54 +205,65 @@ pub(crate) fn without_cpu(
     scene: Scene<'_>,
     number: u32,
     placed: &[Placed],
+    room: &mut Room,
 ) -> Result<(Packets, Written), WriteError> {
-    let mut encoder = Encoder::new(scene, WITHOUT_CPU, u64::from(number), &[])?;
+    let mut encoder = Encoder::new(scene, (WITHOUT_CPU, u64::from(number)), &[], room)?;
     for own in placed {
         encoder.user(own)?;
     }
-    Ok((encoder.writer.finish()?, encoder.written))
+    encoder.finish(room)
 }
 
-/// The text of a name, without its padding.
-fn text(name: &[u8; NAME]) -> &[u8] {
-    name.split(|&byte| byte == 0).next().unwrap_or_default()
-}
-
-/// A name of at most 15 bytes, shortened in the middle.
-fn short(name: &[u8]) -> [u8; NAME] {
-    let mut short = [0; NAME];
-    let most = NAME - 1;
-    if name.len() <= most {
-        short[..name.len()].copy_from_slice(name);
-        return short;
+impl<'a> Scene<'a> {
+    fn lwp(self, tid: i32) -> Option<u32> {
+        self.states.lwp_of_tid.get(&tid).copied()
     }
-    let (head, tail) = (most / 2, most - most / 2 - 1);
-    short[..head].copy_from_slice(&name[..head]);
-    short[head] = b'~';
-    short[head + 1..most].copy_from_slice(&name[name.len() - tail..]);
-    // Whole characters only.
-    for byte in &mut short[..most] {
-        if !byte.is_ascii() {
-            *byte = b'?';
+
+    fn ult(self, ult: u32) -> Option<&'a Ult> {
+        self.states.ults.get(ult as usize)
+    }
+
+    fn tid_of(self, who: Who) -> i32 {
+        match who {
+            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.tid),
+            Who::Lwp(tid) => tid,
         }
     }
-    short
+
+    fn pid_of(self, who: Who) -> i32 {
+        let lwp = |tid| self.states.lwps.get(self.lwp(tid)? as usize);
+        match who {
+            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.key.0),
+            Who::Lwp(tid) => lwp(tid).map_or(-1, |lwp| lwp.pid),
+        }
+    }
+
+    fn name_of(self, who: Who, time: i64) -> &'a [u8; NAME] {
+        let name = match who {
+            Who::Ult(ult) => self.ult(ult).map(|own| own.short_name(time)),
+            Who::Lwp(tid) => self
+                .lwp(tid)
+                .and_then(|lwp| self.names_of_lwps.get(lwp as usize)),
+        };
+        name.unwrap_or(&[0; NAME])
+    }
 }
 
 impl<'a> Encoder<'a> {
     fn new(
         scene: Scene<'a>,
-        stream: usize,
-        id: u64,
+        (stream, id): (usize, u64),
         context: &[(&str, i64)],
+        room: &mut Room,
     ) -> Result<Encoder<'a>, WriteError> {
-        let writer = StreamWriter::new(
-            &scene.plans.streams[stream],
-            Kept::default(),
-            PACKET,
-            id,
-            context,
-        )?;
+        let bytes = room.written.pop().unwrap_or_default();
+        let kept = Kept(Packets {
+            bytes,
+            entries: Vec::new(),
+        });
+        let packet = std::mem::take(&mut room.packet);
+        let plan = &scene.plans.streams[stream];
+        let writer = StreamWriter::with_room(plan, (kept, packet), PACKET, id, context)?;
         Ok(Encoder {
             scene,
             writer,
@@ -235,11 +273,18 @@ impl<'a> Encoder<'a> {
             current: NONE,
             interrupts: Interrupts::default(),
             learned: 0,
-            scratch: Vec::with_capacity(256),
+            known: (NONE, -1, 0),
             slots: Vec::new(),
             last: 0,
             written: Written::default(),
         })
+    }
+
+    /// Ends the stream.
+    fn finish(self, room: &mut Room) -> Result<(Packets, Written), WriteError> {
+        let (packets, packet) = self.writer.finish_with_room()?;
+        room.packet = packet;
+        Ok((packets, self.written))
     }
 
     /// A time on the super-trace's clock.
@@ -268,14 +313,10 @@ impl<'a> Encoder<'a> {
             && time < at.time
         {
             self.learned += 1;
-            if self.lwp(self.running) == Some(lwp) {
+            if self.scene.lwp(self.running) == Some(lwp) {
                 self.current = self.current_of(self.running, at);
             }
         }
-    }
-
-    fn lwp(&self, tid: i32) -> Option<u32> {
-        self.scene.states.lwp_of_tid.get(&tid).copied()
     }
 
     /// The CPU runs this thread from its record `after` on.
@@ -291,7 +332,7 @@ impl<'a> Encoder<'a> {
     }
 
     fn current_of(&self, tid: i32, at: CpuMoment) -> Current {
-        match self.lwp(tid) {
+        match self.scene.lwp(tid) {
             Some(lwp) => self.scene.replay.current(lwp, at),
             None if tid < 0 => UNKNOWN,
             None => NONE,
@@ -306,61 +347,24 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn ult(&self, ult: u32) -> Option<&'a Ult> {
-        self.scene.states.ults.get(ult as usize)
-    }
-
-    fn lwp_state(&self, tid: i32) -> Option<&'a Lwp> {
-        self.scene.states.lwps.get(self.lwp(tid)? as usize)
-    }
-
-    fn tid_of(&self, who: Who) -> i32 {
-        match who {
-            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.tid),
-            Who::Lwp(tid) => tid,
-        }
-    }
-
-    fn name_of(&self, who: Who, time: i64) -> [u8; NAME] {
-        match who {
-            Who::Ult(ult) => {
-                let Some(own) = self.ult(ult) else {
-                    return [0; NAME];
-                };
-                match own.name(time) {
-                    [] => short(format!("ult {}", own.key.1).as_bytes()),
-                    name => short(name),
-                }
-            }
-            Who::Lwp(tid) => {
-                let lwp = self.lwp_state(tid);
-                let name = lwp.and_then(|lwp| self.scene.names.get(&lwp.pid));
-                short(name.map_or(b"", |name| name.as_bytes()))
-            }
-        }
-    }
-
-    fn pid_of(&self, who: Who) -> i32 {
-        match who {
-            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.key.0),
-            Who::Lwp(tid) => self.lwp_state(tid).map_or(-1, |lwp| lwp.pid),
-        }
-    }
-
     /// The common context: `tid`, `lwp`, `ult`.
-    fn context(&self, tid: i32, current: Current, is_interrupted: bool) -> (i32, i32, u64) {
-        let ult = match current {
-            _ if is_interrupted => 0,
-            NONE => 0,
-            UNKNOWN => UNKNOWN_ULT,
-            ult => self
-                .scene
-                .states
-                .ults
-                .get(ult as usize)
-                .map_or(UNKNOWN_ULT, |own| own.key.1),
+    #[inline]
+    fn context(&mut self, tid: i32, current: Current, is_interrupted: bool) -> Context {
+        if current < NONE && self.known.0 != current {
+            let ult = self.scene.ult(current);
+            let (tid, id) = ult.map_or((-1, UNKNOWN_ULT), |own| (own.tid, own.key.1));
+            self.known = (current, tid, id);
+        }
+        let (shown, ult) = match current {
+            NONE => (tid, 0),
+            UNKNOWN => (tid, UNKNOWN_ULT),
+            _ => (self.known.1, self.known.2),
         };
-        (self.tid_of(Self::who(tid, current)), tid, ult)
+        Context {
+            tid: shown,
+            lwp: tid,
+            ult: if is_interrupted { 0 } else { ult },
+        }
     }
 
     fn kernel(&mut self, record: &KernelRecord, at: u32) -> Result<(), WriteError> {
@@ -407,11 +411,12 @@ impl<'a> Encoder<'a> {
     fn copy(
         &mut self,
         record: &KernelRecord,
-        context: (i32, i32, u64),
+        context: Context,
         other: Who,
     ) -> Result<(), WriteError> {
-        let plans = self.scene.plans;
-        let Some(copied) = plans
+        let scene = self.scene;
+        let Some(copied) = scene
+            .plans
             .copied
             .get(record.class as usize)
             .filter(|_| record.class != NO_CLASS)
@@ -419,67 +424,65 @@ impl<'a> Encoder<'a> {
             return Ok(());
         };
         let own = Self::who(self.running, self.current);
+        let who = move |field: &Replaced| match field.what {
+            Whose::Running => own,
+            Whose::Next | Whose::Other => other,
+        };
         let cycles = self.next_cycles(record.time);
-        let window = self.scene.window;
-        let bytes = window.bytes(record.bytes);
-        match copied.copying {
-            Copying::Bytes(_) => {
-                self.begin_scratch(context, bytes);
-                for field in &copied.replaced {
-                    let who = if field.what == Whose::Running {
-                        own
-                    } else {
-                        other
-                    };
-                    self.replace(field, who, record.time);
-                }
-                match copied.added {
-                    Added::Nothing => {}
-                    Added::Level => self.scratch.push(0),
-                    Added::LevelAndReason => self.scratch.extend([0, 0]),
-                }
-                self.write_scratch(copied, cycles)
-            }
-            Copying::Fields => {
-                let values = copied.replaced.iter().map(|field| {
-                    let who = if field.what == Whose::Running {
-                        own
-                    } else {
-                        other
-                    };
-                    let id = self.is_virtual(who).then(|| self.tid_of(who));
-                    (field, id, self.name_of(who, record.time))
-                });
-                let values: Vec<_> = values.collect();
-                self.copy_fields(copied, (cycles, bytes), context, &values)
-            }
+        let bytes = scene.window.bytes(record.bytes);
+        if let Copying::Fields = copied.copying {
+            let values = copied.replaced.iter().map(|field| {
+                let who = who(field);
+                let id = is_virtual(who).then(|| scene.tid_of(who));
+                (field, id, *scene.name_of(who, record.time))
+            });
+            let values: Vec<_> = values.collect();
+            return self.copy_fields(copied, (cycles, bytes), context, &values);
         }
+        self.copy_bytes(copied, cycles, context, bytes, |body| {
+            for field in &copied.replaced {
+                let who = who(field);
+                if is_virtual(who) {
+                    replace(body, field, scene, (who, record.time));
+                }
+            }
+        })
     }
 
-    fn is_virtual(&self, who: Who) -> bool {
-        matches!(who, Who::Ult(_))
-    }
-
-    fn begin_scratch(&mut self, (tid, lwp, ult): (i32, i32, u64), bytes: &[u8]) {
-        self.scratch.clear();
-        self.scratch.extend_from_slice(&tid.to_le_bytes());
-        self.scratch.extend_from_slice(&lwp.to_le_bytes());
-        self.scratch.extend_from_slice(&ult.to_le_bytes());
-        self.scratch.extend_from_slice(bytes);
-    }
-
-    fn write_scratch(&mut self, copied: &Copied, cycles: u64) -> Result<(), WriteError> {
+    /// Copies the bytes of a record after the context; `replace` changes fields of constant size.
+    #[inline]
+    fn copy_bytes(
+        &mut self,
+        copied: &Copied,
+        cycles: u64,
+        context: Context,
+        bytes: &[u8],
+        mut replace: impl FnMut(&mut [u8]),
+    ) -> Result<(), WriteError> {
         let Some(plan) = &copied.plans[self.stream] else {
             self.written.refused += 1;
             return Ok(());
         };
-        let scratch = std::mem::take(&mut self.scratch);
-        let written = self.writer.record_encoded(plan, cycles, &scratch);
-        self.scratch = scratch;
+        // The added fields are zero.
+        let added = match copied.added {
+            Added::Nothing => 0,
+            Added::Level => 1,
+            Added::LevelAndReason => 2,
+        };
+        let length = CONTEXT_BYTES + bytes.len() + added;
+        let written = self.writer.record_filled(plan, cycles, length, |place| {
+            let mut body = BodyBytes(place);
+            body.context(context);
+            if let Some(place) = body.0.get_mut(..bytes.len()) {
+                place.copy_from_slice(bytes);
+                replace(place);
+            }
+        });
         self.count(written)
     }
 
     /// Counts a record; one that is too large for a packet is left out.
+    #[inline]
     fn count(&mut self, written: Result<(), WriteError>) -> Result<(), WriteError> {
         match written {
             Ok(()) => self.written.copied += 1,
@@ -491,36 +494,12 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Replaces a field by the id or the name of a user-level thread.
-    fn replace(&mut self, field: &Replaced, who: Who, time: i64) {
-        if !self.is_virtual(who) {
-            return;
-        }
-        let (tid, name) = (self.tid_of(who), self.name_of(who, time));
-        let at = crate::catalogue::CONTEXT_BYTES + field.place.0;
-        let Some(place) = self.scratch.get_mut(at..at + field.place.1) else {
-            return;
-        };
-        if field.is_name {
-            place.fill(0);
-            let most = place.len().min(NAME);
-            place[..most].copy_from_slice(&name[..most]);
-            return;
-        }
-        let value = i64::from(tid).to_le_bytes();
-        let most = place.len().min(value.len());
-        place[..most].copy_from_slice(&value[..most]);
-        if field.is_big {
-            place.reverse();
-        }
-    }
-
     /// Copies a record field by field.
     fn copy_fields(
         &mut self,
         copied: &Copied,
         (cycles, bytes): (u64, &[u8]),
-        context: (i32, i32, u64),
+        context: Context,
         values: &[(&Replaced, Option<i32>, [u8; NAME])],
     ) -> Result<(), WriteError> {
         let Some(plan) = &copied.plans[self.stream] else {
@@ -549,10 +528,7 @@ impl<'a> Encoder<'a> {
             (Scope::Payload, &event.payload),
         ];
         let written = self.writer.record(plan, cycles, |fields| {
-            fields
-                .int(context.0.into())
-                .int(context.1.into())
-                .uint(context.2);
+            context.give(fields);
             let mut at = cursor;
             let mut giver = Giver {
                 fields,
@@ -611,15 +587,35 @@ impl<'a> Encoder<'a> {
         };
         let context = self.context(record.tid.unwrap_or(-1), own.current, false);
         let cycles = self.next_cycles(own.time);
-        let window = self.scene.window;
-        let bytes = window.bytes(record.bytes);
+        let bytes = self.scene.window.bytes(record.bytes);
         match copied.copying {
-            Copying::Bytes(_) => {
-                self.begin_scratch(context, bytes);
-                self.write_scratch(copied, cycles)
-            }
+            Copying::Bytes(_) => self.copy_bytes(copied, cycles, context, bytes, |_| {}),
             Copying::Fields => self.copy_fields(copied, (cycles, bytes), context, &[]),
         }
+    }
+}
+
+fn is_virtual(who: Who) -> bool {
+    matches!(who, Who::Ult(_))
+}
+
+/// Replaces a field by the id or the name of a user-level thread.
+fn replace(body: &mut [u8], field: &Replaced, scene: Scene<'_>, (who, time): (Who, i64)) {
+    let (at, bytes) = field.place;
+    let Some(place) = body.get_mut(at..at + bytes) else {
+        return;
+    };
+    if field.is_name {
+        place.fill(0);
+        let most = place.len().min(NAME);
+        place[..most].copy_from_slice(&scene.name_of(who, time)[..most]);
+        return;
+    }
+    let value = i64::from(scene.tid_of(who)).to_le_bytes();
+    let most = place.len().min(value.len());
+    place[..most].copy_from_slice(&value[..most]);
+    if field.is_big {
+        place.reverse();
     }
 }
 
@@ -629,18 +625,16 @@ pub(crate) fn existing(
     cpu: u32,
     running: Option<i32>,
     time: i64,
+    room: &mut Room,
 ) -> Result<(Packets, Written), WriteError> {
     let context = [("cpu_id", i64::from(cpu))];
-    let mut encoder = Encoder::new(scene, OF_CPUS, u64::from(cpu), &context)?;
+    let mut encoder = Encoder::new(scene, (OF_CPUS, u64::from(cpu)), &context, room)?;
     encoder.cpu = cpu;
     encoder.run_from(running, i64::MIN, 0);
     let cycles = encoder.next_cycles(time);
-    let (tid, lwp, ult) = encoder.context(encoder.running, encoder.current, false);
-    let none = move |fields: &mut Fields<'_>| {
-        fields.int(tid.into()).int(lwp.into()).uint(ult);
-    };
+    let context = encoder.context(encoder.running, encoder.current, false);
     if scene.sources.kernel.is_none() {
-        encoder.lwps(cycles, &none)?;
+        encoder.lwps(cycles, context)?;
     }
     for (place, ult) in (0u32..).zip(&scene.states.ults) {
         if ult.is_created {
@@ -648,11 +642,11 @@ pub(crate) fn existing(
         }
         let who = Who::Ult(place);
         let (tid, pid) = (i64::from(ult.tid), i64::from(ult.key.0));
-        let name = encoder.name_of(who, time);
-        encoder.exists(cycles, (tid, pid), &name, &none)?;
-        encoder.thread(place, cycles, time, &none)?;
+        let name = scene.name_of(who, time);
+        encoder.exists(cycles, (tid, pid), name, context)?;
+        encoder.thread(place, cycles, time, context)?;
     }
-    Ok((encoder.writer.finish()?, encoder.written))
+    encoder.finish(room)
 }
 
 /// The cursor at a record that is kept with its position in the packet.

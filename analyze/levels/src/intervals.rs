@@ -38,6 +38,8 @@ struct Held {
 pub(crate) struct Intervals {
     own: Vec<Interval>,
     held: Vec<Held>,
+    /// The ends of `own` are in order.
+    is_sorted: bool,
 }
 
 /// The location of an event.
@@ -68,12 +70,28 @@ impl Intervals {
                 after: 0,
             }],
             held: vec![Held { from, to, cpu }],
+            is_sorted: true,
         }
     }
 
     /// The location of an event at `time`, moved by at most `bound`.
+    #[cfg(test)]
     pub(crate) fn locate(&self, time: i64, bound: i64) -> Located {
-        let next = self.own.partition_point(|interval| interval.to < time);
+        self.locate_from(&mut 0, time, bound)
+    }
+
+    /// The location of an event at `time`, moved by at most `bound`. `from` is the number of
+    /// intervals that end before an earlier event: events are asked for in the order of time.
+    pub(crate) fn locate_from(&self, from: &mut usize, time: i64, bound: i64) -> Located {
+        let ends_before = |interval: &Interval| interval.to < time;
+        let next = match self.is_sorted {
+            true => {
+                let rest = self.own.get(*from..).unwrap_or_default().iter();
+                *from += rest.take_while(|interval| ends_before(interval)).count();
+                *from
+            }
+            false => self.own.partition_point(ends_before),
+        };
         let later = self.own.get(next);
         if let Some(at) = later.filter(|interval| interval.from <= time) {
             return Located::At {
@@ -346,6 +364,7 @@ fn joined(mut stretches: Vec<Stretch>) -> Intervals {
         intervals.held.push(stretch.held);
         in_call = stretch.ends_in_call.unwrap_or(in_call);
     }
+    intervals.is_sorted = intervals.own.is_sorted_by_key(|interval| interval.to);
     intervals
 }
 

@@ -14,11 +14,13 @@ use tracebraid_engine::{Analysis, Chunk, Composition, Record, Slice, StreamPlace
 use tracebraid_kernel_model::CpuSource;
 
 use crate::catalogue::{Catalogue, OF_CPUS, Plans, WITHOUT_CPU};
-use crate::encode::{self, Packets, SEQUENCE_AT, Scene, Written};
+use crate::encode::{self, Packets, Room, SEQUENCE_AT, Scene, Written};
+use crate::intake::Intake;
+use crate::names::{NAME, short};
 use crate::place::{Ground, place};
-use crate::replay::{NO_CPU, Placed, replay};
+use crate::replay::{NO_CPU, Placed, Replay, replay};
 use crate::sources::{Source, Sources};
-use crate::states::States;
+use crate::states::{Lwp, States};
 use crate::summary::Counts;
 use crate::survey::window_of;
 use crate::window::{Collector, CpuRecords, Window};
@@ -37,9 +39,20 @@ pub(crate) struct Partial {
     /// Records of the chunk until it ends.
     #[serde(skip)]
     window: Window,
+    #[serde(skip)]
+    workspace: Workspace,
     /// Streams of windows, in order.
     done: Vec<(OutStream, Packets)>,
     counts: Counts,
+}
+
+/// Memory that the windows of a worker use one after the other.
+#[derive(Default)]
+struct Workspace {
+    placed: Vec<Placed>,
+    of_cpus: BTreeMap<u32, Vec<Placed>>,
+    replay: Replay,
+    room: Room,
 }
 
 /// Files of the super-trace.
@@ -58,6 +71,8 @@ pub(crate) struct Merge<'a> {
     pub(crate) catalogue: &'a Catalogue,
     pub(crate) plans: &'a Plans,
     pub(crate) names: BTreeMap<i32, String>,
+    names_of_lwps: Vec<[u8; NAME]>,
+    intake: Intake<'a>,
     pub(crate) base: i64,
     pub(crate) bound: i64,
     /// Times that the kernel trace covers. A CPU whose packets end earlier had nothing to record.
@@ -74,13 +89,17 @@ impl<'a> Merge<'a> {
         trace: TraceWriter,
         bound: i64,
     ) -> Merge<'a> {
+        let names = sources.process_names();
+        let name = |lwp: &Lwp| short(names.get(&lwp.pid).map_or(b"", |name| name.as_bytes()));
         Merge {
             sources,
             windows,
             states,
             catalogue,
             plans,
-            names: sources.process_names(),
+            names_of_lwps: states.lwps.iter().map(name).collect(),
+            names,
+            intake: Intake::new(sources, catalogue, &plans.copied),
             base: sources.base(),
             bound,
             kernel: covered(sources),
@@ -123,8 +142,8 @@ impl<'a> Merge<'a> {
     fn collector(&self) -> Collector<'_> {
         Collector {
             sources: self.sources,
-            catalogue: self.catalogue,
-            copied: &self.plans.copied,
+            states: self.states,
+            intake: &self.intake,
         }
     }
 
@@ -145,8 +164,11 @@ impl<'a> Merge<'a> {
             bound: self.bound,
         };
         let counts = &mut partial.counts;
-        let mut placed = place(&ground, &window, counts);
-        let replay = replay(self.states, &window, (number, span), &mut placed);
+        let mut workspace = std::mem::take(&mut partial.workspace);
+        place(&ground, &window, &mut workspace.placed, counts);
+        let before = std::mem::take(&mut workspace.replay);
+        let placed = &mut workspace.placed;
+        let replay = replay(self.states, &window, (number, span), placed, before);
         for (kind, count) in &replay.violations {
             *counts.violations.entry(*kind).or_default() += count;
         }
@@ -160,13 +182,15 @@ impl<'a> Merge<'a> {
             window: &window,
             replay: &replay,
             names: &self.names,
+            names_of_lwps: &self.names_of_lwps,
             base: self.base,
             number,
             span,
         };
-        let written = self.streams(partial, scene, placed, &ground);
+        let written = self.streams(partial, scene, &mut workspace, &ground);
         window.clear();
-        partial.window = window;
+        workspace.replay = replay;
+        (partial.window, partial.workspace) = (window, workspace);
         written
     }
 
@@ -174,12 +198,18 @@ impl<'a> Merge<'a> {
         &self,
         partial: &mut Partial,
         scene: Scene<'_>,
-        placed: Vec<Placed>,
+        workspace: &mut Workspace,
         ground: &Ground<'_>,
     ) -> Result<(), WriteError> {
-        let mut of_cpus: BTreeMap<u32, Vec<Placed>> = BTreeMap::new();
+        let Workspace {
+            placed,
+            of_cpus,
+            room,
+            ..
+        } = workspace;
+        of_cpus.values_mut().for_each(Vec::clear);
         let mut of_users: BTreeMap<u32, Vec<Placed>> = BTreeMap::new();
-        for own in placed {
+        for &own in &*placed {
             match own.cpu {
                 NO_CPU => {
                     let user = scene.window.users.get(own.record as usize);
@@ -194,7 +224,12 @@ impl<'a> Merge<'a> {
             .window
             .cpus
             .keys()
-            .chain(of_cpus.keys())
+            .chain(
+                of_cpus
+                    .iter()
+                    .filter(|own| !own.1.is_empty())
+                    .map(|own| own.0),
+            )
             .copied()
             .collect();
         let mut describes = ground.number == 0;
@@ -214,16 +249,16 @@ impl<'a> Merge<'a> {
                 let first = first.max(scene.span.0);
                 partial.add(
                     OutStream::Cpu(cpu),
-                    encode::existing(scene, cpu, ground.running(cpu), first)?,
+                    encode::existing(scene, cpu, ground.running(cpu), first, room)?,
                 );
             }
-            let made = encode::cpu(scene, (cpu, of_cpu), own, ground.running(cpu))?;
+            let made = encode::cpu(scene, (cpu, of_cpu), own, ground.running(cpu), room)?;
             partial.add(OutStream::Cpu(cpu), made);
         }
         for (stream, own) in of_users {
             partial.add(
                 OutStream::User(stream),
-                encode::without_cpu(scene, stream, &own)?,
+                encode::without_cpu(scene, stream, &own, room)?,
             );
         }
         Ok(())
@@ -267,7 +302,7 @@ impl<'a> Merge<'a> {
     fn put(
         &self,
         stream: OutStream,
-        mut packets: Packets,
+        packets: &mut Packets,
         (files, offset, number): &(Arc<PlacedFiles>, u64, u64),
     ) -> Result<(), WriteError> {
         let (class, id) = match stream {
@@ -376,6 +411,7 @@ impl Analysis for Merge<'_> {
 
     /// Windows of a worker use the same memory, one after the other.
     fn exchange(&self, partial: &mut Partial, resident: &mut Partial) {
+        std::mem::swap(&mut partial.workspace, &mut resident.workspace);
         let (own, other) = (&mut partial.window, &mut resident.window);
         std::mem::swap(&mut own.buffer, &mut other.buffer);
         std::mem::swap(&mut own.users, &mut other.users);
@@ -411,12 +447,13 @@ impl Analysis for Merge<'_> {
 
     fn slices<'a>(&'a self, partial: &mut Partial, _: Timestamp) -> Vec<Slice<'a, Partial>> {
         let done = std::mem::take(&mut partial.done);
-        let slice = |(stream, packets): (OutStream, Packets)| -> Option<Slice<'a, Partial>> {
+        let slice = |(stream, mut packets): (OutStream, Packets)| -> Option<Slice<'a, Partial>> {
             let place = self.place_of(stream, &packets)?;
-            Some(Box::new(move |_: &mut Partial| {
-                if let Err(error) = self.put(stream, packets, &place) {
+            Some(Box::new(move |resident: &mut Partial| {
+                if let Err(error) = self.put(stream, &mut packets, &place) {
                     self.fail(error);
                 }
+                resident.workspace.room.give_back(packets.bytes);
                 let nothing: Composition<'a, Partial> = Box::new(|_| {});
                 nothing
             }))

@@ -2,12 +2,13 @@
 //! that CPU.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 
 use crate::intervals::{Intervals, Located, intervals};
-use crate::replay::{NO_CPU, NONE, Placed, ViolationKind, act_of};
+use crate::replay::{Current, NO_CPU, NONE, Placed, ViolationKind, act_of};
 use crate::states::States;
 use crate::summary::Counts;
-use crate::survey::{Map, UltKey};
+use crate::survey::Map;
 use crate::vocabulary::Step;
 use crate::window::{Note, UserRecord, Window};
 
@@ -64,7 +65,12 @@ impl Ground<'_> {
 }
 
 /// Places all user records of a window, in the order of time.
-pub(crate) fn place(ground: &Ground<'_>, window: &Window, counts: &mut Counts) -> Vec<Placed> {
+pub(crate) fn place(
+    ground: &Ground<'_>,
+    window: &Window,
+    placed: &mut Vec<Placed>,
+    counts: &mut Counts,
+) {
     let intervals = ground.intervals(window);
     let records = window.cpus.values().flat_map(|of_cpu| &of_cpu.records);
     let has_losses = records.clone().any(|record| {
@@ -76,21 +82,51 @@ pub(crate) fn place(ground: &Ground<'_>, window: &Window, counts: &mut Counts) -
             }
         )
     });
-    let mut placed: Vec<Placed> = (0u32..)
-        .zip(&window.users)
-        .map(|(index, user)| {
-            let located = user.tid.and_then(|tid| intervals.get(&tid));
-            let located = located.map(|own| own.locate(user.time, ground.bound));
-            placed_at(ground, (index, user), located, has_losses, counts)
-        })
-        .collect();
+    let mut threads = Threads::new(&intervals);
+    placed.clear();
+    placed.extend((0u32..).zip(&window.users).map(|(index, user)| {
+        let located = threads.locate(user, ground.bound);
+        placed_at(ground, (index, user), located, has_losses, counts)
+    }));
     placed.sort_by_key(|own| own.time);
-    let untangled = untangle(window, &mut placed, ground.bound);
+    let untangled = untangle(window, placed, ground.bound);
     if untangled > 0 {
         counts.moved += untangled;
         placed.sort_by_key(|own| (own.time, own.is_late));
     }
-    placed
+}
+
+/// The intervals of threads, each with the number of those that have ended.
+struct Threads<'a> {
+    all: Vec<(&'a Intervals, usize)>,
+    of_tid: Map<i32, usize>,
+    /// Thread of the latest record and its place in `all`, by number of the stream.
+    latest: Vec<(Option<i32>, Option<usize>)>,
+}
+
+impl<'a> Threads<'a> {
+    fn new(intervals: &'a Map<i32, Intervals>) -> Threads<'a> {
+        Threads {
+            all: intervals.values().map(|own| (own, 0)).collect(),
+            of_tid: intervals.keys().copied().zip(0..).collect(),
+            latest: Vec::new(),
+        }
+    }
+
+    /// The location of a record; records come in the order of time.
+    fn locate(&mut self, user: &UserRecord, bound: i64) -> Option<Located> {
+        let stream = user.stream as usize;
+        if self.latest.len() <= stream {
+            self.latest.resize(stream + 1, (None, None));
+        }
+        let latest = &mut self.latest[stream];
+        if latest.0 != user.tid {
+            let place = user.tid.and_then(|tid| self.of_tid.get(&tid));
+            *latest = (user.tid, place.copied());
+        }
+        let (own, ended) = self.all.get_mut(latest.1?)?;
+        Some(own.locate_from(ended, user.time, bound))
+    }
 }
 
 /// Clocks of two CPUs may differ by some nanoseconds, so that a user-level thread seems to run on
@@ -98,9 +134,9 @@ pub(crate) fn place(ground: &Ground<'_>, window: &Window, counts: &mut Counts) -
 /// follow at once, are moved to the time at which the thread left. Returns the number of records
 /// that were moved.
 fn untangle(window: &Window, placed: &mut [Placed], bound: i64) -> u64 {
-    let mut holders: Map<UltKey, i32> = Map::default();
+    let mut holders: Map<Current, i32> = Map::default();
     // Switches to threads that have not left their LWP.
-    let mut early: Map<UltKey, u32> = Map::default();
+    let mut early: Map<Current, u32> = Map::default();
     let mut moved = 0;
     for at in 0..placed.len() {
         let own = placed[at];
@@ -110,18 +146,22 @@ fn untangle(window: &Window, placed: &mut [Placed], bound: i64) -> u64 {
         if act.step != Step::Switch {
             continue;
         }
-        let (prev, next) = ((record.pid, act.ult), (record.pid, act.next));
+        let (prev, next) = (act.ult_at, act.next_at);
         let tid = record.tid.unwrap_or(-1);
-        if let Some(first) = early.remove(&prev)
+        if !early.is_empty()
+            && let Some(first) = early.remove(&prev)
             && own.time.saturating_sub(placed[first as usize].time) <= bound
         {
             moved += delay(window, placed, first as usize, own.time);
             continue;
         }
-        if holders.get(&prev) == Some(&tid) {
-            holders.remove(&prev);
+        if prev < NONE
+            && let Entry::Occupied(holder) = holders.entry(prev)
+            && *holder.get() == tid
+        {
+            holder.remove();
         }
-        if next.1 != 0
+        if next < NONE
             && let Some(other) = holders.insert(next, tid)
             && other != tid
         {

@@ -71,7 +71,8 @@ pub(crate) enum Derived {
     Exit(u32),
     WaitEntry(u16),
     WaitExit(u16),
-    Violation(Violation),
+    /// Index in [`Replay::kept`].
+    Violation(u32),
 }
 
 /// State in which a user-level thread leaves its LWP.
@@ -135,6 +136,8 @@ pub(crate) struct Replay {
     /// By LWP: content at the beginning, and changes.
     lwps: Vec<(Current, Vec<Change>)>,
     pub(crate) violations: BTreeMap<ViolationKind, u64>,
+    /// Violations with a record of their own.
+    pub(crate) kept: Vec<Violation>,
 }
 
 /// A moment on a CPU: the time, the CPU, and the number of its records so far.
@@ -146,6 +149,17 @@ pub(crate) struct CpuMoment {
 }
 
 impl Replay {
+    /// Removes all results; returns the lists of LWPs, empty.
+    fn clear(&mut self) -> Vec<(Current, Vec<Change>)> {
+        self.derived.clear();
+        self.learned.clear();
+        self.violations.clear();
+        self.kept.clear();
+        let mut lwps = std::mem::take(&mut self.lwps);
+        lwps.iter_mut().for_each(|own| own.1.clear());
+        lwps
+    }
+
     /// Content of an LWP just before the next record of a CPU at a moment.
     pub(crate) fn current(&self, lwp: u32, at: CpuMoment) -> Current {
         let Some((first, changes)) = self.lwps.get(lwp as usize) else {
@@ -170,12 +184,11 @@ struct Live {
     on: Option<u32>,
 }
 
-/// A step, or the end of an LWP that the kernel records.
+/// A change of what an LWP runs, besides the steps of its runtime.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Index of a placed record.
-    Step(u32),
-    LwpExit(u32),
+    /// The kernel records the end of the LWP.
+    Exit(u32),
     /// Content of an LWP from here on, after its records were lost.
     Learn(u32, Current),
 }
@@ -187,45 +200,52 @@ struct Player<'a> {
     lwps: Vec<(Current, Vec<Change>)>,
     now: Vec<Current>,
     live: Map<u32, Live>,
-    /// By index of an act: the reason of a block that follows the switch.
+    /// By index of the record of a switch: the reason of a block that follows it.
     late: Map<u32, u16>,
-    kept_violations: u32,
     out: Replay,
 }
 
-/// Replays the window with this number and these times. `placed` is in the order of time.
+/// Replays the window with this number and these times. `placed` is in the order of time. `out` is
+/// the result of an earlier window, whose memory is used again.
 pub(crate) fn replay(
     states: &States,
     window: &Window,
     (number, span): (u32, (i64, i64)),
     placed: &mut [Placed],
+    out: Replay,
 ) -> Replay {
-    let mut player = Player::new(states, window, number);
+    let others = events(states, window, (number, span), placed);
+    let mut others = others.into_iter().peekable();
+    let mut player = Player::new(states, window, number, out);
     player.late = late_blocks(states, window, number, placed);
-    for (at, event) in events(states, window, (number, span), placed) {
-        match event {
-            Event::Step(index) => {
-                let Some(own) = placed.get_mut(index as usize) else {
-                    continue;
-                };
-                let Some(record) = window.users.get(own.record as usize) else {
-                    continue;
-                };
-                let first = player.out.derived.len() as u32;
-                own.current = player.current_of(record.tid);
-                if let Some(kind) = own.flaw {
-                    player.misplaced(kind, record, own.current);
-                }
-                player.step((own.record, record), at);
-                own.derived = (first, player.out.derived.len() as u32);
-                own.then = player.current_of(record.tid);
-            }
-            Event::LwpExit(lwp) => player.set(lwp, NONE, at),
-            Event::Learn(lwp, current) => {
-                player.set(lwp, current, at);
-                player.out.learned.push((at.time, lwp));
-            }
+    for own in placed {
+        let Some(record) = window.users.get(own.record as usize) else {
+            continue;
+        };
+        let at = CpuMoment {
+            time: own.time,
+            cpu: own.cpu,
+            after: own.after,
+        };
+        let is_before =
+            |(other, event): &(CpuMoment, Event)| (other.time, event.turn()) < (at.time, 1);
+        while let Some((at, event)) = others.next_if(is_before) {
+            player.other(event, at);
         }
+        let first = player.out.derived.len() as u32;
+        own.current = player.current_of(record.lwp);
+        if let Some(kind) = own.flaw {
+            player.misplaced(kind, record, own.current);
+        }
+        own.then = own.current;
+        if record.act != 0 {
+            player.step((own.record, record), at);
+            own.then = player.current_of(record.lwp);
+        }
+        own.derived = (first, player.out.derived.len() as u32);
+    }
+    for (at, event) in others {
+        player.other(event, at);
     }
     Replay {
         lwps: player.lwps,
@@ -233,30 +253,21 @@ pub(crate) fn replay(
     }
 }
 
-/// All steps and the ends of LWPs, in the order of time.
+/// The ends of LWPs and what is learned of them around losses, in the order of time.
 fn events(
     states: &States,
     window: &Window,
     (number, span): (u32, (i64, i64)),
     placed: &[Placed],
 ) -> Vec<(CpuMoment, Event)> {
-    let moment = |of: &Placed| CpuMoment {
-        time: of.time,
-        cpu: of.cpu,
-        after: of.after,
-    };
-    let mut all: Vec<(CpuMoment, Event)> = (0u32..)
-        .zip(placed)
-        .map(|(index, own)| (moment(own), Event::Step(index)))
-        .collect();
-    let steps = all.len();
+    let mut all = Vec::new();
     for (&cpu, of_cpu) in &window.cpus {
         for (after, record) in (1u32..).zip(&of_cpu.records) {
             if let Note::Exit(tid) = record.note
                 && let Some(&lwp) = states.lwp_of_tid.get(&tid)
             {
                 let time = record.time;
-                all.push((CpuMoment { time, cpu, after }, Event::LwpExit(lwp)));
+                all.push((CpuMoment { time, cpu, after }, Event::Exit(lwp)));
             }
         }
     }
@@ -281,15 +292,19 @@ fn events(
             all.push((at(to), Event::Learn(lwp, learned)));
         }
     }
-    if all.len() > steps {
-        // Learned contents hold before the records of their time, losses after them.
-        all.sort_by_key(|(at, event)| match event {
-            Event::Learn(_, UNKNOWN) => (at.time, 2),
-            Event::Learn(..) => (at.time, 0),
-            _ => (at.time, 1),
-        });
-    }
+    all.sort_by_key(|(at, event)| (at.time, event.turn()));
     all
+}
+
+impl Event {
+    /// Learned contents hold before the records of their time, ends and losses after them.
+    fn turn(self) -> u8 {
+        match self {
+            Event::Learn(_, UNKNOWN) => 2,
+            Event::Learn(..) => 0,
+            Event::Exit(_) => 1,
+        }
+    }
 }
 
 /// Content of an LWP before its next switch from a time on.
@@ -323,34 +338,31 @@ fn current(states: &States, key: UltKey) -> Current {
 /// switch.
 fn late_blocks(states: &States, window: &Window, number: u32, placed: &[Placed]) -> Map<u32, u16> {
     let mut late = Map::default();
-    let mut left: Map<UltKey, u32> = Map::default();
+    let mut left: Map<Current, u32> = Map::default();
     for own in placed {
-        let Some((record, act)) = act_of(window, own.record) else {
+        let Some((_, act)) = act_of(window, own.record) else {
             continue;
         };
-        let key = (record.pid, act.ult);
         match act.step {
             Step::Switch => {
-                if act.ult != 0 {
-                    left.insert(key, own.record);
+                if act.ult_at < NONE {
+                    left.insert(act.ult_at, own.record);
                 }
-                left.remove(&(record.pid, act.next));
+                left.remove(&act.next_at);
             }
             Step::Block => {
-                if let Some(switch) = left.remove(&key) {
-                    late.insert(switch, states.reason(window.bytes(act.reason)));
+                if let Some(switch) = left.remove(&act.ult_at) {
+                    late.insert(switch, act.reason);
                 }
             }
             Step::Wake | Step::Exit | Step::Create | Step::State => {
-                left.remove(&key);
+                left.remove(&act.ult_at);
             }
             _ => {}
         }
     }
-    for (key, switch) in left {
-        let ult = states
-            .ult(key)
-            .and_then(|ult| states.ults.get(ult as usize));
+    for (ult, switch) in left {
+        let ult = states.ults.get(ult as usize);
         if let Some(reason) = ult.and_then(|ult| ult.late_block(number)) {
             late.insert(switch, reason);
         }
@@ -366,7 +378,9 @@ pub(crate) fn act_of(window: &Window, record: u32) -> Option<(&UserRecord, &Act)
 }
 
 impl<'a> Player<'a> {
-    fn new(states: &'a States, window: &'a Window, number: u32) -> Player<'a> {
+    fn new(states: &'a States, window: &'a Window, number: u32, mut out: Replay) -> Player<'a> {
+        let mut lwps = out.clear();
+        lwps.resize_with(states.lwps.len(), Default::default);
         let first = |lwp: &crate::states::Lwp| {
             if lwp.runs.is_empty() {
                 return NONE;
@@ -378,16 +392,18 @@ impl<'a> Player<'a> {
             }
         };
         let now: Vec<Current> = states.lwps.iter().map(first).collect();
+        for (own, first) in lwps.iter_mut().zip(&now) {
+            own.0 = *first;
+        }
         let mut player = Player {
             states,
             window,
             number,
-            lwps: now.iter().map(|&first| (first, Vec::new())).collect(),
+            lwps,
             now,
             live: Map::default(),
             late: Map::default(),
-            kept_violations: 0,
-            out: Replay::default(),
+            out,
         };
         for lwp in 0..player.now.len() {
             let current = player.now[lwp];
@@ -396,6 +412,16 @@ impl<'a> Player<'a> {
             }
         }
         player
+    }
+
+    fn other(&mut self, event: Event, at: CpuMoment) {
+        match event {
+            Event::Exit(lwp) => self.set(lwp, NONE, at),
+            Event::Learn(lwp, current) => {
+                self.set(lwp, current, at);
+                self.out.learned.push((at.time, lwp));
+            }
+        }
     }
 
     fn live(&mut self, ult: u32) -> &mut Live {
@@ -413,12 +439,9 @@ impl<'a> Player<'a> {
         self.states.lwp_of_tid.get(&tid?).copied()
     }
 
-    fn current_of(&self, tid: Option<i32>) -> Current {
-        match self.lwp(tid) {
-            Some(lwp) => self.now.get(lwp as usize).copied().unwrap_or(UNKNOWN),
-            // A thread without steps runs no user-level thread.
-            None => NONE,
-        }
+    fn current_of(&self, lwp: u32) -> Current {
+        // A thread without steps runs no user-level thread.
+        self.now.get(lwp as usize).copied().unwrap_or(NONE)
     }
 
     /// The LWP runs `to` from now on.
@@ -450,18 +473,19 @@ impl<'a> Player<'a> {
     }
 
     /// The thread that an LWP runs, as analyses see it.
-    fn running(&self, tid: Option<i32>) -> Who {
-        match self.current_of(tid) {
+    fn running(&self, record: &UserRecord) -> Who {
+        match self.current_of(record.lwp) {
             ult if ult < NONE => Who::Ult(ult),
-            _ => Who::Lwp(tid.unwrap_or(-1)),
+            _ => Who::Lwp(record.tid.unwrap_or(-1)),
         }
     }
 
     fn violate(&mut self, violation: Violation) {
         *self.out.violations.entry(violation.kind).or_default() += 1;
-        self.kept_violations += 1;
-        if self.kept_violations <= MOST_VIOLATIONS {
-            self.out.derived.push(Derived::Violation(violation));
+        let number = self.out.kept.len() as u32;
+        if number < MOST_VIOLATIONS {
+            self.out.kept.push(violation);
+            self.out.derived.push(Derived::Violation(number));
         }
     }
 
@@ -481,31 +505,23 @@ impl<'a> Player<'a> {
         else {
             return;
         };
-        let key = (record.pid, act.ult);
-        let ult = self.states.ult(key);
-        let lwp = self.lwp(record.tid);
+        let ult = Some(act.ult_at).filter(|ult| *ult < NONE);
         match (act.step, ult) {
             (Step::Switch, _) => self.switch((index, record), act, at),
-            (Step::LwpBegin | Step::LwpEnd, _) => {
-                if let Some(lwp) = lwp {
-                    self.set(lwp, NONE, at);
-                }
-            }
+            (Step::LwpBegin | Step::LwpEnd, _) => self.set(record.lwp, NONE, at),
             (Step::Create, Some(ult)) => {
                 let on = self.live(ult).on;
                 *self.live(ult) = Live {
                     state: UltState::default(),
                     on,
                 };
-                let parent = self.running(record.tid);
+                let parent = self.running(record);
                 self.out.derived.push(Derived::Fork { parent, child: ult });
                 self.out.derived.push(Derived::Wakeup { ult, reason: None });
             }
             (Step::Block, Some(ult)) => {
-                let reason = self.states.reason(self.window.bytes(act.reason));
-                let live = self.live(ult);
                 // A late block of a thread that has been woken meanwhile.
-                live.state.blocked = Some(reason);
+                self.live(ult).state.blocked = Some(act.reason);
             }
             (Step::Wake, Some(ult)) => self.wake(ult),
             (Step::Exit, Some(ult)) => {
@@ -530,7 +546,6 @@ impl<'a> Player<'a> {
     }
 
     fn snapshot(&mut self, act: &Act, ult: u32, at: CpuMoment) {
-        let reason = self.states.reason(self.window.bytes(act.reason));
         match act.state {
             snapshot::RUNNING | snapshot::IN_CALL => {
                 if let Some(lwp) = self.lwp(Some(act.lwp)) {
@@ -538,23 +553,18 @@ impl<'a> Player<'a> {
                 }
                 self.live(ult).state = UltState::default();
             }
-            snapshot::BLOCKED => self.live(ult).state.blocked = Some(reason),
+            snapshot::BLOCKED => self.live(ult).state.blocked = Some(act.reason),
             _ => self.live(ult).state.blocked = None,
         }
     }
 
     fn switch(&mut self, (index, record): (u32, &UserRecord), act: &Act, at: CpuMoment) {
-        let Some(lwp) = self.lwp(record.tid) else {
+        let lwp = record.lwp;
+        let Some(&expected) = self.now.get(lwp as usize) else {
             return;
         };
         let tid = record.tid.unwrap_or(-1);
-        let of = |ult: u64| match ult {
-            0 => NONE,
-            UNKNOWN_ULT => UNKNOWN,
-            ult => self.states.ult((record.pid, ult)).unwrap_or(UNKNOWN),
-        };
-        let (prev, next) = (of(act.ult), of(act.next));
-        let expected = self.now.get(lwp as usize).copied().unwrap_or(UNKNOWN);
+        let (prev, next) = (act.ult_at, act.next_at);
         if expected != UNKNOWN && expected != prev {
             let other = self.id(expected);
             self.violate(Violation {

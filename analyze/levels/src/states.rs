@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::names::{NAME, short};
 use crate::survey::{Edges, Ends, Known, LwpSight, Map, Marks, Moment, Tables, UltKey};
 use crate::vocabulary::reason_word;
 
@@ -70,6 +71,8 @@ pub(crate) struct Ult {
     pub(crate) is_created: bool,
     /// Names with the time from which each holds, in order.
     names: Vec<(i64, Box<[u8]>)>,
+    /// The same as scheduling events contain them; one entry for a thread without a name.
+    short_names: Vec<(i64, [u8; NAME])>,
     /// State from the end of a window on.
     states: Vec<(u32, UltState)>,
     /// See [`Ult::late_block`].
@@ -83,6 +86,19 @@ impl Ult {
         self.names
             .get(after.saturating_sub(1))
             .map_or(&[], |(_, name)| name)
+    }
+
+    /// Name at a time in scheduling events: the id, if there is none.
+    #[inline]
+    pub(crate) fn short_name(&self, time: i64) -> &[u8; NAME] {
+        let names = &self.short_names;
+        let after = match names.as_slice() {
+            [_] => 0,
+            names => names.partition_point(|(from, _)| *from <= time),
+        };
+        names
+            .get(after.saturating_sub(1))
+            .map_or(&[0; NAME], |(_, name)| name)
     }
 
     /// Reason of a block that a later window records first about the thread, which left its LWP
@@ -130,6 +146,8 @@ pub(crate) struct States {
     pub(crate) ult_of_key: Map<UltKey, u32>,
     /// Reasons of waits as words, in order; the last stands for all others if there are too many.
     pub(crate) reasons: Vec<String>,
+    /// Index of the word of each reason as recorded, in order.
+    recorded_reasons: Vec<(Box<[u8]>, u16)>,
     /// Processes with user-level threads, in order, and their runtimes.
     pub(crate) processes: BTreeMap<i32, String>,
 }
@@ -138,12 +156,16 @@ impl States {
     pub(crate) fn new(tables: Tables) -> States {
         let mut states = States {
             reasons: reasons(&tables),
+            recorded_reasons: Vec::new(),
             cpus: timelines(tables.cpus),
             edges: edges(tables.edges),
             cpu_losses: tables.cpu_losses,
             lwp_losses: tables.lwp_losses,
             ..States::default()
         };
+        let recorded = tables.reasons.iter();
+        let recorded = recorded.map(|own| (own.as_slice().into(), states.reason_of_word(own)));
+        states.recorded_reasons = recorded.collect();
         states.cpu_losses.sort_unstable();
         states.lwp_losses.sort_unstable();
         states.lwps = lwps(tables.lwps, &tables.lwp_sights);
@@ -170,14 +192,15 @@ impl States {
             let marks = marks.remove(&key).unwrap_or_default();
             let course = Course::new(&marks, &states.reasons);
             states.ult_of_key.insert(key, states.ults.len() as u32);
+            let names = names.into_iter();
+            let names: Vec<(i64, Box<[u8]>)> =
+                names.map(|((from, _), name)| (from, name.into())).collect();
             states.ults.push(Ult {
                 key,
                 tid,
                 is_created: sight.is_created,
-                names: names
-                    .into_iter()
-                    .map(|((from, _), name)| (from, name.into()))
-                    .collect(),
+                short_names: short_names(key, &names),
+                names,
                 states: course.states,
                 late: course.late,
             });
@@ -197,12 +220,32 @@ impl States {
 
     /// Index of a reason.
     pub(crate) fn reason(&self, reason: &[u8]) -> u16 {
+        let recorded = &self.recorded_reasons;
+        match recorded.binary_search_by(|(own, _)| (**own).cmp(reason)) {
+            Ok(at) => recorded[at].1,
+            Err(_) => self.reason_of_word(reason),
+        }
+    }
+
+    fn reason_of_word(&self, reason: &[u8]) -> u16 {
         reason_place(&self.reasons, reason)
     }
 
     /// The user-level thread of a key.
     pub(crate) fn ult(&self, key: UltKey) -> Option<u32> {
         self.ult_of_key.get(&key).copied()
+    }
+}
+
+fn short_names(key: UltKey, names: &[(i64, Box<[u8]>)]) -> Vec<(i64, [u8; NAME])> {
+    let numbered = || short(format!("ult {}", key.1).as_bytes());
+    let name = |(from, name): &(i64, Box<[u8]>)| match &**name {
+        [] => (*from, numbered()),
+        name => (*from, short(name)),
+    };
+    match names {
+        [] => vec![(i64::MIN, numbered())],
+        names => names.iter().map(name).collect(),
     }
 }
 

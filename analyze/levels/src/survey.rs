@@ -15,8 +15,8 @@ use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_follow::{InterruptStep, KeyHasher};
 use tracebraid_kernel_model::{Body, CpuSource, KernelEvent};
 
+use crate::recent::{Recent, StepPlace};
 use crate::sources::{Source, Sources, UserClass, UserStream};
-use crate::vocabulary::{Step, StepValues, UNKNOWN_ULT, snapshot};
 
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<KeyHasher>>;
 
@@ -63,7 +63,7 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    fn step(&mut self, moment: Moment, step: InterruptStep) {
+    pub(crate) fn step(&mut self, moment: Moment, step: InterruptStep) {
         let edge = |active| Some((moment, active));
         match step {
             InterruptStep::Hard(_) => self.hard = edge(true),
@@ -75,11 +75,11 @@ impl Edges {
     }
 
     /// Nothing is interrupted, as after a switch.
-    fn end(&mut self, moment: Moment) {
+    pub(crate) fn end(&mut self, moment: Moment) {
         (self.hard, self.soft) = (Some((moment, false)), Some((moment, false)));
     }
 
-    fn join(&mut self, other: Edges) {
+    pub(crate) fn join(&mut self, other: Edges) {
         self.hard = self.hard.max(other.hard);
         self.soft = self.soft.max(other.soft);
     }
@@ -128,18 +128,21 @@ pub(crate) struct Survey<'a> {
 }
 
 /// State of a chunk.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Partial {
     tables: Tables,
     chunk: u64,
     records: u64,
-    /// CPU, window and edges of the latest records of a kernel stream.
-    edges: Option<(u32, u32, Edges)>,
+    /// Facts about the latest records, which are not in the tables yet.
+    #[serde(skip)]
+    recent: Recent,
+    /// The window of the latest record: its number, begin and end.
+    window: (u32, i64, i64),
     /// Thread of the current packet.
     tid: Option<i32>,
 }
 
-fn latest<T>(own: &mut Option<(Moment, T)>, other: Option<(Moment, T)>) {
+pub(crate) fn latest<T>(own: &mut Option<(Moment, T)>, other: Option<(Moment, T)>) {
     if let Some(other) = other
         && own.as_ref().is_none_or(|own| own.0 <= other.0)
     {
@@ -148,7 +151,7 @@ fn latest<T>(own: &mut Option<(Moment, T)>, other: Option<(Moment, T)>) {
 }
 
 impl<T: Copy> Ends<T> {
-    fn join(&mut self, other: Ends<T>) {
+    pub(crate) fn join(&mut self, other: Ends<T>) {
         if other.first.0 < self.first.0 {
             self.first = other.first;
         }
@@ -159,7 +162,7 @@ impl<T: Copy> Ends<T> {
 }
 
 impl Marks {
-    fn join(&mut self, other: Marks) {
+    pub(crate) fn join(&mut self, other: Marks) {
         latest(&mut self.block, other.block);
         self.ready = self.ready.max(other.ready);
         self.switch_in = self.switch_in.max(other.switch_in);
@@ -189,14 +192,14 @@ impl Sight {
     }
 }
 
-fn state_of<T: Copy>(moment: Moment, before: Known<T>, after: Known<T>) -> Ends<T> {
+pub(crate) fn state_of<T: Copy>(moment: Moment, before: Known<T>, after: Known<T>) -> Ends<T> {
     Ends {
         first: (moment, before),
         last: (moment, after),
     }
 }
 
-fn join_ends<K: Eq + Hash, T: Copy>(map: &mut Map<K, Ends<T>>, key: K, ends: Ends<T>) {
+pub(crate) fn join_ends<K: Eq + Hash, T: Copy>(map: &mut Map<K, Ends<T>>, key: K, ends: Ends<T>) {
     map.entry(key)
         .and_modify(|own| own.join(ends))
         .or_insert(ends);
@@ -216,11 +219,8 @@ impl Tables {
         for (key, marks) in other.marks {
             self.marks.entry(key).or_default().join(marks);
         }
-        for (key, sight) in other.sights {
-            match self.sights.entry(key) {
-                std::collections::hash_map::Entry::Occupied(mut own) => own.get_mut().join(sight),
-                std::collections::hash_map::Entry::Vacant(new) => drop(new.insert(sight)),
-            }
+        for (key, seen) in other.sights {
+            self.sight(key, seen);
         }
         for (tid, sight) in other.lwp_sights {
             self.lwp_sights.entry(tid).or_default().join(sight);
@@ -230,27 +230,16 @@ impl Tables {
         self.reasons.extend(other.reasons);
     }
 
-    fn sight(&mut self, key: UltKey, moment: Moment, is_created: bool, name: &[u8]) {
-        if key.1 == 0 || key.1 == UNKNOWN_ULT {
-            return;
-        }
-        let sight = self.sights.entry(key).or_insert(Sight {
-            first: moment,
-            is_created,
-            names: Vec::new(),
-        });
-        if moment < sight.first {
-            (sight.first, sight.is_created) = (moment, is_created);
-        }
-        // Which names follow each other is known only when all are.
-        if !name.is_empty() {
-            sight.names.push((moment, name.to_vec()));
+    pub(crate) fn sight(&mut self, key: UltKey, seen: Sight) {
+        match self.sights.entry(key) {
+            std::collections::hash_map::Entry::Occupied(mut own) => own.get_mut().join(seen),
+            std::collections::hash_map::Entry::Vacant(new) => drop(new.insert(seen)),
         }
     }
 }
 
 impl LwpSight {
-    fn join(&mut self, other: LwpSight) {
+    pub(crate) fn join(&mut self, other: LwpSight) {
         if let Some(other) = other.first
             && self.first.is_none_or(|own| other.0 < own.0)
         {
@@ -265,27 +254,6 @@ impl LwpSight {
 }
 
 impl Partial {
-    /// The edges of a CPU in a window.
-    fn edges(&mut self, cpu: u32, window: u32) -> &mut Edges {
-        if self
-            .edges
-            .is_none_or(|(of, at, _)| (of, at) != (cpu, window))
-        {
-            self.keep_edges();
-        }
-        &mut self.edges.get_or_insert((cpu, window, Edges::default())).2
-    }
-
-    fn keep_edges(&mut self) {
-        if let Some((cpu, window, edges)) = self.edges.take() {
-            self.tables
-                .edges
-                .entry((cpu, window))
-                .or_default()
-                .join(edges);
-        }
-    }
-
     /// The moment of the next record of this stream.
     fn moment(&mut self, number: u32, time: i64) -> Moment {
         self.records += 1;
@@ -294,123 +262,24 @@ impl Partial {
     }
 }
 
-/// A step of user-level scheduling: meaning for an LWP and a user-level thread.
-pub(crate) struct StepPlace<'a> {
-    pub(crate) moment: Moment,
-    pub(crate) window: u32,
-    pub(crate) tid: i32,
-    pub(crate) pid: i32,
-    pub(crate) values: StepValues<'a>,
-}
-
-impl Tables {
-    fn step(&mut self, at: &StepPlace<'_>) {
-        let StepPlace {
-            moment,
-            pid,
-            ref values,
-            ..
-        } = *at;
-        let own = self.lwp_sights.entry(at.tid).or_default();
-        own.join(LwpSight {
-            first: Some((moment, pid)),
-            runtime: None,
-        });
-        let name = match values.step {
-            Step::Create | Step::Name | Step::State => values.name,
-            _ => &[],
-        };
-        let is_thread = !matches!(values.step, Step::LwpBegin | Step::LwpEnd);
-        if is_thread {
-            self.sight((pid, values.ult), moment, values.step == Step::Create, name);
-        }
-        match values.step {
-            Step::Switch => {
-                self.sight((pid, values.next), moment, false, &[]);
-                self.holds(at, values.ult, values.next);
-                self.mark(at, values.ult, |marks| marks.switch_out = Some(moment));
-                self.mark(at, values.next, |marks| marks.switch_in = Some(moment));
-            }
-            Step::LwpBegin => {
-                self.holds(at, 0, 0);
-                let runtime = Some((moment, values.name.to_vec()));
-                let own = self.lwp_sights.entry(at.tid).or_default();
-                own.join(LwpSight {
-                    first: None,
-                    runtime,
-                });
-            }
-            Step::LwpEnd => self.holds(at, UNKNOWN_ULT, 0),
-            Step::State => self.state(at),
-            Step::Create | Step::Wake => {
-                self.mark(at, values.ult, |marks| marks.ready = Some(moment));
-            }
-            Step::Block => self.blocks(at),
-            Step::Exit => self.mark(at, values.ult, |marks| marks.end = Some(moment)),
-            Step::Name => {}
-        }
-    }
-
-    /// The LWP holds `before` before this step, and `after` from then on.
-    fn holds(&mut self, at: &StepPlace<'_>, before: u64, after: u64) {
-        let known = |ult: u64| match ult {
-            UNKNOWN_ULT => Known::Lost,
-            ult => Known::Is((at.pid, ult)),
-        };
-        let ends = state_of(at.moment, known(before), known(after));
-        join_ends(&mut self.lwps, (at.tid, at.window), ends);
-    }
-
-    fn mark(&mut self, at: &StepPlace<'_>, ult: u64, set: impl FnOnce(&mut Marks)) {
-        if ult == 0 || ult == UNKNOWN_ULT {
-            return;
-        }
-        let mut marks = Marks::default();
-        set(&mut marks);
-        let block = marks.block.as_ref().map(|(_, reason)| reason.clone());
-        marks.first = Some((at.moment, block));
-        self.marks
-            .entry((at.pid, ult, at.window))
-            .or_default()
-            .join(marks);
-    }
-
-    fn blocks(&mut self, at: &StepPlace<'_>) {
-        if !self.reasons.contains(at.values.reason) {
-            self.reasons.insert(at.values.reason.to_vec());
-        }
-        let block = Some((at.moment, at.values.reason.to_vec()));
-        self.mark(at, at.values.ult, |marks| marks.block = block);
-    }
-
-    fn state(&mut self, at: &StepPlace<'_>) {
-        let StepPlace {
-            moment, ref values, ..
-        } = *at;
-        match values.state {
-            snapshot::RUNNING | snapshot::IN_CALL if values.lwp > 0 => {
-                let on = StepPlace {
-                    tid: values.lwp,
-                    values: *values,
-                    ..*at
-                };
-                self.holds(&on, values.ult, values.ult);
-                self.mark(at, values.ult, |marks| marks.switch_in = Some(moment));
-                let own = self.lwp_sights.entry(values.lwp).or_default();
-                own.join(LwpSight {
-                    first: Some((moment, at.pid)),
-                    runtime: None,
-                });
-            }
-            snapshot::BLOCKED => self.blocks(at),
-            _ => self.mark(at, values.ult, |marks| marks.ready = Some(moment)),
-        }
-    }
-}
-
 impl Survey<'_> {
     fn window(&self, time: Timestamp) -> u32 {
         window_of(self.windows, time)
+    }
+
+    /// The same for records, most of which are in the window of the one before.
+    #[inline]
+    fn window_of_record(&self, partial: &mut Partial, time: Timestamp) -> u32 {
+        let (window, from, until) = partial.window;
+        if from <= time.0 && time.0 < until {
+            return window;
+        }
+        let window = self.window(time);
+        let bound = |window: u32| self.windows.get(window as usize).map(|begin| begin.0);
+        // Times before the first window belong to it.
+        let from = bound(window).unwrap_or(time.0).min(time.0);
+        partial.window = (window, from, bound(window + 1).unwrap_or(i64::MAX));
+        window
     }
 
     fn kernel(&self, partial: &mut Partial, record: &mut Record<'_>, cpu: CpuSource) -> Option<()> {
@@ -423,7 +292,7 @@ impl Survey<'_> {
             .get(record.stream.trace as usize)?;
         let model = of_trace.streams.get(class)?.event(record.class)?;
         let moment = partial.moment(record.number, record.time.0);
-        let window = self.window(record.time);
+        let window = self.window_of_record(partial, record.time);
         let mut body = Body::new(record.body, record.slots);
         let cpu = match cpu {
             CpuSource::Packet(cpu) => cpu,
@@ -434,8 +303,8 @@ impl Survey<'_> {
                 let prev = switch.prev_tid.get(&mut body)? as i32;
                 let next = switch.next_tid.get(&mut body)? as i32;
                 let ends = state_of(moment, Known::Is(prev), Known::Is(next));
-                join_ends(&mut partial.tables.cpus, (cpu, window), ends);
-                partial.edges(cpu, window).end(moment);
+                let own = partial.recent.cpu(&mut partial.tables, cpu, window);
+                own.switched(moment, ends);
             }
             KernelEvent::ThreadExit(tid) => {
                 let tid = tid.get(&mut body)? as i32;
@@ -444,7 +313,8 @@ impl Survey<'_> {
             }
             event => {
                 let step = InterruptStep::of(event, &mut body)?;
-                partial.edges(cpu, window).step(moment, step);
+                let own = partial.recent.cpu(&mut partial.tables, cpu, window);
+                own.edges.step(moment, step);
             }
         }
         Some(())
@@ -542,7 +412,11 @@ impl Analysis for Survey<'_> {
     fn begin(&self, chunk: &Chunk) -> Partial {
         Partial {
             chunk: (chunk.index as u64).min((1 << 24) - 1),
-            ..Partial::default()
+            tables: Tables::default(),
+            records: 0,
+            recent: Recent::default(),
+            window: (0, i64::MAX, i64::MIN),
+            tid: None,
         }
     }
 
@@ -601,21 +475,22 @@ impl Analysis for Survey<'_> {
                 };
                 let moment = partial.moment(record.number, record.time.0);
                 let values = step.values(record.body, record.slots);
-                let window = self.window(record.time);
-                partial.tables.step(&StepPlace {
+                let window = self.window_of_record(partial, record.time);
+                let place = StepPlace {
                     moment,
                     window,
                     tid,
                     pid,
                     values,
-                });
+                };
+                partial.recent.step(&mut partial.tables, &place);
             }
             None => {}
         }
     }
 
     fn end(&self, partial: &mut Partial, _: &Chunk) {
-        partial.keep_edges();
+        partial.recent.keep(&mut partial.tables);
     }
 
     fn merge(&self, earlier: &mut Partial, later: Partial) {

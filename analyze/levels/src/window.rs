@@ -11,10 +11,13 @@ use tracebraid_engine::{Record, StreamPlace};
 use tracebraid_follow::InterruptStep;
 use tracebraid_kernel_model::{Body, CpuSource, EventModel, KernelEvent};
 
-use crate::catalogue::{Catalogue, Copied, Copying};
+use crate::catalogue::Copying;
+use crate::intake::{ClassIntake, Intake, StreamOrigin};
+use crate::replay::{Current, NONE, UNKNOWN};
 use crate::sources::{Source, Sources, UserStream};
-use crate::survey::{thread_of, thread_of_packet};
-use crate::vocabulary::{Step, StepValues};
+use crate::states::States;
+use crate::survey::{UltKey, thread_of, thread_of_packet};
+use crate::vocabulary::{Step, StepValues, UNKNOWN_ULT};
 
 /// Bytes of a record in the buffer of its window.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -58,6 +61,9 @@ pub(crate) struct KernelRecord {
     pub(crate) note: Note,
 }
 
+/// Stands for no LWP.
+pub(crate) const NO_LWP: u32 = u32::MAX;
+
 /// A record of a user trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserRecord {
@@ -68,19 +74,25 @@ pub(crate) struct UserRecord {
     pub(crate) stream: u32,
     pub(crate) tid: Option<i32>,
     pub(crate) pid: i32,
+    /// Index in [`States::lwps`], or [`NO_LWP`].
+    pub(crate) lwp: u32,
     /// Index in [`Window::acts`], plus one.
     pub(crate) act: u32,
 }
 
-/// A step of user-level scheduling, with the position of its reason in the buffer.
+/// A step of user-level scheduling.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Act {
     pub(crate) step: Step,
     pub(crate) ult: u64,
     pub(crate) next: u64,
+    /// Places of both threads: [`NONE`] for 0, [`UNKNOWN`] for one that is in no table.
+    pub(crate) ult_at: Current,
+    pub(crate) next_at: Current,
     pub(crate) lwp: i32,
     pub(crate) state: u64,
-    pub(crate) reason: Bytes,
+    /// Index of the reason of a block or a state.
+    pub(crate) reason: u16,
 }
 
 /// Records of a CPU in a window, in the order of time.
@@ -102,19 +114,40 @@ pub(crate) struct Window {
     pub(crate) cpus: BTreeMap<u32, CpuRecords>,
     pub(crate) users: Vec<UserRecord>,
     pub(crate) acts: Vec<Act>,
-    /// Thread of the current packet, by number of the stream.
-    threads: Vec<Option<i32>>,
+    /// By number of the stream.
+    streams: Vec<StreamNow>,
     /// Records whose bytes do not fit, or whose class cannot be written.
     pub(crate) refused: u64,
     /// Records of the kernel without a CPU.
     pub(crate) without_cpu: u64,
 }
 
+/// The threads of a user stream that its latest records are about.
+#[derive(Clone, Copy, Debug)]
+struct StreamNow {
+    /// Thread of the current packet.
+    of_packet: Option<i32>,
+    /// Thread of the latest record, and its place among the LWPs.
+    lwp: (Option<i32>, u32),
+    /// User-level thread that the latest switch led to, and its place.
+    next: (UltKey, Current),
+}
+
+impl Default for StreamNow {
+    fn default() -> Self {
+        StreamNow {
+            of_packet: None,
+            lwp: (None, NO_LWP),
+            next: ((0, 0), NONE),
+        }
+    }
+}
+
 /// Reads records into a window.
 pub(crate) struct Collector<'a> {
     pub(crate) sources: &'a Sources,
-    pub(crate) catalogue: &'a Catalogue,
-    pub(crate) copied: &'a [Copied],
+    pub(crate) states: &'a States,
+    pub(crate) intake: &'a Intake<'a>,
 }
 
 impl Window {
@@ -132,7 +165,7 @@ impl Window {
         self.buffer.clear();
         self.users.clear();
         self.acts.clear();
-        self.threads.clear();
+        self.streams.clear();
         (self.refused, self.without_cpu) = (0, 0);
         for of_cpu in self.cpus.values_mut() {
             of_cpu.records.clear();
@@ -150,96 +183,146 @@ impl Window {
             .unwrap_or_default()
     }
 
-    fn thread(&self, number: u32) -> Option<i32> {
-        self.threads.get(number as usize).copied().flatten()
+    fn stream(&mut self, number: u32) -> &mut StreamNow {
+        let number = number as usize;
+        if self.streams.len() <= number {
+            self.streams.resize(number + 1, StreamNow::default());
+        }
+        &mut self.streams[number]
     }
 }
 
 impl Collector<'_> {
     /// Keeps the bytes of a record; `None` if it cannot be written.
-    fn keep(&self, window: &mut Window, record: &mut Record<'_>) -> Option<(u32, Bytes)> {
-        let trace = self.sources.set.traces.get(record.stream.trace as usize)?;
-        let class = trace.streams.get(record.stream.stream as usize)?.class;
-        let chosen = self.catalogue.chosen.get(&(record.stream.trace, class))?;
-        let number = (*chosen.by_class.get(record.class)?)?;
-        let copied = self.copied.get(number as usize)?;
-        copied.plans.first()?.as_ref()?;
-        let event = trace.layout.streams.get(class)?.events.get(record.class)?;
-        let mut end = record.body;
-        event.body.run(&mut end, record.slots).ok()?;
+    #[inline]
+    fn keep(
+        window: &mut Window,
+        class: &ClassIntake<'_>,
+        record: &mut Record<'_>,
+    ) -> Option<Bytes> {
         let body = record.body;
-        let bytes = match copied.copying {
+        let mut end = body;
+        class.body.run(&mut end, record.slots).ok()?;
+        match class.copying {
             Copying::Bytes(align) => {
                 let mut start = body;
-                start.align(align);
+                start.align(*align);
                 let is_whole = start.pos.is_multiple_of(8) && end.pos.is_multiple_of(8);
                 if !is_whole {
                     return None;
                 }
                 // A record without fields may end before the padding.
-                window.keep(part(&body, start.pos.min(end.pos), end.pos)?)?
+                window.keep(part(&body, start.pos.min(end.pos), end.pos)?)
             }
-            Copying::Fields => {
-                // Positions within the packet matter: the base comes first.
-                let from = body.pos / 512 * 512;
-                let from = from.max(body.base * 8);
-                let content = part(&body, from, end.pos.next_multiple_of(8))?;
-                let head = [from / 8, body.pos, end.pos].map(u64::to_le_bytes).concat();
-                let kept = window.keep(&head)?;
-                let rest = window.keep(content)?;
-                Bytes {
-                    at: kept.at,
-                    length: kept.length + rest.length,
-                }
-            }
-        };
-        Some((number, bytes))
-    }
-
-    /// Adds a record.
-    pub(crate) fn add(&self, window: &mut Window, record: &mut Record<'_>) {
-        let Some((class, bytes)) = self.keep(window, record) else {
-            window.refused += 1;
-            return;
-        };
-        match self.sources.source(record.number) {
-            Some(Source::Kernel(cpu)) => self.kernel(window, record, (class, bytes), *cpu),
-            Some(Source::User(user)) => user_record(window, record, (class, bytes), user),
-            None => {}
+            Copying::Fields => Collector::keep_in_place(window, &body, end.pos),
         }
     }
 
-    fn kernel(
+    /// Keeps the bytes of a record whose fields depend on their position in the packet.
+    fn keep_in_place(window: &mut Window, body: &Cursor<'_>, end: u64) -> Option<Bytes> {
+        // Positions within the packet matter: the base comes first.
+        let from = body.pos / 512 * 512;
+        let from = from.max(body.base * 8);
+        let content = part(body, from, end.next_multiple_of(8))?;
+        let head = [from / 8, body.pos, end].map(u64::to_le_bytes).concat();
+        let kept = window.keep(&head)?;
+        let rest = window.keep(content)?;
+        Some(Bytes {
+            at: kept.at,
+            length: kept.length + rest.length,
+        })
+    }
+
+    /// Adds a record.
+    #[inline]
+    pub(crate) fn add(&self, window: &mut Window, record: &mut Record<'_>) {
+        let Some(stream) = self.intake.stream(record.number) else {
+            window.refused += 1;
+            return;
+        };
+        let kept = stream.class(record.class).and_then(|class| {
+            let bytes = Collector::keep(window, class, record)?;
+            Some((class, bytes))
+        });
+        let Some((class, bytes)) = kept else {
+            window.refused += 1;
+            return;
+        };
+        match stream.origin {
+            StreamOrigin::Kernel(cpu) => kernel_record(window, record, (class, bytes), cpu),
+            StreamOrigin::User(user) => self.user_record(window, record, (class, bytes), user),
+        }
+    }
+
+    fn user_record(
         &self,
         window: &mut Window,
         record: &mut Record<'_>,
-        (class, bytes): (u32, Bytes),
-        cpu: CpuSource,
+        (class, bytes): (&ClassIntake<'_>, Bytes),
+        user: &UserStream,
     ) {
-        let of_trace = self.sources.model.traces.get(record.stream.trace as usize);
-        let trace = self.sources.set.traces.get(record.stream.trace as usize);
-        let of_class = trace.and_then(|trace| trace.streams.get(record.stream.stream as usize));
-        let model = of_trace
-            .zip(of_class)
-            .and_then(|(of_trace, stream)| of_trace.streams.get(stream.class)?.event(record.class));
-        let mut body = Body::new(record.body, record.slots);
-        let cpu = match (cpu, model) {
-            (CpuSource::Packet(cpu), _) => Some(cpu),
-            (CpuSource::Event, Some(model)) => Some(model.cpu(&mut body)),
-            _ => None,
-        };
-        let Some(cpu) = cpu else {
-            window.without_cpu += 1;
+        let Some(of_class) = class.user else {
             return;
         };
-        let note = model.map_or(Note::Nothing, |model| note(model, &mut body));
-        let records = &mut window.cpus.entry(cpu).or_default().records;
-        records.push(KernelRecord {
+        let now = window.stream(record.number);
+        let (tid, pid) = thread_of(user, of_class, now.of_packet, record);
+        if tid != now.lwp.0 {
+            let lwp = tid.and_then(|tid| self.states.lwp_of_tid.get(&tid));
+            now.lwp = (tid, lwp.copied().unwrap_or(NO_LWP));
+        }
+        let lwp = now.lwp.1;
+        let mut act = 0;
+        if let Some(step) = &of_class.step {
+            let values = step.values(record.body, record.slots);
+            let step = self.act(now, pid, &values);
+            window.acts.push(step);
+            act = window.acts.len() as u32;
+        }
+        window.users.push(UserRecord {
             time: record.time.0,
-            class,
+            class: class.number,
             bytes,
-            note,
+            stream: record.number,
+            tid,
+            pid,
+            lwp,
+            act,
         });
+    }
+
+    fn act(&self, now: &mut StreamNow, pid: i32, values: &StepValues<'_>) -> Act {
+        let place = |key: UltKey| match key.1 {
+            0 => NONE,
+            UNKNOWN_ULT => UNKNOWN,
+            _ => self.states.ult(key).unwrap_or(UNKNOWN),
+        };
+        let (step, key) = (values.step, (pid, values.ult));
+        // Most steps are about the thread that the LWP runs.
+        let ult_at = if key == now.next.0 {
+            now.next.1
+        } else {
+            place(key)
+        };
+        let mut next_at = UNKNOWN;
+        if step == Step::Switch {
+            let next = (pid, values.next);
+            next_at = place(next);
+            now.next = (next, next_at);
+        }
+        let reason = match step {
+            Step::Block | Step::State => self.states.reason(values.reason),
+            _ => 0,
+        };
+        Act {
+            step,
+            ult: values.ult,
+            next: values.next,
+            ult_at,
+            next_at,
+            lwp: values.lwp,
+            state: values.state,
+            reason,
+        }
     }
 
     /// Begins a packet; `before` is the number of records that were discarded before the window.
@@ -272,11 +355,7 @@ impl Collector<'_> {
                 });
             }
             Some(Source::User(_)) => {
-                let place_of = number as usize;
-                if window.threads.len() <= place_of {
-                    window.threads.resize(place_of + 1, None);
-                }
-                window.threads[place_of] = thread_of_packet(&self.sources.set, place);
+                window.stream(number).of_packet = thread_of_packet(&self.sources.set, place);
             }
             _ => {}
         }
@@ -310,46 +389,30 @@ fn note(model: &EventModel, body: &mut Body<'_, '_>) -> Note {
     }
 }
 
-fn user_record(
+fn kernel_record(
     window: &mut Window,
     record: &mut Record<'_>,
-    (class, bytes): (u32, Bytes),
-    user: &UserStream,
+    (class, bytes): (&ClassIntake<'_>, Bytes),
+    cpu: CpuSource,
 ) {
-    let Some(of_class) = user.classes.get(record.class) else {
+    let mut body = Body::new(record.body, record.slots);
+    let cpu = match (cpu, class.model) {
+        (CpuSource::Packet(cpu), _) => Some(cpu),
+        (CpuSource::Event, Some(model)) => Some(model.cpu(&mut body)),
+        _ => None,
+    };
+    let Some(cpu) = cpu else {
+        window.without_cpu += 1;
         return;
     };
-    let (tid, pid) = thread_of(user, of_class, window.thread(record.number), record);
-    let values = of_class
-        .step
-        .as_ref()
-        .map(|step| step.values(record.body, record.slots));
-    let act = match values {
-        Some(values) => {
-            let act = act(window, &values);
-            window.acts.push(act);
-            window.acts.len() as u32
-        }
-        None => 0,
-    };
-    window.users.push(UserRecord {
+    let note = class
+        .model
+        .map_or(Note::Nothing, |model| note(model, &mut body));
+    let records = &mut window.cpus.entry(cpu).or_default().records;
+    records.push(KernelRecord {
         time: record.time.0,
-        class,
+        class: class.number,
         bytes,
-        stream: record.number,
-        tid,
-        pid,
-        act,
+        note,
     });
-}
-
-fn act(window: &mut Window, values: &StepValues<'_>) -> Act {
-    Act {
-        step: values.step,
-        ult: values.ult,
-        next: values.next,
-        lwp: values.lwp,
-        state: values.state,
-        reason: window.keep(values.reason).unwrap_or_default(),
-    }
 }

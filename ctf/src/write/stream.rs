@@ -79,6 +79,19 @@ pub struct StreamWriter<S> {
     told_discarded: u64,
 }
 
+/// Memory for a packet, which stream writers use one after the other. All its bytes are zero.
+#[derive(Debug, Default)]
+pub struct PacketRoom(Box<[u8]>);
+
+impl PacketRoom {
+    fn of(self, bytes: usize) -> Box<[u8]> {
+        match self.0.len() == bytes {
+            true => self.0,
+            false => vec![0; bytes].into(),
+        }
+    }
+}
+
 /// The packet that is being filled.
 #[derive(Clone, Copy, Debug, Default)]
 struct Packet {
@@ -111,6 +124,22 @@ impl<S: PacketSink> StreamWriter<S> {
         stream_id: u64,
         context: &[(&str, i64)],
     ) -> Result<Self, WriteError> {
+        let room = PacketRoom::default();
+        StreamWriter::with_room(plan, (sink, room), size, stream_id, context)
+    }
+
+    /// The same with the memory of an earlier writer ([`StreamWriter::finish_with_room`]), if its
+    /// packets have the same size.
+    ///
+    /// # Errors
+    /// As for [`StreamWriter::new`].
+    pub fn with_room(
+        plan: &Arc<StreamPlan>,
+        (sink, room): (S, PacketRoom),
+        size: PacketSize,
+        stream_id: u64,
+        context: &[(&str, i64)],
+    ) -> Result<Self, WriteError> {
         let mut head = plan.head.clone();
         head.set_stream(stream_id)?;
         for &(name, value) in context {
@@ -139,7 +168,7 @@ impl<S: PacketSink> StreamWriter<S> {
             size,
             stream_id: has_stream_id.then_some(stream_id),
             out: Buffer {
-                data: vec![0; bytes as usize].into(),
+                data: room.of(bytes as usize),
                 pos: 0,
                 big: false,
                 empty: 0,
@@ -249,12 +278,28 @@ impl<S: PacketSink> StreamWriter<S> {
         time: u64,
         body: &[u8],
     ) -> Result<(), WriteError> {
+        self.record_filled(event, time, body.len(), |place| place.copy_from_slice(body))
+    }
+
+    /// Writes an event record whose part after the header has `bytes` bytes, which `fill` encodes
+    /// at their place in the packet. They are zero before.
+    ///
+    /// # Errors
+    /// As for [`StreamWriter::record_encoded`].
+    #[inline]
+    pub fn record_filled(
+        &mut self,
+        event: &EventPlan,
+        time: u64,
+        bytes: usize,
+        mut fill: impl FnMut(&mut [u8]),
+    ) -> Result<(), WriteError> {
         self.prepare(event, time)?;
         if !event.is_packed() {
             return Err(field_error(event, Name::default(), FieldProblem::Alignment));
         }
         self.attempts(event, time, |plan, out, slots| {
-            encoded(plan, out, slots, body)
+            filled(plan, out, slots, bytes, &mut fill)
         })
     }
 
@@ -292,7 +337,15 @@ impl<S: PacketSink> StreamWriter<S> {
     ///
     /// # Errors
     /// If the packet cannot be written.
-    pub fn finish(mut self) -> Result<S::Output, WriteError> {
+    pub fn finish(self) -> Result<S::Output, WriteError> {
+        self.finish_with_room().map(|(output, _)| output)
+    }
+
+    /// The same; also returns the memory for packets.
+    ///
+    /// # Errors
+    /// As for [`StreamWriter::finish`].
+    pub fn finish_with_room(mut self) -> Result<(S::Output, PacketRoom), WriteError> {
         let has_news = self.discarded != self.told_discarded;
         if has_news && !self.packet.is_open {
             self.begin(self.last);
@@ -301,7 +354,11 @@ impl<S: PacketSink> StreamWriter<S> {
         let is_empty = !self.packet.has_events && self.packet.begin == self.last && self.offset > 0;
         self.packet.is_wanted = has_news || self.packet.is_wanted && !is_empty;
         self.close(self.last)?;
-        self.sink.finish()
+        // The head of a packet that was not written.
+        if let Some(head) = self.out.data.get_mut(..self.head.bytes.len()) {
+            head.fill(0);
+        }
+        Ok((self.sink.finish()?, PacketRoom(self.out.data)))
     }
 
     #[inline(always)]
@@ -496,23 +553,33 @@ fn field_error(event: &EventPlan, field: Name, problem: FieldProblem) -> WriteEr
     }
 }
 
-/// Copies the encoded body of an event after checking that it has the size of the event's fields.
+/// Lets `fill` encode the body of an event, and checks that it has the size of the event's fields.
 #[inline]
-fn encoded(plan: &EventPlan, out: &mut Buffer, slots: &mut [u64], body: &[u8]) -> Result<(), Stop> {
-    let refuse = |problem| Err(Stop::Field(Name::default(), problem));
+fn filled(
+    plan: &EventPlan,
+    out: &mut Buffer,
+    slots: &mut [u64],
+    bytes: usize,
+    fill: &mut impl FnMut(&mut [u8]),
+) -> Result<(), Stop> {
     if out.pos & 7 != 0 {
-        return refuse(FieldProblem::Alignment);
+        return refused(FieldProblem::Alignment);
     }
     let start = (out.pos >> 3) as usize;
-    let Some(place) = out.data.get_mut(start..start.saturating_add(body.len())) else {
+    let Some(place) = out.data.get_mut(start..start.saturating_add(bytes)) else {
         return Err(Stop::Full);
     };
-    place.copy_from_slice(body);
-    let end = out.pos + body.len() as u64 * 8;
-    if plan.body_bytes == Some(body.len()) {
+    fill(place);
+    let end = out.pos + bytes as u64 * 8;
+    if plan.body_bytes == Some(bytes) {
         out.pos = end;
         return Ok(());
     }
+    check_size(plan, out, slots, end)
+}
+
+/// Checks that the fields of a body of variable size end at this bit.
+fn check_size(plan: &EventPlan, out: &mut Buffer, slots: &mut [u64], end: u64) -> Result<(), Stop> {
     let mut cursor = Cursor::new(&out.data);
     (cursor.pos, cursor.end) = (out.pos, end);
     out.pos = end;
@@ -520,9 +587,12 @@ fn encoded(plan: &EventPlan, out: &mut Buffer, slots: &mut [u64], body: &[u8]) -
     let is_whole = plan
         .body()
         .is_none_or(|program| program.run(&mut cursor, slots).is_ok());
-    if is_whole && cursor.pos == end {
-        Ok(())
-    } else {
-        refuse(FieldProblem::Encoded)
+    match is_whole && cursor.pos == end {
+        true => Ok(()),
+        false => refused(FieldProblem::Encoded),
     }
+}
+
+fn refused(problem: FieldProblem) -> Result<(), Stop> {
+    Err(Stop::Field(Name::default(), problem))
 }

@@ -1,4 +1,7 @@
 //! Records of the kernel's event classes that stand for steps of user-level scheduling.
+//!
+//! The frequent ones are written as bytes: their classes are packed and little-endian
+//! (`derived_classes`). The writer checks the size of each.
 
 use std::sync::Arc;
 
@@ -6,14 +9,19 @@ use tracebraid_ctf::write::fields::Fields;
 use tracebraid_ctf::write::{EventPlan, WriteError};
 use tracebraid_kernel_model::TaskState;
 
-use super::{Encoder, NAME, short, text};
-use crate::catalogue::OF_CPUS;
+use super::Encoder;
+use super::body_bytes::{BodyBytes, Context};
+use crate::catalogue::{CONTEXT_BYTES, OF_CPUS};
 use crate::derived_classes::{BLOCKED, ENDED};
+use crate::names::{NAME, short, text};
 use crate::replay::{Current, Derived, PrevState, Violation, Who};
 use crate::vocabulary::user_wake;
 
 /// Priority of user-level threads on LTTng's scale: none is known.
-const PRIORITY: i64 = 20;
+const PRIORITY: i32 = 20;
+
+/// Bytes of a name, a thread id and a priority.
+const THREAD: usize = NAME + 4 + 4;
 
 impl Encoder<'_> {
     /// Writes a derived event; `running` is the LWP and what it runs.
@@ -24,77 +32,83 @@ impl Encoder<'_> {
         time: i64,
     ) -> Result<(), WriteError> {
         let cycles = self.next_cycles(time);
-        let (tid, lwp, ult) = self.context(running.0, running.1, false);
+        let context = self.context(running.0, running.1, false);
         let plans = &self.scene.plans.derived;
-        let states = self.scene.states;
-        let context = move |fields: &mut Fields<'_>| {
-            fields.int(tid.into()).int(lwp.into()).uint(ult);
-        };
         match derived {
             Derived::Switch { prev, state, next } => {
-                let names = [self.name_of(prev, time), self.name_of(next, time)];
-                let tids = [self.tid_of(prev), self.tid_of(next)].map(i64::from);
-                let state = match state {
-                    PrevState::Ready => TaskState::READY,
-                    PrevState::Blocked => BLOCKED,
-                    PrevState::Ended => ENDED,
-                };
-                self.put(&plans.switch, cycles, |fields| {
-                    context(fields);
-                    fields
-                        .bytes(text(&names[0]))
-                        .int(tids[0])
-                        .int(PRIORITY)
-                        .int(state);
-                    fields
-                        .bytes(text(&names[1]))
-                        .int(tids[1])
-                        .int(PRIORITY)
-                        .uint(1);
-                })
+                self.switch((prev, state, next), cycles, time, context)
             }
-            Derived::Wakeup { ult, reason } => {
-                let who = Who::Ult(ult);
-                let name = self.name_of(who, time);
-                let word = reason.and_then(|reason| states.reasons.get(usize::from(reason)));
-                let word = word.map_or("", String::as_str);
-                let (tid, cpu) = (self.tid_of(who), self.cpu);
-                self.put(&plans.wakeup, cycles, |fields| {
-                    context(fields);
-                    fields
-                        .bytes(text(&name))
-                        .int(tid.into())
-                        .int(PRIORITY)
-                        .int(cpu.into());
-                    fields.uint(user_wake(word).level().into()).string(word);
-                })
-            }
-            Derived::Fork { parent, child } => self.fork(parent, child, cycles, time, &context),
+            Derived::Wakeup { ult, reason } => self.wakeup((ult, reason), cycles, time, context),
+            Derived::Fork { parent, child } => self.fork(parent, child, cycles, time, context),
             Derived::Exit(ult) => {
                 let who = Who::Ult(ult);
-                let (name, tid) = (self.name_of(who, time), self.tid_of(who));
-                self.put(&plans.exit, cycles, |fields| {
-                    context(fields);
-                    fields
-                        .bytes(text(&name))
-                        .int(tid.into())
-                        .int(PRIORITY)
-                        .uint(1);
+                let (name, tid) = (self.scene.name_of(who, time), self.scene.tid_of(who));
+                self.fill(&plans.exit, cycles, THREAD + 1, |body| {
+                    body.context(context);
+                    body.name(name).int32(tid).int32(PRIORITY).int8(1);
                 })
             }
             Derived::WaitEntry(reason) => match plans.wait_entries.get(usize::from(reason)) {
-                Some(plan) => self.put(plan, cycles, context),
-                None => Ok(()),
-            },
-            Derived::WaitExit(reason) => match plans.wait_exits.get(usize::from(reason)) {
-                Some(plan) => self.put(plan, cycles, |fields| {
-                    context(fields);
-                    fields.int(0);
+                Some(plan) => self.fill(plan, cycles, 0, |body| {
+                    body.context(context);
                 }),
                 None => Ok(()),
             },
-            Derived::Violation(violation) => self.violation(violation, cycles, &context),
+            Derived::WaitExit(reason) => match plans.wait_exits.get(usize::from(reason)) {
+                Some(plan) => self.fill(plan, cycles, 8, |body| {
+                    body.context(context).int64(0);
+                }),
+                None => Ok(()),
+            },
+            Derived::Violation(number) => match self.scene.replay.kept.get(number as usize) {
+                Some(violation) => self.violation(*violation, cycles, context),
+                None => Ok(()),
+            },
         }
+    }
+
+    fn switch(
+        &mut self,
+        (prev, state, next): (Who, PrevState, Who),
+        cycles: u64,
+        time: i64,
+        context: Context,
+    ) -> Result<(), WriteError> {
+        let scene = self.scene;
+        let names = [prev, next].map(|who| scene.name_of(who, time));
+        let tids = [prev, next].map(|who| scene.tid_of(who));
+        let state = match state {
+            PrevState::Ready => TaskState::READY,
+            PrevState::Blocked => BLOCKED,
+            PrevState::Ended => ENDED,
+        };
+        let plan = &scene.plans.derived.switch;
+        self.fill(plan, cycles, 2 * THREAD + 8 + 1, |body| {
+            body.context(context);
+            body.name(names[0]).int32(tids[0]).int32(PRIORITY);
+            body.int64(state);
+            body.name(names[1]).int32(tids[1]).int32(PRIORITY).int8(1);
+        })
+    }
+
+    fn wakeup(
+        &mut self,
+        (ult, reason): (u32, Option<u16>),
+        cycles: u64,
+        time: i64,
+        context: Context,
+    ) -> Result<(), WriteError> {
+        let (scene, who) = (self.scene, Who::Ult(ult));
+        let (name, tid) = (scene.name_of(who, time), scene.tid_of(who));
+        let word = reason.and_then(|reason| scene.states.reasons.get(usize::from(reason)));
+        let word = word.map_or("", String::as_str);
+        let cpu = self.cpu as i32;
+        let bytes = THREAD + 4 + 1 + word.len() + 1;
+        self.fill(&scene.plans.derived.wakeup, cycles, bytes, |body| {
+            body.context(context);
+            body.name(name).int32(tid).int32(PRIORITY).int32(cpu);
+            body.int8(user_wake(word).level()).string(word);
+        })
     }
 
     fn fork(
@@ -103,20 +117,19 @@ impl Encoder<'_> {
         child: u32,
         cycles: u64,
         time: i64,
-        context: &dyn Fn(&mut Fields<'_>),
+        context: Context,
     ) -> Result<(), WriteError> {
-        let who = Who::Ult(child);
-        let names = [self.name_of(parent, time), self.name_of(who, time)];
-        let tids = [self.tid_of(parent), self.tid_of(who)].map(i64::from);
-        let pids = [self.pid_of(parent), self.pid_of(who)].map(i64::from);
-        self.put(&self.scene.plans.derived.fork, cycles, |fields| {
-            context(fields);
-            fields.bytes(text(&names[0])).int(tids[0]).int(pids[0]);
-            fields
-                .bytes(text(&names[1]))
-                .int(tids[1])
-                .int(pids[1])
-                .uint(1);
+        let scene = self.scene;
+        let both = [parent, Who::Ult(child)];
+        let names = both.map(|who| scene.name_of(who, time));
+        let ids = both.map(|who| (scene.tid_of(who), scene.pid_of(who)));
+        let plan = &scene.plans.derived.fork;
+        self.fill(plan, cycles, 2 * THREAD + 1, |body| {
+            body.context(context);
+            for (name, (tid, pid)) in names.into_iter().zip(ids) {
+                body.name(name).int32(tid).int32(pid);
+            }
+            body.int8(1);
         })?;
         self.thread(child, cycles, time, context)
     }
@@ -127,17 +140,17 @@ impl Encoder<'_> {
         ult: u32,
         cycles: u64,
         time: i64,
-        context: &dyn Fn(&mut Fields<'_>),
+        context: Context,
     ) -> Result<(), WriteError> {
         let states = self.scene.states;
-        let Some(own) = self.ult(ult) else {
+        let Some(own) = self.scene.ult(ult) else {
             return Ok(());
         };
         let runtime = states.processes.get(&own.key.0).map_or("", String::as_str);
         let runtime = runtime.split('\0').next().unwrap_or_default();
         let name = own.name(time);
         self.put(&self.scene.plans.derived.thread, cycles, |fields| {
-            context(fields);
+            context.give(fields);
             fields
                 .int(own.tid.into())
                 .int(own.key.0.into())
@@ -152,10 +165,10 @@ impl Encoder<'_> {
         cycles: u64,
         (tid, pid): (i64, i64),
         name: &[u8; NAME],
-        context: &dyn Fn(&mut Fields<'_>),
+        context: Context,
     ) -> Result<(), WriteError> {
         self.put(&self.scene.plans.derived.state, cycles, |fields| {
-            context(fields);
+            context.give(fields);
             fields
                 .int(tid)
                 .int(tid)
@@ -169,11 +182,7 @@ impl Encoder<'_> {
     }
 
     /// Describes the LWPs and their processes, which no kernel trace does.
-    pub(super) fn lwps(
-        &mut self,
-        cycles: u64,
-        context: &dyn Fn(&mut Fields<'_>),
-    ) -> Result<(), WriteError> {
+    pub(super) fn lwps(&mut self, cycles: u64, context: Context) -> Result<(), WriteError> {
         let states = self.scene.states;
         let own = states.lwps.iter().map(|lwp| (lwp.tid, lwp.pid));
         let mains = states.processes.keys().map(|&pid| (pid, pid));
@@ -190,7 +199,7 @@ impl Encoder<'_> {
         &mut self,
         violation: Violation,
         cycles: u64,
-        context: &dyn Fn(&mut Fields<'_>),
+        context: Context,
     ) -> Result<(), WriteError> {
         let plans = self.scene.plans;
         let plan = match self.stream {
@@ -198,7 +207,7 @@ impl Encoder<'_> {
             _ => &plans.violation,
         };
         self.put(plan, cycles, |fields| {
-            context(fields);
+            context.give(fields);
             fields
                 .string(violation.kind.name())
                 .int(violation.lwp.into());
@@ -216,6 +225,22 @@ impl Encoder<'_> {
         fields: impl FnMut(&mut Fields<'_>),
     ) -> Result<(), WriteError> {
         self.writer.record(plan, cycles, fields)?;
+        self.written.derived += 1;
+        Ok(())
+    }
+
+    /// Writes a record with this number of bytes after the context.
+    #[inline]
+    fn fill(
+        &mut self,
+        plan: &Arc<EventPlan>,
+        cycles: u64,
+        bytes: usize,
+        mut fill: impl FnMut(&mut BodyBytes<'_>),
+    ) -> Result<(), WriteError> {
+        let bytes = CONTEXT_BYTES + bytes;
+        self.writer
+            .record_filled(plan, cycles, bytes, |place| fill(&mut BodyBytes(place)))?;
         self.written.derived += 1;
         Ok(())
     }

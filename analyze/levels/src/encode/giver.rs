@@ -5,8 +5,8 @@ use tracebraid_ctf::schema::{Encoding, IntClass};
 use tracebraid_ctf::walk::Visitor;
 use tracebraid_ctf::write::fields::Fields;
 
-use super::{NAME, text};
 use crate::catalogue::Replaced;
+use crate::names::{NAME, text};
 
 /// Passes the fields that a walk finds to the writer, with replaced values.
 pub(super) struct Giver<'f, 'p, 'v> {
