@@ -10,7 +10,7 @@ use crate::support::text;
 
 /// Kernel events are recorded along with those of the program where that is possible.
 pub(crate) fn record_options() -> Vec<&'static str> {
-    let mut options = vec!["--probes", "tracebraid:*"];
+    let mut options = vec!["--levels"];
     if !crate::support::can_record_kernel() {
         options.extend(["--kernel", "none", "--syscalls", "none"]);
     }

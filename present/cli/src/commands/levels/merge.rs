@@ -20,7 +20,7 @@ use crate::warnings::Warnings;
 /// also written as the kernel's own events. docs/reference/super-trace.md describes the format.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tracebraid record --probes 'tracebraid:*' -o my-recording -- ./my-program
+  tracebraid record --levels -o my-recording -- ./my-program
   tracebraid levels merge my-recording -o SUPER
   tracebraid waits SUPER")]
 pub(super) struct MergeArgs {

@@ -58,7 +58,8 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
     let modules = stacks::modules(has_probes && probes.has_functions() && !args.snapshot);
     // Only on request: programs with other C libraries or with sanitizers may refuse to start with
     // a preloaded library.
-    if has_probes && !args.probes.is_empty() && modules.is_none() {
+    let is_asked_for = !args.probes.is_empty() || probes.levels.is_some();
+    if has_probes && is_asked_for && modules.is_none() {
         probes.library = stacks::of_probes();
     }
     Ok(SessionOptions {

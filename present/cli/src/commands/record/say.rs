@@ -86,13 +86,14 @@ fn in_chunks(begun: u64, directory: &Path) -> String {
 /// Message for a recording in which probes were requested, but no program recorded any events.
 fn missed(options: &SessionOptions) -> Option<&'static str> {
     let probes = options.probes.as_ref()?;
-    let preloads = options.modules.is_some() || probes.library.is_some();
-    if !preloads && probes.levels.is_some() {
+    if probes.levels.is_some() {
         return Some(
             "no user-level threads were recorded: the command uses no runtime that --levels knows (LLVM's libomp, asyncio, \
-             programs that are linked with the probe library; add --probes 'tracebraid:*' for programs that need it preloaded)",
+             programs with probes of the probe library), or does not load the recorder's libraries (static and setuid \
+             programs do not)",
         );
     }
+    let preloads = options.modules.is_some() || probes.library.is_some();
     if !preloads {
         return probes.gpu.as_ref().map(|_| {
             "no calls of OpenCL or CUDA were recorded: the command makes none, or does not load the \
