@@ -50,7 +50,7 @@ fn the_critical_path_goes_through_tasks() {
             .spawn()
             .expect("a hog runs"))
     };
-    let hogs: Vec<Hog> = (0..cpus).map(start).collect();
+    let hogs: Vec<Hog> = (0..2 * cpus).map(start).collect();
     let (recording, merged) = (
         directory.path().join("trace"),
         directory.path().join("merged"),

@@ -1,4 +1,5 @@
-/* The tasks of a right-looking factorization of 8 columns, each of which only uses the CPU. */
+/* The tasks of a right-looking factorization of 8 columns, each of which only uses the CPU, for longer
+ * than a time slice of the kernel's scheduler. */
 #include <time.h>
 
 static void compute(int us)
@@ -17,10 +18,10 @@ int main(void)
 #pragma omp single
 	for (int k = 0; k < 8; k++) {
 #pragma omp task depend(inout : column[k])
-		compute(2000);
+		compute(8000);
 		for (int j = k + 1; j < 8; j++) {
 #pragma omp task depend(in : column[k]) depend(inout : column[j])
-			compute(1000);
+			compute(4000);
 		}
 	}
 	return 0;
