@@ -1,7 +1,8 @@
 //! The steps of user-level scheduling of a window in the order of time: what each LWP runs, and the
 //! kernel's events that they stand for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -189,6 +190,8 @@ struct Live {
 enum Event {
     /// The kernel records the end of the LWP.
     Exit(u32),
+    /// Records of an LWP may be lost from here on, until this time.
+    Lose(u32, i64),
     /// Content of an LWP from here on, after its records were lost.
     Learn(u32, Current),
 }
@@ -199,6 +202,9 @@ struct Player<'a> {
     number: u32,
     lwps: Vec<(Current, Vec<Change>)>,
     now: Vec<Current>,
+    /// LWPs of which records may be lost now. Others that they record at the same time, into streams
+    /// that lose nothing, do not show all their switches.
+    lost: BTreeSet<u32>,
     live: Map<u32, Live>,
     /// By index of the record of a switch: the reason of a block that follows it.
     late: Map<u32, u16>,
@@ -216,7 +222,7 @@ pub(crate) fn replay(
 ) -> Replay {
     let others = events(states, window, (number, span), placed);
     let mut others = others.into_iter().peekable();
-    let mut player = Player::new(states, window, number, out);
+    let mut player = Player::new(states, window, (number, span.0), out);
     player.late = late_blocks(states, window, number, placed);
     for own in placed {
         let Some(record) = window.users.get(own.record as usize) else {
@@ -271,7 +277,8 @@ fn events(
             }
         }
     }
-    for &(tid, from, to) in &states.lwp_losses {
+    let losses = &states.lwp_losses;
+    for (index, &(tid, from, to)) in losses.iter().enumerate() {
         let Some(&lwp) = states.lwp_of_tid.get(&tid) else {
             continue;
         };
@@ -281,15 +288,19 @@ fn events(
             after: 0,
         };
         if span.0 <= from && from < span.1 {
-            all.push((at(from), Event::Learn(lwp, UNKNOWN)));
+            all.push((at(from), Event::Lose(lwp, to)));
         }
         if span.0 <= to && to < span.1 {
-            let learned = learned(states, window, placed, (tid, to));
+            let later = losses.get(index + 1).filter(|later| later.0 == tid);
+            let until = later.map_or(i64::MAX, |later| later.1);
+            let found = first_content(states, window, placed, (tid, to..=until));
             // The next switch may be in a later window.
-            let lwps = states.lwps.get(lwp as usize).filter(|_| learned == UNKNOWN);
-            let later = lwps.and_then(|lwp| lwp.runs.at(number + 1));
-            let learned = later.map_or(learned, |key| current(states, key));
-            all.push((at(to), Event::Learn(lwp, learned)));
+            let lwp_of = states.lwps.get(lwp as usize).filter(|_| until >= span.1);
+            let content = found.or_else(|| {
+                let key = lwp_of?.runs.at(number + 1)?;
+                Some(current(states, key))
+            });
+            all.push((at(to), Event::Learn(lwp, content.unwrap_or(UNKNOWN))));
         }
     }
     all.sort_by_key(|(at, event)| (at.time, event.turn()));
@@ -300,31 +311,32 @@ impl Event {
     /// Learned contents hold before the records of their time, ends and losses after them.
     fn turn(self) -> u8 {
         match self {
-            Event::Learn(_, UNKNOWN) => 2,
             Event::Learn(..) => 0,
             Event::Exit(_) => 1,
+            Event::Lose(..) => 2,
         }
     }
 }
 
-/// Content of an LWP before its next switch from a time on.
-fn learned(
+/// Content of an LWP before its first switch within these times; `None` if there is none.
+fn first_content(
     states: &States,
     window: &Window,
     placed: &[Placed],
-    (tid, from): (i32, i64),
-) -> Current {
-    let first = placed.partition_point(|own| own.time < from);
+    (tid, times): (i32, RangeInclusive<i64>),
+) -> Option<Current> {
+    let first = placed.partition_point(|own| own.time < *times.start());
     let steps = placed.get(first..).unwrap_or_default().iter();
     let mut own = steps
+        .take_while(|own| times.contains(&own.time))
         .filter_map(|own| act_of(window, own.record))
         .filter(|(record, _)| record.tid == Some(tid));
-    let next = own.find_map(|(record, act)| match act.step {
+    let key = own.find_map(|(record, act)| match act.step {
         Step::Switch => Some((record.pid, act.ult)),
         Step::LwpBegin => Some((record.pid, 0)),
         _ => None,
-    });
-    next.map_or(UNKNOWN, |key| current(states, key))
+    })?;
+    Some(current(states, key))
 }
 
 fn current(states: &States, key: UltKey) -> Current {
@@ -378,7 +390,12 @@ pub(crate) fn act_of(window: &Window, record: u32) -> Option<(&UserRecord, &Act)
 }
 
 impl<'a> Player<'a> {
-    fn new(states: &'a States, window: &'a Window, number: u32, mut out: Replay) -> Player<'a> {
+    fn new(
+        states: &'a States,
+        window: &'a Window,
+        (number, begin): (u32, i64),
+        mut out: Replay,
+    ) -> Player<'a> {
         let mut lwps = out.clear();
         lwps.resize_with(states.lwps.len(), Default::default);
         let first = |lwp: &crate::states::Lwp| {
@@ -391,7 +408,15 @@ impl<'a> Player<'a> {
                 None => UNKNOWN,
             }
         };
-        let now: Vec<Current> = states.lwps.iter().map(first).collect();
+        let mut now: Vec<Current> = states.lwps.iter().map(first).collect();
+        let losses = states.lwp_losses.iter();
+        let open = losses.filter(|(_, from, to)| *from < begin && begin <= *to);
+        let lost: BTreeSet<u32> = open
+            .filter_map(|(tid, ..)| states.lwp_of_tid.get(tid).copied())
+            .collect();
+        for &lwp in &lost {
+            now[lwp as usize] = UNKNOWN;
+        }
         for (own, first) in lwps.iter_mut().zip(&now) {
             own.0 = *first;
         }
@@ -401,6 +426,7 @@ impl<'a> Player<'a> {
             number,
             lwps,
             now,
+            lost,
             live: Map::default(),
             late: Map::default(),
             out,
@@ -417,7 +443,15 @@ impl<'a> Player<'a> {
     fn other(&mut self, event: Event, at: CpuMoment) {
         match event {
             Event::Exit(lwp) => self.set(lwp, NONE, at),
+            Event::Lose(lwp, until) => {
+                if until > at.time {
+                    self.lost.insert(lwp);
+                }
+                self.set(lwp, UNKNOWN, at);
+                self.out.learned.push((at.time, lwp));
+            }
             Event::Learn(lwp, current) => {
+                self.lost.remove(&lwp);
                 self.set(lwp, current, at);
                 self.out.learned.push((at.time, lwp));
             }
@@ -448,6 +482,11 @@ impl<'a> Player<'a> {
     fn set(&mut self, lwp: u32, to: Current, at: CpuMoment) {
         let Some(now) = self.now.get_mut(lwp as usize) else {
             return;
+        };
+        let to = if self.lost.contains(&lwp) {
+            UNKNOWN
+        } else {
+            to
         };
         let before = std::mem::replace(now, to);
         if before == to {

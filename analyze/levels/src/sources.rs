@@ -242,6 +242,20 @@ impl Sources {
         is_apart.then_some("its clock cannot be compared with the others")
     }
 
+    /// The version of the format in which all event classes can be written: CTF 2 has more kinds of
+    /// fields, and CTF 1.8 more readers.
+    pub(crate) fn version(&self) -> CtfVersion {
+        let streams = self.group();
+        let traces = streams
+            .iter()
+            .filter_map(|stream| Some(stream.of(&self.set)?.0));
+        let is_2 = |trace: &Trace| trace.layout.class.version == CtfVersion::V2_0;
+        match traces.into_iter().any(is_2) {
+            true => CtfVersion::V2_0,
+            false => CtfVersion::V1_8,
+        }
+    }
+
     /// All streams, as one group of the engine.
     pub(crate) fn group(&self) -> Vec<StreamRef> {
         let all = StreamRef::all(&self.set).zip(&self.streams);

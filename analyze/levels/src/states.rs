@@ -136,7 +136,7 @@ pub(crate) struct States {
     pub(crate) cpus: BTreeMap<u32, Timeline<i32>>,
     /// Hard interrupt and softirq at the end of a window, where they are known, by CPU.
     edges: BTreeMap<u32, Vec<(u32, [Option<bool>; 2])>>,
-    /// Lost records of CPUs and of LWPs, from and to.
+    /// Lost records of CPUs and of LWPs, from and to, in order; those of an LWP are disjoint.
     pub(crate) cpu_losses: Vec<(u32, i64, i64)>,
     pub(crate) lwp_losses: Vec<(i32, i64, i64)>,
     pub(crate) lwps: Vec<Lwp>,
@@ -153,7 +153,8 @@ pub(crate) struct States {
 }
 
 impl States {
-    pub(crate) fn new(tables: Tables) -> States {
+    pub(crate) fn new(mut tables: Tables) -> States {
+        tables.share_losses();
         let mut states = States {
             reasons: reasons(&tables),
             recorded_reasons: Vec::new(),
@@ -167,7 +168,7 @@ impl States {
         let recorded = recorded.map(|own| (own.as_slice().into(), states.reason_of_word(own)));
         states.recorded_reasons = recorded.collect();
         states.cpu_losses.sort_unstable();
-        states.lwp_losses.sort_unstable();
+        states.lwp_losses = joined_losses(states.lwp_losses);
         states.lwps = lwps(tables.lwps, &tables.lwp_sights);
         let places = states
             .lwps
@@ -247,6 +248,19 @@ fn short_names(key: UltKey, names: &[(i64, Box<[u8]>)]) -> Vec<(i64, [u8; NAME])
         [] => vec![(i64::MIN, numbered())],
         names => names.iter().map(name).collect(),
     }
+}
+
+/// Losses in order; those of an LWP that overlap, because it records into several streams, as one.
+fn joined_losses(mut losses: Vec<(i32, i64, i64)>) -> Vec<(i32, i64, i64)> {
+    losses.sort_unstable();
+    losses.dedup_by(|next, own| {
+        let overlap = own.0 == next.0 && next.1 <= own.2;
+        if overlap {
+            own.2 = own.2.max(next.2);
+        }
+        overlap
+    });
+    losses
 }
 
 fn edges(map: Map<(u32, u32), Edges>) -> BTreeMap<u32, Vec<(u32, [Option<bool>; 2])>> {

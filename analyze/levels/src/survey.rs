@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hash};
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
@@ -102,6 +103,18 @@ pub(crate) struct LwpSight {
     pub(crate) runtime: Option<(Moment, Vec<u8>)>,
 }
 
+/// End of the packet before a loss, and begin of the packet after it, each with its window.
+type LossEnds = [(i64, u32); 2];
+
+/// Lost records of a stream that several LWPs share, such as LTTng's, which are of a CPU: any LWP of
+/// the trace may have recorded them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SharedLoss {
+    ends: LossEnds,
+    /// Numbers of the streams of the trace.
+    streams: Range<u32>,
+}
+
 /// The tables of a worker.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tables {
@@ -116,6 +129,7 @@ pub(crate) struct Tables {
     /// Lost records of CPUs and of LWPs: from the end of a packet to the begin of the next.
     pub(crate) cpu_losses: Vec<(u32, i64, i64)>,
     pub(crate) lwp_losses: Vec<(i32, i64, i64)>,
+    shared_losses: Vec<SharedLoss>,
     /// Reasons of blocks.
     pub(crate) reasons: BTreeSet<Vec<u8>>,
 }
@@ -227,7 +241,37 @@ impl Tables {
         }
         self.cpu_losses.extend(other.cpu_losses);
         self.lwp_losses.extend(other.lwp_losses);
+        self.shared_losses.extend(other.shared_losses);
         self.reasons.extend(other.reasons);
+    }
+
+    fn lose_cpu(&mut self, cpu: u32, ends: LossEnds) {
+        self.cpu_losses.push((cpu, ends[0].0, ends[1].0));
+        for (moment, window) in lost_moments(ends) {
+            let lost = state_of(moment, Known::Lost, Known::Lost);
+            join_ends(&mut self.cpus, (cpu, window), lost);
+        }
+    }
+
+    fn lose_lwp(&mut self, tid: i32, ends: LossEnds) {
+        self.lwp_losses.push((tid, ends[0].0, ends[1].0));
+        for (moment, window) in lost_moments(ends) {
+            let lost = state_of(moment, Known::Lost, Known::Lost);
+            join_ends(&mut self.lwps, (tid, window), lost);
+        }
+    }
+
+    /// Charges the losses of shared streams to each LWP of their trace, when all LWPs are known.
+    pub(crate) fn share_losses(&mut self) {
+        let first = |(&tid, sight): (&i32, &LwpSight)| Some((tid, sight.first?.0));
+        let lwps: Vec<(i32, Moment)> = self.lwp_sights.iter().filter_map(first).collect();
+        for loss in std::mem::take(&mut self.shared_losses) {
+            for &(tid, first) in &lwps {
+                if loss.streams.contains(&stream_of(first)) {
+                    self.lose_lwp(tid, loss.ends);
+                }
+            }
+        }
     }
 
     pub(crate) fn sight(&mut self, key: UltKey, seen: Sight) {
@@ -257,9 +301,23 @@ impl Partial {
     /// The moment of the next record of this stream.
     fn moment(&mut self, number: u32, time: i64) -> Moment {
         self.records += 1;
-        let place = u64::from(number) << 50 | self.chunk << 26 | self.records.min((1 << 26) - 1);
+        let place =
+            u64::from(number) << STREAM_AT | self.chunk << 26 | self.records.min((1 << 26) - 1);
         (time, place)
     }
+}
+
+/// The moments around a loss: after all records before it, and before all records after it.
+fn lost_moments([end, begin]: LossEnds) -> [(Moment, u32); 2] {
+    [((end.0, u64::MAX), end.1), ((begin.0, 0), begin.1)]
+}
+
+/// First bit of the number of the stream in the place of a moment.
+const STREAM_AT: u32 = 50;
+
+/// Number of the stream in which something is recorded.
+fn stream_of((_, place): Moment) -> u32 {
+    (place >> STREAM_AT) as u32
 }
 
 impl Survey<'_> {
@@ -430,29 +488,16 @@ impl Analysis for Survey<'_> {
         let end = end_before(&self.sources.set, place)
             .unwrap_or(begin)
             .min(begin);
+        let ends = [end, begin].map(|time| (time.0, self.window(time)));
+        let tables = &mut partial.tables;
         match (self.sources.source(number), partial.tid) {
-            (Some(Source::Kernel(CpuSource::Packet(cpu))), _) => {
-                partial.tables.cpu_losses.push((*cpu, end.0, begin.0));
-            }
-            (Some(Source::User(_)), Some(tid)) => {
-                partial.tables.lwp_losses.push((tid, end.0, begin.0));
+            (Some(Source::Kernel(CpuSource::Packet(cpu))), _) => tables.lose_cpu(*cpu, ends),
+            (Some(Source::User(_)), Some(tid)) => tables.lose_lwp(tid, ends),
+            (Some(Source::User(_)), None) => {
+                let streams = self.sources.numbers(place.stream.trace);
+                tables.shared_losses.push(SharedLoss { ends, streams });
             }
             _ => {}
-        }
-        for (time, order) in [(end, u64::MAX), (begin, 0)] {
-            let window = self.window(time);
-            let moment = (time.0, order);
-            match (self.sources.source(number), partial.tid) {
-                (Some(Source::Kernel(CpuSource::Packet(cpu))), _) => {
-                    let ends = state_of(moment, Known::Lost, Known::Lost);
-                    join_ends(&mut partial.tables.cpus, (*cpu, window), ends);
-                }
-                (Some(Source::User(_)), Some(tid)) => {
-                    let ends = state_of(moment, Known::Lost, Known::Lost);
-                    join_ends(&mut partial.tables.lwps, (tid, window), ends);
-                }
-                _ => {}
-            }
         }
     }
 

@@ -25,6 +25,10 @@ pub struct LevelShape {
     /// The first user event of each process after unrecorded steps follows a snapshot of its
     /// user-level threads.
     pub snapshot: bool,
+    /// All LWPs of a process record into one stream, with their id in each record.
+    pub shares_stream: bool,
+    /// Kernel events have the names that perf and ftrace write.
+    pub tracepoint_names: bool,
     /// System calls are recorded.
     pub syscalls: bool,
     /// Size of a packet in bytes.
@@ -46,6 +50,8 @@ impl LevelShape {
         lost_user_packets: 0,
         unrecorded_steps: 0,
         snapshot: false,
+        shares_stream: false,
+        tracepoint_names: false,
         syscalls: true,
         packet: 1200,
     };
@@ -59,6 +65,10 @@ impl LevelShape {
         };
         vec![
             ("plain", LevelShape::PLAIN),
+            (
+                "names of tracepoints",
+                with(|shape| shape.tracepoint_names = true),
+            ),
             ("clock error", with(|shape| shape.clock_error = 40)),
             (
                 "lost kernel events",
@@ -71,6 +81,10 @@ impl LevelShape {
             (
                 "lost user events",
                 with(|shape| shape.lost_user_packets = 60),
+            ),
+            (
+                "lost user events of several LWPs",
+                with(|shape| (shape.lost_user_packets, shape.shares_stream) = (60, true)),
             ),
             (
                 "begins in the middle",

@@ -6,6 +6,7 @@ use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
+use super::kernel_names::of_lttng;
 use crate::events::{Record, parts};
 
 /// An item of a stream.
@@ -70,6 +71,7 @@ fn items(trace: &Trace, stream: &Stream) -> Vec<LevelItem> {
         while let Some(time) = reader.peek() {
             let time = time.expect("a time").0;
             let (_, record) = parts(&mut reader.event().expect("an event"));
+            let record = of_lttng(record);
             items.push(LevelItem::Record { time, record });
             reader.advance();
         }

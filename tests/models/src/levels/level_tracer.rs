@@ -64,8 +64,10 @@ pub(super) struct LevelTracer {
     number: &'static str,
     packet: usize,
     lost_packets: u64,
-    /// Every record has the contexts of a super-trace.
-    has_contexts: bool,
+    /// Contexts of every record, as TSDL.
+    contexts: &'static str,
+    /// All streams are one, whose records have the number of theirs.
+    is_one_stream: bool,
     /// Name, and fields as TSDL.
     classes: Vec<(String, String)>,
     streams: BTreeMap<i32, LevelStream>,
@@ -83,10 +85,13 @@ struct LevelStream {
     discarded: u64,
 }
 
-const CONTEXTS: &str = "event.context := struct { \
+const SUPER_CONTEXTS: &str = "event.context := struct { \
     integer { size = 32; align = 8; signed = true; } _tid; \
     integer { size = 32; align = 8; signed = true; } _lwp; \
     integer { size = 64; align = 8; signed = false; } _ult; };";
+
+const THREAD_CONTEXT: &str = "event.context := struct { \
+    integer { size = 32; align = 8; signed = true; } _vtid; };";
 
 const HEAD: usize = 4 + 8 * 6 + 4;
 
@@ -103,7 +108,8 @@ impl LevelTracer {
             number,
             packet,
             lost_packets,
-            has_contexts: false,
+            contexts: "",
+            is_one_stream: false,
             classes: Vec::new(),
             streams: BTreeMap::new(),
             random: Random::new(seed),
@@ -113,8 +119,18 @@ impl LevelTracer {
     /// A tracer of super-traces, which loses nothing.
     pub(super) fn of_super(environment: String, packet: usize) -> Self {
         LevelTracer {
-            has_contexts: true,
+            contexts: SUPER_CONTEXTS,
             ..LevelTracer::new(environment, "cpu_id", packet, 0, 0)
+        }
+    }
+
+    /// The same tracer with one stream, whose records have the ids of their threads.
+    pub(super) fn with_one_stream(self) -> Self {
+        LevelTracer {
+            number: "cpu_id",
+            contexts: THREAD_CONTEXT,
+            is_one_stream: true,
+            ..self
         }
     }
 
@@ -153,7 +169,10 @@ impl LevelTracer {
         serial: u64,
     ) -> Vec<u64> {
         fields.push(("serial", LevelField::U64(serial)));
-        self.append(stream, time, name, &[], fields, serial)
+        match self.is_one_stream {
+            true => self.append(0, time, name, &[LevelField::I32(stream)], fields, serial),
+            false => self.append(stream, time, name, &[], fields, serial),
+        }
     }
 
     fn append(
@@ -217,7 +236,7 @@ impl LevelTracer {
              event.header := struct {{ uint16_t id; clock_t timestamp; }}; {contexts} }};\n",
             environment = self.environment,
             number = self.number,
-            contexts = if self.has_contexts { CONTEXTS } else { "" },
+            contexts = self.contexts,
         );
         for (id, (name, fields)) in self.classes.iter().enumerate() {
             writeln!(

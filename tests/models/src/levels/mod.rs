@@ -7,6 +7,7 @@
 //! traces alone, by plain passes: the model of the merge.
 
 mod kernel_acts;
+mod kernel_names;
 mod level_shape;
 mod level_streams;
 mod level_tracer;

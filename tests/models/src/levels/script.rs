@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::kernel_names::of_tracepoint;
 use super::level_shape::LevelShape;
 use super::level_tracer::{LevelField, LevelFields, LevelTracer};
 use super::level_truth::{Duty, LevelTruth, Owner, RecordTruth, UserLevelState, UserLevelStretch};
@@ -164,13 +165,17 @@ impl LevelScript {
             );
             let lost = shape.lost_user_packets;
             let seed = seed + 31 * (at as u64 + 1);
+            let tracer = LevelTracer::new(environment, "tid", shape.packet, lost, seed);
             ScriptProcess {
                 pid,
                 ults: Vec::new(),
                 lives: std::collections::BTreeMap::new(),
                 next_ult: 1,
                 needs_snapshot: false,
-                tracer: LevelTracer::new(environment, "tid", shape.packet, lost, seed),
+                tracer: match shape.shares_stream {
+                    true => tracer.with_one_stream(),
+                    false => tracer,
+                },
             }
         };
         let environment = "hostname = \"two-levels\"; domain = \"kernel\";".to_owned();
@@ -316,9 +321,13 @@ impl LevelScript {
         let owner = self.owner(cpu, here.running, in_interrupt);
         let serial = self.note(name, owner, true);
         self.copy_kernel_event(cpu, owner, name, fields.clone());
+        let (name, fields) = match self.shape.tracepoint_names {
+            true => of_tracepoint(name, fields),
+            false => (name.to_owned(), fields),
+        };
         let lost = self
             .kernel
-            .write(cpu as i32, self.time, name, fields, serial);
+            .write(cpu as i32, self.time, &name, fields, serial);
         self.truth.lost.extend(lost);
     }
 
