@@ -164,7 +164,11 @@ fn merge_host(
         );
     };
     let class = with_events(class, &catalogue);
-    let trace = session.trace(below, &class, WriteOptions::default())?;
+    let write = WriteOptions {
+        version: sources.version(),
+        ..WriteOptions::default()
+    };
+    let trace = session.trace(below, &class, write)?;
     let second_pass = FoldOptions {
         threads: options.threads,
         chunk_bytes: window_bytes,

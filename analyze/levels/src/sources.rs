@@ -208,9 +208,6 @@ impl Sources {
         if trace.streams.is_empty() {
             return Some("no event records");
         }
-        if trace.layout.class.version == CtfVersion::V2_0 {
-            return Some("CTF 2, but a super-trace is CTF 1.8");
-        }
         if trace.layout.class.env("tracebraid_levels").is_some() {
             return Some("it is a super-trace already");
         }
@@ -274,6 +271,13 @@ impl Sources {
         let before = self.set.traces.iter().take(stream.trace as usize);
         let before: usize = before.map(|trace| trace.streams.len()).sum();
         before as u32 + stream.stream
+    }
+
+    /// Numbers of all streams of a trace.
+    pub(crate) fn numbers(&self, trace: u32) -> std::ops::Range<u32> {
+        let first = self.number(StreamRef { trace, stream: 0 });
+        let own = self.set.traces.get(trace as usize);
+        first..first + own.map_or(0, |own| own.streams.len() as u32)
     }
 
     /// The latest beginning of time that all clocks can express, in nanoseconds since their origin.

@@ -2,5 +2,6 @@
 
 mod against_truth;
 mod damaged;
+mod formats;
 mod law;
 mod support;
