@@ -16,7 +16,7 @@ use tracebraid_ctf::schema::{
     StructClass, VariantClass, VariantOption,
 };
 use tracebraid_ctf::trace::Trace;
-use tracebraid_ctf::write::{EventPlan, StreamPlan};
+use tracebraid_ctf::write::{DeferredEventPlan, EventPlan, StreamPlan};
 use tracebraid_kernel_model::{EventModel, KernelEvent};
 
 use crate::derived_classes::{DerivedPlans, VIOLATION, derived_classes};
@@ -80,7 +80,7 @@ pub(crate) struct Copied {
     /// Trace, stream class and event class in the source.
     pub(crate) origin: (u32, usize, usize),
     /// In streams of CPUs, and in streams without.
-    pub(crate) plans: [Option<Arc<EventPlan>>; 2],
+    pub(crate) plans: [Option<Arc<DeferredEventPlan>>; 2],
 }
 
 /// A class of a source and its number in the super-trace.
@@ -256,7 +256,7 @@ impl Catalogue {
             let Some(class) = self.classes.get(number) else {
                 continue;
             };
-            copied.plans[OF_CPUS] = match EventPlan::new(&streams[OF_CPUS], class) {
+            copied.plans[OF_CPUS] = match DeferredEventPlan::new(&streams[OF_CPUS], class) {
                 Ok(plan) => Some(Arc::new(plan)),
                 Err(error) => {
                     refused.push((number, error.to_string()));
@@ -264,7 +264,7 @@ impl Catalogue {
                 }
             };
             if copied.plans[OF_CPUS].is_some() && self.is_user.get(number) == Some(&true) {
-                let plan = EventPlan::new(&streams[WITHOUT_CPU], class).ok();
+                let plan = DeferredEventPlan::new(&streams[WITHOUT_CPU], class).ok();
                 copied.plans[WITHOUT_CPU] = plan.map(Arc::new);
             }
         }

@@ -470,14 +470,16 @@ impl<'a> Encoder<'a> {
             Added::LevelAndReason => 2,
         };
         let length = CONTEXT_BYTES + bytes.len() + added;
-        let written = self.writer.record_filled(plan, cycles, length, |place| {
-            let mut body = BodyBytes(place);
-            body.context(context);
-            if let Some(place) = body.0.get_mut(..bytes.len()) {
-                place.copy_from_slice(bytes);
-                replace(place);
-            }
-        });
+        let written = self
+            .writer
+            .record_filled(plan.get(), cycles, length, |place| {
+                let mut body = BodyBytes(place);
+                body.context(context);
+                if let Some(place) = body.0.get_mut(..bytes.len()) {
+                    place.copy_from_slice(bytes);
+                    replace(place);
+                }
+            });
         self.count(written)
     }
 
@@ -527,7 +529,7 @@ impl<'a> Encoder<'a> {
             (Scope::SpecificContext, &event.specific_context),
             (Scope::Payload, &event.payload),
         ];
-        let written = self.writer.record(plan, cycles, |fields| {
+        let written = self.writer.record(plan.get(), cycles, |fields| {
             context.give(fields);
             let mut at = cursor;
             let mut giver = Giver {

@@ -32,4 +32,4 @@ pub mod trace;
 pub use convert::to_version;
 pub use error::{FieldProblem, Version, WriteError};
 pub use placed::PlacedFiles;
-pub use plan::{EventPlan, StreamPlan};
+pub use plan::{DeferredEventPlan, EventPlan, StreamPlan};

@@ -1,6 +1,6 @@
 //! Stream and event classes, compiled before the first event is written.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::error::WriteError;
 use super::event_header::{EventHeader, Lead};
@@ -125,6 +125,81 @@ fn without_events(class: &StreamClass) -> StreamClass {
     }
 }
 
+/// An event class that is compiled when its first event record is written: of the classes of a
+/// kernel's tracer, most traces contain few. Threads may share it.
+#[derive(Debug)]
+pub struct DeferredEventPlan {
+    stream: Arc<StreamPlan>,
+    class: EventClass,
+    lead: Lead,
+    plan: OnceLock<EventPlan>,
+}
+
+impl DeferredEventPlan {
+    /// An event class of this stream class.
+    ///
+    /// # Errors
+    /// As for [`EventPlan::new`].
+    pub fn new(
+        stream: &Arc<StreamPlan>,
+        class: &EventClass,
+    ) -> Result<DeferredEventPlan, WriteError> {
+        Ok(DeferredEventPlan {
+            stream: stream.clone(),
+            class: class.clone(),
+            lead: EventPlan::check(stream, class)?,
+            plan: OnceLock::new(),
+        })
+    }
+
+    /// The compiled class.
+    #[inline]
+    pub fn get(&self) -> &EventPlan {
+        let compile = || EventPlan::compile(&self.stream, &self.class, self.lead);
+        self.plan.get_or_init(compile)
+    }
+}
+
+/// The event classes of a stream class, compiled when they are asked for.
+#[derive(Clone, Debug)]
+pub(super) struct EventPlans {
+    classes: Vec<(Arc<StreamPlan>, EventClass, Lead)>,
+    compiled: OnceLock<Vec<Arc<EventPlan>>>,
+}
+
+impl EventPlans {
+    pub(super) fn new(
+        stream: &Arc<StreamPlan>,
+        classes: &[EventClass],
+    ) -> Result<EventPlans, WriteError> {
+        let class = |class: &EventClass| {
+            let lead = EventPlan::check(stream, class)?;
+            Ok((stream.clone(), class.clone(), lead))
+        };
+        Ok(EventPlans {
+            classes: classes.iter().map(class).collect::<Result<_, _>>()?,
+            compiled: OnceLock::new(),
+        })
+    }
+
+    /// The compiled classes, in order.
+    pub(super) fn all(&self) -> &[Arc<EventPlan>] {
+        self.compiled.get_or_init(|| {
+            let classes = self.classes.iter();
+            classes
+                .map(|(stream, class, lead)| Arc::new(EventPlan::compile(stream, class, *lead)))
+                .collect()
+        })
+    }
+
+    pub(super) fn push(&mut self, plan: Arc<EventPlan>) {
+        self.all();
+        if let Some(compiled) = self.compiled.get_mut() {
+            compiled.push(plan);
+        }
+    }
+}
+
 impl EventPlan {
     /// Compiles an event class of this stream class.
     ///
@@ -132,16 +207,31 @@ impl EventPlan {
     /// If its id does not fit the event header, or its fields take lengths or selectors from the
     /// heads of packets or event records.
     pub fn new(stream: &Arc<StreamPlan>, class: &EventClass) -> Result<EventPlan, WriteError> {
-        let Some(of_stream) = stream.class.streams.first() else {
-            return Err(WriteError::Misuse("there is no stream class".into()));
-        };
+        let lead = EventPlan::check(stream, class)?;
+        Ok(EventPlan::compile(stream, class, lead))
+    }
+
+    /// The fields after the header, in any order.
+    fn fields<'c>(
+        of_stream: &'c StreamClass,
+        class: &'c EventClass,
+    ) -> impl Iterator<Item = &'c FieldClass> {
         let scopes = [
             &of_stream.common_context,
             &class.specific_context,
             &class.payload,
         ];
-        let all = || scopes.into_iter().flatten().flat_map(FieldClass::all);
-        let locations = all().filter_map(FieldClass::location);
+        scopes.into_iter().flatten().flat_map(FieldClass::all)
+    }
+
+    /// Whether the class can be written; returns its id in headers. Takes a small part of the time
+    /// of compiling.
+    fn check(stream: &StreamPlan, class: &EventClass) -> Result<Lead, WriteError> {
+        let Some(of_stream) = stream.class.streams.first() else {
+            return Err(WriteError::Misuse("there is no stream class".into()));
+        };
+        let fields = EventPlan::fields(of_stream, class);
+        let locations = fields.filter_map(FieldClass::location);
         if locations
             .into_iter()
             .any(|location| location.scope <= Scope::EventHeader)
@@ -161,12 +251,19 @@ impl EventPlan {
             );
             return Err(WriteError::unsupported(what));
         };
-        let of_stream = StreamClass {
+        Ok(lead)
+    }
+
+    fn compile(stream: &Arc<StreamPlan>, class: &EventClass, lead: Lead) -> EventPlan {
+        let of_stream = stream.class.streams.first();
+        let fields = of_stream.map(|of_stream| EventPlan::fields(of_stream, class));
+        let align = fields.and_then(|fields| fields.map(FieldClass::own_align).max());
+        let streams = of_stream.map(|of_stream| StreamClass {
             events: vec![class.clone()],
             ..without_events(of_stream)
-        };
+        });
         let alone = TraceClass {
-            streams: vec![of_stream],
+            streams: streams.into_iter().collect(),
             ..stream.class.clone()
         };
         let layout = TraceLayout::new(Arc::new(alone));
@@ -175,7 +272,7 @@ impl EventPlan {
             slots: layout.registers().len(),
             name: class.name.clone(),
             lead,
-            align: all().map(FieldClass::own_align).max().unwrap_or(1),
+            align: align.unwrap_or(1),
             layout,
             body_bytes: None,
             flat: None,
@@ -185,7 +282,7 @@ impl EventPlan {
         plan.body_bytes = bits
             .filter(|bits| bits % 8 == 0)
             .map(|bits| (bits / 8) as usize);
-        Ok(plan)
+        plan
     }
 
     /// The roots of the scopes after the header, in order.

@@ -19,7 +19,7 @@ use super::convert;
 use super::error::WriteError;
 use super::metadata::{self, Metadata};
 use super::placed::PlacedFiles;
-use super::plan::{EventPlan, StreamPlan};
+use super::plan::{EventPlan, EventPlans, StreamPlan};
 use super::stream::{PacketSink, PacketSize, StreamWriter};
 use crate::index::IndexEntry;
 use crate::schema::{CtfVersion, EventClass, TraceClass};
@@ -74,7 +74,7 @@ pub struct TraceWriter {
     contents: Option<Arc<[u8]>>,
     /// By stream class.
     plans: Vec<Arc<StreamPlan>>,
-    events: Vec<Vec<Arc<EventPlan>>>,
+    events: Vec<EventPlans>,
     names: HashSet<String>,
     users: Arc<()>,
 }
@@ -163,11 +163,7 @@ impl Session {
         let (mut plans, mut events) = (Vec::new(), Vec::new());
         for (index, stream) in written.streams.iter().enumerate() {
             let plan = StreamPlan::new(&written, index)?;
-            let of_stream = stream
-                .events
-                .iter()
-                .map(|event| EventPlan::new(&plan, event).map(Arc::new));
-            events.push(of_stream.collect::<Result<_, _>>()?);
+            events.push(EventPlans::new(&plan, &stream.events)?);
             plans.push(plan);
         }
         let contents: Arc<[u8]> = MetadataFile::contents(&written, options, &text)?.into();
@@ -198,6 +194,8 @@ impl Session {
             let message = "event classes were added to the trace whose classes are copied";
             return Err(WriteError::Misuse(message.into()));
         };
+        // Both share what is compiled.
+        other.events.iter().for_each(|events| drop(events.all()));
         Ok(TraceWriter {
             file: self.metadata_file(below, other.options, &contents)?,
             directory: self.path.join(below),
@@ -284,7 +282,7 @@ fn make(path: &Path) -> Result<(), WriteError> {
 impl TraceWriter {
     /// The event classes of the stream class with this index, in the order of addition.
     pub fn events(&self, stream: usize) -> &[Arc<EventPlan>] {
-        self.events.get(stream).map_or(&[], Vec::as_slice)
+        self.events.get(stream).map_or(&[], EventPlans::all)
     }
 
     /// Adds an event class to the stream class with this index. Readers see it from now on.
