@@ -151,8 +151,7 @@ fn merge_host(
         chunk_bytes: options.chunk_bytes,
         ..FoldOptions::default()
     };
-    let tables = fold(&sources.set, &survey, first_pass, control)?.report;
-    let states = States::new(tables);
+    let states = fold(&sources.set, &survey, first_pass, control)?.report;
     let catalogue = Catalogue::new(sources, &states.reasons);
     let class = trace_class(sources, &catalogue);
     let plans = [OF_CPUS, WITHOUT_CPU].map(|stream| StreamPlan::new(&class, stream));

@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tracebraid_engine::parallel;
+
 use crate::names::{NAME, short};
-use crate::survey::{Edges, Ends, Known, LwpSight, Map, Marks, Moment, Tables, UltKey};
+use crate::survey::{Edges, Ends, Known, LwpSight, Map, Marks, Moment, Sight, Tables, UltKey};
 use crate::vocabulary::reason_word;
 
 /// First virtual thread id of the first process; each process has a range of this size. Linux
@@ -80,6 +82,25 @@ pub(crate) struct Ult {
 }
 
 impl Ult {
+    fn new(key: UltKey, tid: i32, sight: Sight, marks: &[(u32, Marks)], reasons: &[String]) -> Ult {
+        let mut names = sight.names;
+        names.sort();
+        names.dedup_by(|next, before| next.1 == before.1);
+        let names = names.into_iter();
+        let names: Vec<(i64, Box<[u8]>)> =
+            names.map(|((from, _), name)| (from, name.into())).collect();
+        let course = Course::new(marks, reasons);
+        Ult {
+            key,
+            tid,
+            is_created: sight.is_created,
+            short_names: short_names(key, &names),
+            names,
+            states: course.states,
+            late: course.late,
+        }
+    }
+
     /// Name at a time: the latest so far, else the first.
     pub(crate) fn name(&self, time: i64) -> &[u8] {
         let after = self.names.partition_point(|(from, _)| *from <= time);
@@ -176,36 +197,22 @@ impl States {
             .zip(0..)
             .map(|(lwp, place)| (lwp.tid, place));
         states.lwp_of_tid = places.collect();
-        states.processes = processes(&tables.lwp_sights, tables.sights.keys());
-        let mut keys: Vec<UltKey> = tables.sights.keys().copied().collect();
-        keys.sort_unstable();
+        let mut sights: Vec<(UltKey, Sight)> = tables.sights.into_iter().collect();
+        sights.sort_unstable_by_key(|(key, _)| *key);
+        let keys: Vec<UltKey> = sights.iter().map(|(key, _)| *key).collect();
+        states.processes = processes(&tables.lwp_sights, keys.iter());
         let numbers = numbers(&keys, |key| {
-            tables.sights.get(&key).map(|sight| sight.first)
+            let place = keys.binary_search(&key).ok()?;
+            sights.get(place).map(|(_, sight)| sight.first)
         });
-        let mut marks = by_ult(tables.marks);
-        for (key, tid) in keys.into_iter().zip(numbers) {
-            let Some(sight) = tables.sights.get(&key) else {
-                continue;
-            };
-            let mut names = sight.names.clone();
-            names.sort();
-            names.dedup_by(|next, before| next.1 == before.1);
-            let marks = marks.remove(&key).unwrap_or_default();
-            let course = Course::new(&marks, &states.reasons);
-            states.ult_of_key.insert(key, states.ults.len() as u32);
-            let names = names.into_iter();
-            let names: Vec<(i64, Box<[u8]>)> =
-                names.map(|((from, _), name)| (from, name.into())).collect();
-            states.ults.push(Ult {
-                key,
-                tid,
-                is_created: sight.is_created,
-                short_names: short_names(key, &names),
-                names,
-                states: course.states,
-                late: course.late,
-            });
-        }
+        let marks = by_ult(&keys, tables.marks);
+        let threads: Vec<_> = sights.into_iter().zip(numbers).zip(marks).collect();
+        let reasons = &states.reasons;
+        let ults = parallel::map(threads, |(((key, sight), tid), marks)| {
+            Ult::new(key, tid, sight, &marks, reasons)
+        });
+        states.ult_of_key = keys.into_iter().zip(0..).collect();
+        states.ults = ults;
         states
     }
 
@@ -373,15 +380,29 @@ fn numbers<M: Ord>(keys: &[UltKey], first: impl Fn(UltKey) -> M) -> Vec<i32> {
     numbers
 }
 
-fn by_ult(marks: Map<(i32, u64, u32), Marks>) -> BTreeMap<UltKey, Vec<(u32, Marks)>> {
-    let mut lists: BTreeMap<UltKey, Vec<(u32, Marks)>> = BTreeMap::new();
-    for ((pid, ult, window), marks) in marks {
-        lists.entry((pid, ult)).or_default().push((window, marks));
-    }
-    for list in lists.values_mut() {
-        list.sort_unstable_by_key(|(window, _)| *window);
-    }
-    lists
+/// The marks of each of these threads, by window. Places are sorted instead of marks, which are large.
+fn by_ult(keys: &[UltKey], marks: Map<(i32, u64, u32), Marks>) -> Vec<Vec<(u32, Marks)>> {
+    let (places, mut marks): (Vec<_>, Vec<_>) = marks
+        .into_iter()
+        .zip(0usize..)
+        .map(|((key, marks), place)| ((key, place), Some(marks)))
+        .unzip();
+    let mut places: Vec<((i32, u64, u32), usize)> = places;
+    places.sort_unstable();
+    let mut places = places.into_iter().peekable();
+    let of_key = |key: &UltKey| {
+        while places
+            .next_if(|((pid, ult, _), _)| (*pid, *ult) < *key)
+            .is_some()
+        {}
+        let own = std::iter::from_fn(|| {
+            let ((_, _, window), place) =
+                places.next_if(|((pid, ult, _), _)| (*pid, *ult) == *key)?;
+            Some((window, marks.get_mut(place)?.take()?))
+        });
+        own.collect()
+    };
+    keys.iter().map(of_key).collect()
 }
 
 /// States and late blocks of a user-level thread.

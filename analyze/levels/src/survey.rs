@@ -18,6 +18,7 @@ use tracebraid_kernel_model::{Body, CpuSource, KernelEvent};
 
 use crate::recent::{Recent, StepPlace};
 use crate::sources::{Source, Sources, UserClass, UserStream};
+use crate::states::States;
 
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<KeyHasher>>;
 
@@ -424,7 +425,7 @@ pub(crate) fn thread_of_packet(set: &TraceSet, place: &StreamPlace<'_>) -> Optio
 
 impl Analysis for Survey<'_> {
     type Partial = Partial;
-    type Report = Tables;
+    type Report = States;
 
     fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
         self.sources
@@ -542,7 +543,7 @@ impl Analysis for Survey<'_> {
         earlier.tables.join(later.tables);
     }
 
-    fn finish(&self, partial: Partial) -> Tables {
-        partial.tables
+    fn finish(&self, partial: Partial) -> States {
+        States::new(partial.tables)
     }
 }

@@ -195,7 +195,9 @@ impl Session {
             return Err(WriteError::Misuse(message.into()));
         };
         // Both share what is compiled.
-        other.events.iter().for_each(|events| drop(events.all()));
+        for events in &other.events {
+            events.all();
+        }
         Ok(TraceWriter {
             file: self.metadata_file(below, other.options, &contents)?,
             directory: self.path.join(below),
