@@ -13,6 +13,8 @@ runs alternate.
   python3 bench/scaling.py TRACE...                  on these traces, unchanged
   python3 bench/scaling.py TRACE --only files,waits  only these commands
   python3 bench/scaling.py TRACE --only gpu          on a trace of tracebraid-bench-devices
+  python3 bench/scaling.py TRACE --only levels       on a recording of user-level threads; also
+                                                     "levels merge", "levels reactions"
   python3 bench/scaling.py TRACE --before PROGRAM    compare with another build of the program
   python3 bench/scaling.py TRACE --threads 2,4,8,16  measure with these numbers of threads
 """
@@ -20,6 +22,7 @@ runs alternate.
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -39,9 +42,12 @@ COMMANDS = {
     "history build": ["history", "build"],
     "executions build": ["executions", "build", "--call", "read"],
     "gpu": ["gpu"],
+    "levels": ["levels"],
+    "levels merge": ["levels", "merge"],
+    "levels reactions": ["levels", "reactions"],
 }
 # Commands that need other events than those of the kernel: only with --only.
-OTHER = {"gpu"}
+OTHER = {"gpu", "levels", "levels merge", "levels reactions"}
 
 
 class Runs:
@@ -52,8 +58,12 @@ class Runs:
 
     def command(self, threads, number=0, extra=()):
         command = [self.program, *COMMANDS[self.name], self.trace, "-j", str(threads), *extra]
-        if self.name.endswith("build"):
-            command += ["-o", self.directory / f"{self.name.replace(' ', '-')}-{number}"]
+        if self.name.endswith(("build", "merge")):
+            output = self.directory / f"{self.name.replace(' ', '-')}-{number}"
+            if self.name == "levels merge":
+                # Its output must not exist.
+                shutil.rmtree(output, ignore_errors=True)
+            command += ["-o", output]
         return command
 
     def once(self, threads, extra=()):

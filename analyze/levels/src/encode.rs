@@ -126,7 +126,7 @@ struct Encoder<'a> {
     interrupts: Interrupts,
     /// Index of the next entry of [`Replay::learned`].
     learned: usize,
-    /// The latest user-level thread in a context: its place, virtual thread id and id.
+    /// The latest user-level thread in a context: its index, virtual thread id and id.
     known: (Current, i32, u64),
     slots: Vec<u64>,
     /// Cycles of the latest record.

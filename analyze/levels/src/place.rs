@@ -100,7 +100,7 @@ pub(crate) fn place(
 struct Threads<'a> {
     all: Vec<(&'a Intervals, usize)>,
     of_tid: Map<i32, usize>,
-    /// Thread of the latest record and its place in `all`, by number of the stream.
+    /// Thread of the latest record and its index in `all`, by number of the stream.
     latest: Vec<(Option<i32>, Option<usize>)>,
 }
 

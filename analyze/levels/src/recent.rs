@@ -1,6 +1,5 @@
-//! What the latest records of a chunk say about the CPU, the LWP and the user-level threads that they
-//! are about, until it goes to the tables of the survey: most records are about those of the record
-//! before, so that they need no table.
+//! Facts about the latest CPU, LWP and user-level threads of a chunk, before they go to the tables of
+//! the survey. Most records are about those of the record before, so that they need no table.
 
 use crate::survey::{
     Edges, Ends, Known, LwpSight, Marks, Moment, Sight, Tables, UltKey, join_ends, latest, state_of,
@@ -10,7 +9,7 @@ use crate::vocabulary::{Step, StepValues, UNKNOWN_ULT, snapshot};
 /// User-level threads that are remembered, by the low bits of their ids.
 const THREADS: usize = 64;
 
-/// A step of user-level scheduling, with its place in the trace.
+/// A step of user-level scheduling, with its moment, window and thread.
 pub(crate) struct StepPlace<'a> {
     pub(crate) moment: Moment,
     pub(crate) window: u32,
@@ -132,7 +131,7 @@ impl Recent {
         })
     }
 
-    /// A step means something for an LWP and a user-level thread.
+    /// Adds a step of an LWP and of a user-level thread.
     pub(crate) fn step(&mut self, tables: &mut Tables, at: &StepPlace<'_>) {
         let StepPlace {
             moment, ref values, ..

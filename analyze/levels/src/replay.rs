@@ -259,7 +259,7 @@ pub(crate) fn replay(
     }
 }
 
-/// The ends of LWPs and what is learned of them around losses, in the order of time.
+/// The ends of LWPs and their contents around losses, in the order of time.
 fn events(
     states: &States,
     window: &Window,

@@ -109,7 +109,7 @@ impl Ult {
             .map_or(&[], |(_, name)| name)
     }
 
-    /// Name at a time in scheduling events: the id, if there is none.
+    /// Name at a time in scheduling events; the id of a thread without a name.
     #[inline]
     pub(crate) fn short_name(&self, time: i64) -> &[u8; NAME] {
         let names = &self.short_names;
@@ -380,7 +380,7 @@ fn numbers<M: Ord>(keys: &[UltKey], first: impl Fn(UltKey) -> M) -> Vec<i32> {
     numbers
 }
 
-/// The marks of each of these threads, by window. Places are sorted instead of marks, which are large.
+/// The marks of each thread, by window. Places are sorted instead of marks, which are large.
 fn by_ult(keys: &[UltKey], marks: Map<(i32, u64, u32), Marks>) -> Vec<Vec<(u32, Marks)>> {
     let (places, mut marks): (Vec<_>, Vec<_>) = marks
         .into_iter()

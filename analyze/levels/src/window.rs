@@ -86,7 +86,7 @@ pub(crate) struct Act {
     pub(crate) step: Step,
     pub(crate) ult: u64,
     pub(crate) next: u64,
-    /// Places of both threads: [`NONE`] for 0, [`UNKNOWN`] for one that is in no table.
+    /// Indices of both threads: [`NONE`] for 0, [`UNKNOWN`] for one that is in no table.
     pub(crate) ult_at: Current,
     pub(crate) next_at: Current,
     pub(crate) lwp: i32,
@@ -127,9 +127,9 @@ pub(crate) struct Window {
 struct StreamNow {
     /// Thread of the current packet.
     of_packet: Option<i32>,
-    /// Thread of the latest record, and its place among the LWPs.
+    /// Thread of the latest record, and its index among the LWPs.
     lwp: (Option<i32>, u32),
-    /// User-level thread that the latest switch led to, and its place.
+    /// User-level thread that the latest switch led to, and its index.
     next: (UltKey, Current),
 }
 

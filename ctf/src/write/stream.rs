@@ -282,7 +282,7 @@ impl<S: PacketSink> StreamWriter<S> {
     }
 
     /// Writes an event record whose part after the header has `bytes` bytes, which `fill` encodes
-    /// at their place in the packet. They are zero before.
+    /// in the packet. They are zero until then.
     ///
     /// # Errors
     /// As for [`StreamWriter::record_encoded`].
