@@ -391,6 +391,11 @@ impl<'t> Builder<'t> {
         let mut context = match hop.link {
             // The waiting thread worked for other executions in the meantime.
             Link::Passes | Link::Busy | Link::Unseen => base,
+            // It is ready, as it is when it runs.
+            Link::Lwp => {
+                let stack = self.stack_at(waiting, hop.begin);
+                self.under(base, stack)
+            }
             _ => {
                 let since = if is_handed(hop) {
                     hop.end - 1
@@ -411,6 +416,7 @@ impl<'t> Builder<'t> {
             Link::Queues(_) => Some(WaitReason::WorkQueue),
             Link::Busy => Some(WaitReason::Queued),
             Link::Unseen => Some(WaitReason::UnknownHandOver),
+            Link::Lwp => Some(WaitReason::Lwp),
             Link::Start | Link::Submits(_) | Link::Makes | Link::Passes => None,
         };
         if let Some(reason) = reason {
@@ -471,13 +477,11 @@ impl<'t> Builder<'t> {
     }
 
     fn thread(&mut self, context: ContextId, actor: ActorId) -> ContextId {
-        let actor = self.graph.actor(actor);
-        let then = actor.and_then(|actor| actor.name_at(self.until));
-        let then = then.map(|name| name.text());
-        let name = then
-            .as_deref()
-            .or(actor.and_then(|actor| actor.name.as_deref()));
-        let name = one_for_all_cpus(name.unwrap_or("?"));
+        let graph = self.graph;
+        let name = graph
+            .actor(actor)
+            .and_then(|actor| graph.name_at(actor, self.until));
+        let name = one_for_all_cpus(name.as_deref().unwrap_or("?"));
         self.frame(context, FrameKind::Thread, name)
     }
 }

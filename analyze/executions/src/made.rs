@@ -404,7 +404,7 @@ impl MetThreads {
         self.list.push(MetThread {
             trace: of.key.trace,
             tid: of.key.tid,
-            name: name.map(|name| name.text()).or_else(|| of.name.clone()),
+            name: graph.name_at(of, time),
         });
         self.last.insert(actor, (name, number));
         Some(number)

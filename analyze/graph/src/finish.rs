@@ -70,6 +70,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         futexes: addresses,
         irqs: names.irqs.into_entries(),
         disks: names.disks.into_entries(),
+        user_threads: names.threads.into_entries(),
         connections: parallel::map(connections.into_entries(), text),
         devices: Arc::default(),
         calls: calls.into_calls(&rules.wanted),

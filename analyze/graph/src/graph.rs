@@ -243,6 +243,9 @@ pub struct Graph {
     pub irqs: Vec<((u32, u16), String)>,
     /// Names of block devices by machine and number, ascending.
     pub disks: Vec<((u32, Device), String)>,
+    /// Names of user-level threads by machine and id, ascending, as far as they are longer than
+    /// those of the kernel's threads can be.
+    pub user_threads: Vec<((u32, i32), String)>,
     /// Both ends of each connection as text, by hash, ascending.
     pub connections: Vec<(u64, String)>,
     /// Commands of devices, and waits for them, by which paths divide the waits of threads.
@@ -300,12 +303,36 @@ impl Graph {
         self.by_key.at(key, time, begin)
     }
 
+    /// Last known name of a thread.
+    pub fn last_name<'g>(&'g self, actor: &'g Actor) -> Option<&'g str> {
+        let of_level = found(&self.user_threads, &(actor.key.trace, actor.key.tid));
+        of_level.or(actor.name.as_deref())
+    }
+
+    /// Name of a thread at a time: the last one recorded by then, else the first; else the last
+    /// known one.
+    pub fn name_at(&self, actor: &Actor, time: i64) -> Option<String> {
+        let of_level = found(&self.user_threads, &(actor.key.trace, actor.key.tid));
+        let then = || actor.name_at(time).map(|name| name.text());
+        let name = of_level.map(str::to_owned).or_else(then);
+        name.or_else(|| actor.name.clone())
+    }
+
+    /// A thread as reports show it.
+    pub fn thread(&self, id: ActorId) -> Thread {
+        let shown = |actor: &Actor| Thread {
+            name: self.last_name(actor).map(str::to_owned),
+            ..actor.thread()
+        };
+        self.actor(id).map(shown).unwrap_or_default()
+    }
+
     /// Name and id of a thread, and its machine if there are several.
     pub fn name(&self, id: ActorId) -> String {
         let Some(actor) = self.actor(id) else {
             return "?".to_owned();
         };
-        let name = actor.name.as_deref().unwrap_or("?");
+        let name = self.last_name(actor).unwrap_or("?");
         let text = format!("{name} ({})", actor.key.tid);
         self.head.of_host(actor.key.trace, text)
     }

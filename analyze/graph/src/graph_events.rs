@@ -4,6 +4,7 @@ use tracebraid_follow::InterruptStep;
 use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::uring::{Uring, UringStep};
+use tracebraid_kernel_model::events::user_level::UserLevelStep;
 use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, SyscallEntry};
 use tracebraid_threads::{BegunCall, CallClass, CallClasses, Handlers};
@@ -20,6 +21,7 @@ pub(crate) fn wants(event: &KernelEvent) -> bool {
         Packet(packet) => packet.headers.is_some() && is_of_segment(packet.step),
         Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
         StateDevice(_) | StateInterrupt(_) => true,
+        UserLevel(step) => step.step == UserLevelStep::Thread,
         Work(work) => matches!(work.step, WorkStep::Queue | WorkStep::Start),
         Uring(uring) => ring_step(uring.step).is_some(),
         interrupt => InterruptStep::is_told_by(interrupt),

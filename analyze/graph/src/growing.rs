@@ -189,6 +189,7 @@ impl Growing {
         graph.irqs = std::mem::take(&mut machine.names.irqs).into_entries();
         graph.disks = std::mem::take(&mut machine.names.disks).into_entries();
         graph.queues = std::mem::take(&mut machine.names.queues).into_entries();
+        graph.user_threads = std::mem::take(&mut machine.names.threads).into_entries();
         // Unused packets are left out only when a graph is built from a whole trace (`finish`).
         machine.packets.unused.clear();
         let held = machine.held.drain(..);
@@ -208,6 +209,7 @@ impl Growing {
         machine.names.irqs = Sorted::from_entries(std::mem::take(&mut graph.irqs));
         machine.names.disks = Sorted::from_entries(std::mem::take(&mut graph.disks));
         machine.names.queues = Sorted::from_entries(std::mem::take(&mut graph.queues));
+        machine.names.threads = Sorted::from_entries(std::mem::take(&mut graph.user_threads));
     }
 
     /// The condition under which the path, or the name of a part of it, may still change; `None` if

@@ -73,6 +73,7 @@ mod holders;
 mod kept;
 mod lacks;
 mod later;
+mod lwp_use;
 mod names;
 mod numbers;
 mod origin;

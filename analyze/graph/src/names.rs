@@ -1,11 +1,12 @@
-//! Names of interrupts, disks, queues and connections.
+//! Names of interrupts, disks, queues, connections and user-level threads.
 
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::state::{StateDevice, StateInterrupt};
-use tracebraid_kernel_model::{Body, Device, Headers, TextField, Transport};
+use tracebraid_kernel_model::events::user_level::{UserLevel, UserLevelStep};
+use tracebraid_kernel_model::{Body, Comm, Device, Headers, TextField, Transport};
 
 use crate::graph_step::Segment;
 use crate::hashed::Hashed;
@@ -19,6 +20,8 @@ pub(crate) enum Told {
     Disk(Device, String),
     /// A work queue, by a hash of its name.
     Queue(u32, String),
+    /// A user-level thread by its id.
+    Thread(i32, String),
 }
 
 /// Names found so far.
@@ -29,6 +32,8 @@ pub(crate) struct Names {
     pub(crate) connections: Hashed<(SocketAddr, SocketAddr)>,
     /// Work queues by a hash of their names.
     pub(crate) queues: Sorted<u32, String>,
+    /// User-level threads whose names are longer than those of the kernel's threads can be.
+    pub(crate) threads: Sorted<(u32, i32), String>,
 }
 
 impl Names {
@@ -37,6 +42,7 @@ impl Names {
         self.disks.merge(later.disks);
         self.connections.merge(later.connections);
         self.queues.merge(later.queues);
+        self.threads.merge(later.threads);
     }
 
     /// Adds a name; the first one found takes precedence.
@@ -45,6 +51,7 @@ impl Names {
             Told::Irq(number, name) => _ = self.irqs.add((trace, number), || Some(name)),
             Told::Disk(device, name) => _ = self.disks.add((trace, device), || Some(name)),
             Told::Queue(number, name) => _ = self.queues.add(number, || Some(name)),
+            Told::Thread(tid, name) => _ = self.threads.add((trace, tid), || Some(name)),
         }
     }
 
@@ -99,6 +106,23 @@ impl Names {
             .queues
             .add(number, || Some(String::from_utf8_lossy(name).into_owned()));
         Some((number, new.map(|name| Told::Queue(number, name.clone()))))
+    }
+
+    /// The name of a user-level thread, unless switches contain it in full.
+    pub(crate) fn user_thread(
+        &mut self,
+        trace: u32,
+        step: &UserLevel,
+        body: &mut Body<'_, '_>,
+    ) -> Option<Told> {
+        let thread = step.thread(body)?;
+        if step.step != UserLevelStep::Thread || thread.name.len() <= Comm::MOST_BYTES {
+            return None;
+        }
+        let name = self
+            .threads
+            .add((trace, thread.tid), || Some(thread.name))?;
+        Some(Told::Thread(thread.tid, name.clone()))
     }
 
     /// The TCP segment with these headers; `None` for other protocols.

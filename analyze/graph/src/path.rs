@@ -50,7 +50,7 @@ pub enum SegmentKind {
     Preempted(Occupant),
     /// Woken, and waits for a CPU that is occupied by the occupant.
     Runnable(Occupant),
-    /// A user-level thread that could run, and waits for an LWP.
+    /// A user-level thread that could run, and waits for an LWP whose use is unknown.
     Ready,
     /// Waits for an event that no thread causes, or for a thread that cannot be followed.
     Waiting {
@@ -100,6 +100,8 @@ pub enum Role {
     /// Activity of a thread around or within an unrecorded hand-over: for this execution or for
     /// others.
     Unseen,
+    /// Use of an LWP for which the execution's user-level thread waits.
+    Lwp,
 }
 
 /// The relation of a hop to the hop that waits for it.
@@ -131,6 +133,8 @@ pub enum Link {
     Busy,
     /// The previous hop's thread, which may or may not have received the execution yet.
     Unseen,
+    /// Uses the LWP for which the waiting user-level thread, which is ready, waits.
+    Lwp,
 }
 
 /// A critical path.
@@ -397,7 +401,7 @@ impl Walk<'_> {
     }
 
     /// Appends the stretches of a thread in a window.
-    fn own(&mut self, hop: u32, actor: &Actor, (begin, end): Window) {
+    pub(crate) fn own(&mut self, hop: u32, actor: &Actor, (begin, end): Window) {
         let first = actor.place(begin).unwrap_or(0);
         let stretches = actor.line.get(first..).unwrap_or_default();
         for (place, stretch) in stretches.iter().enumerate() {
@@ -408,7 +412,7 @@ impl Walk<'_> {
                 .get(place + 1)
                 .map_or(end, |next| next.begin.min(end));
             let window = (stretch.begin.max(begin), next);
-            self.does(hop, actor.key, window, stretch.state);
+            self.does(hop, actor, window, stretch.state);
         }
     }
 
@@ -428,7 +432,7 @@ impl Walk<'_> {
                     .get(place + 1)
                     .map_or(end, |next| next.begin.min(end));
                 self.put(hop, (at, from), kind);
-                self.does(hop, actor.key, (from, next), stretch.state);
+                self.does(hop, actor, (from, next), stretch.state);
                 at = next;
             }
         }
@@ -436,7 +440,8 @@ impl Walk<'_> {
     }
 
     /// Appends a window in which the thread of a hop has one state.
-    fn does(&mut self, hop: u32, key: ThreadKey, window: Window, state: State) {
+    fn does(&mut self, hop: u32, actor: &Actor, window: Window, state: State) {
+        let key = actor.key;
         let trace = key.trace;
         match state {
             State::Unknown | State::Ended => self.put(hop, window, SegmentKind::Unknown),
@@ -448,7 +453,7 @@ impl Walk<'_> {
             State::Runnable(cpu) => {
                 self.lacks_cpu(hop, (trace, cpu), window, SegmentKind::Runnable)
             }
-            State::Ready => self.put(hop, window, SegmentKind::Ready),
+            State::Ready => self.lacks_lwp(hop, actor, window),
             State::Blocked {
                 call,
                 object,

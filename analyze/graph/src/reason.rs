@@ -15,6 +15,7 @@ impl Graph {
             Role::Own => self.activity(segment),
             Role::Busy => WaitReason::Queued,
             Role::Unseen => WaitReason::UnknownHandOver,
+            Role::Lwp => WaitReason::Lwp,
         }
     }
 
@@ -66,16 +67,17 @@ impl Graph {
     pub fn detail(&self, path: &Path, segment: &Segment) -> String {
         match path.role(segment) {
             Role::Own => self.own_detail(path, segment),
-            Role::Busy | Role::Unseen => {
+            Role::Busy | Role::Unseen | Role::Lwp => {
                 self.meanwhile(path, segment, &self.own_detail(path, segment))
             }
         }
     }
 
-    /// Activity while an execution waits for a thread: the thread, and its state.
+    /// Activity while an execution waits for a thread or for its LWP: the thread, and its state.
     pub(crate) fn meanwhile(&self, path: &Path, segment: &Segment, detail: &str) -> String {
         let mut way = path.way(segment.hop);
-        let taker = way.find(|hop| matches!(hop.link, Link::Busy | Link::Unseen));
+        let is_other = |link: Link| matches!(link, Link::Busy | Link::Unseen | Link::Lwp);
+        let taker = way.find(|hop| is_other(hop.link));
         let name = taker.map(|hop| self.name(hop.actor)).unwrap_or_default();
         let activity = self.activity(segment).name();
         match detail {
@@ -249,6 +251,7 @@ impl Graph {
             Link::Passes => "handed over by".to_owned(),
             Link::Busy => "queued for other work of".to_owned(),
             Link::Unseen => "unknown hand-over, meanwhile".to_owned(),
+            Link::Lwp => "LWP used by".to_owned(),
             Link::Submits(place) => match self.ring_requests.get(place as usize) {
                 Some(request) => match ring_operation(request.operation) {
                     Some(operation) => format!("io_uring {operation}, submitted by"),

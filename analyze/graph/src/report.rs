@@ -119,11 +119,6 @@ impl Graph {
         segments.collect()
     }
 
-    /// A thread as reports show it.
-    pub fn thread(&self, actor: ActorId) -> Thread {
-        self.actor(actor).map(Actor::thread).unwrap_or_default()
-    }
-
     /// Windows of the longest calls that the options requested.
     pub fn longest(&self) -> Vec<Asked> {
         let calls = self.calls.iter().filter_map(|call| {

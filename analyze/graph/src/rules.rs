@@ -203,6 +203,10 @@ impl Rules for GraphRules {
                 let told = partial.names.interrupt(cpu.trace, state, body);
                 return tell(partial, cpu, time, told);
             }
+            UserLevel(step) => {
+                let told = partial.names.user_thread(cpu.trace, step, body);
+                return tell(partial, cpu, time, told);
+            }
             Packet(packet) => {
                 let headers = packet
                     .headers

@@ -94,10 +94,7 @@ impl Graph {
         let threads = threads
             .into_iter()
             .map(|(actor, (duration_ns, running_ns))| ThreadSum {
-                thread: self
-                    .actor(actor)
-                    .map(crate::graph::Actor::thread)
-                    .unwrap_or_default(),
+                thread: self.thread(actor),
                 duration_ns,
                 running_ns,
             });
@@ -149,9 +146,7 @@ impl Graph {
         )| {
             Competitor {
                 device: self.disk(trace, tracebraid_kernel_model::Device(device)),
-                thread: by
-                    .and_then(|by| self.actor(by))
-                    .map(crate::graph::Actor::thread),
+                thread: by.map(|by| self.thread(by)),
                 duration_ns,
                 requests,
             }

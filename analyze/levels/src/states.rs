@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracebraid_engine::parallel;
+use tracebraid_kernel_model::events::user_level::FIRST_USER_LEVEL_TID;
 
 use crate::names::{NAME, short};
 use crate::survey::{Edges, Ends, Known, LwpSight, Map, Marks, Moment, Sight, Tables, UltKey};
 use crate::vocabulary::reason_word;
 
-/// First virtual thread id of the first process; each process has a range of this size. Linux
-/// numbers threads up to 4,194,304.
-const RANGE: i64 = 100_000_000;
+/// First virtual thread id of the first process; each process has a range of this size.
+const RANGE: i64 = FIRST_USER_LEVEL_TID as i64;
 /// Processes with a range of their own; all others share the range that follows.
 const RANGES: usize = 20;
 /// Most reasons of waits with event classes of their own.

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct Comm(pub [u8; 16]);
 
-/// Length in bytes to which the kernel truncates a program's name at exec.
-const EXEC_BYTES: usize = 15;
-
 impl Comm {
+    /// Length in bytes to which the kernel truncates names.
+    pub const MOST_BYTES: usize = 15;
+
     /// Name from bytes that may end at a null; excess bytes are cut.
     pub fn new(bytes: &[u8]) -> Comm {
         let mut comm = [0; 16];
@@ -36,7 +36,7 @@ impl Comm {
     /// The name that a thread takes when it executes the program at `path`.
     pub fn of_program(path: &[u8]) -> Comm {
         let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        Comm::new(base.get(..EXEC_BYTES).unwrap_or(base))
+        Comm::new(base.get(..Comm::MOST_BYTES).unwrap_or(base))
     }
 
     /// The name as text, without bytes that a tracer may have left after the terminating null.

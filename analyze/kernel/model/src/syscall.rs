@@ -152,6 +152,11 @@ impl Syscall {
         Some(Syscall::named(&format!("{}{reason}", Syscall::USER_WAIT)))
     }
 
+    /// True for a wait of user-level threads, which counts as a call.
+    pub fn is_user_wait(self) -> bool {
+        self.name().starts_with(Syscall::USER_WAIT)
+    }
+
     /// The call with this name of the kernel's function, without prefix: `newstat`, not `stat`.
     /// Includes calls named by traces that were opened.
     pub fn by_name(name: &str) -> Option<Syscall> {

@@ -3,6 +3,14 @@
 use crate::field::{Body, IntField, TextField};
 use crate::finder::Finder;
 
+/// Ids of user-level threads in super-traces begin here. Linux numbers threads up to 4,194,304.
+pub const FIRST_USER_LEVEL_TID: i32 = 100_000_000;
+
+/// True if a thread id of a super-trace is that of a user-level thread.
+pub fn is_user_level(tid: i32) -> bool {
+    tid >= FIRST_USER_LEVEL_TID
+}
+
 /// Step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserLevelStep {
