@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use goroutines::{Model, Oracle, events};
+use goroutines::{Model, Oracle, events, stacks};
 use tempfile::TempDir;
 use tracebraid_import::{GoProcess, Summary, import_go, is_importable};
 use tracebraid_testkit::recorded;
@@ -55,6 +55,7 @@ fn check(file: &Path, oracle: &Oracle) {
         }
         assert_eq!(own, expected, "{name}");
     }
+    assert_eq!(stacks(&events), oracle.stacks, "{name}");
     let count = |class: &str| events.iter().filter(|event| event.name == class).count();
     let of = |kind: &str| oracle.kinds.get(kind).copied().unwrap_or(0);
     assert_eq!(count("go:cpu_sample"), of("StackSample"), "{name}");

@@ -39,6 +39,12 @@ pub(crate) enum EventRole {
     PerfFork,
     PerfComm,
     PerfBuildId,
+    /// In an execution trace of Go: the functions of a stack, a sample, a wait that ends, and the
+    /// stack at a moment.
+    GoFrames,
+    GoSample,
+    GoWait,
+    GoMoment,
 }
 
 /// The CPU time that a sample of perf stands for.
@@ -81,6 +87,10 @@ impl EventRole {
             "perf_fork" => EventRole::PerfFork,
             "perf_comm" => EventRole::PerfComm,
             "perf_build_id" => EventRole::PerfBuildId,
+            "go:stack_frames" => EventRole::GoFrames,
+            "go:cpu_sample" => EventRole::GoSample,
+            "go:wait_stack" => EventRole::GoWait,
+            "go:stack" => EventRole::GoMoment,
             _ => return None,
         })
     }
@@ -98,6 +108,14 @@ impl EventRole {
     /// True for records of perf with a call chain.
     pub(crate) fn is_perfs(self) -> bool {
         matches!(self, EventRole::PerfSample(_) | EventRole::PerfSwitch)
+    }
+
+    /// True for records of Go with a stack.
+    pub(crate) fn is_gos(self) -> bool {
+        matches!(
+            self,
+            EventRole::GoSample | EventRole::GoWait | EventRole::GoMoment
+        )
     }
 }
 
@@ -151,7 +169,7 @@ pub(crate) struct Sample {
     pub(crate) functions: Vec<NameId>,
     /// Number of leading functions that are functions of the kernel.
     pub(crate) kernel: usize,
-    /// Duration of the wait; `None` for a sample of CPU time.
+    /// Duration of the wait, 0 if the stack is that of a moment; `None` for a sample of CPU time.
     pub(crate) wait_ns: Option<u64>,
     /// CPU time that the sample stands for, in nanoseconds.
     pub(crate) period_ns: u64,

@@ -40,7 +40,10 @@ impl Kinds {
 
     /// The classes from which addresses get their names.
     pub(crate) fn without_stacks(&self) -> Kinds {
-        self.only(|kind| !(kind.is_kernels() || kind.is_own() || kind.is_perfs()))
+        self.only(|kind| {
+            let is_gos = kind.is_gos() || kind == EventRole::GoFrames;
+            !(kind.is_kernels() || kind.is_own() || kind.is_perfs() || is_gos)
+        })
     }
 
     /// The classes with a role that `is_wanted` accepts.

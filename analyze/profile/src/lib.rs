@@ -3,8 +3,8 @@
 //! In: a trace set with stacks. They come from `record/kernel` (`tracebraid_cpu_stack` and so on,
 //! `tracebraid_map_load`, `tracebraid_kernel_symbol`), from programs that took their own stacks
 //! with earlier versions (`tracebraid:cpu_stack`, `tracebraid:syscall_stack`, with modules as
-//! LTTng-UST records them), or from an imported perf.data with call chains (`perf_callchain`,
-//! `perf_mmap2`, `perf_build_id`). Out: a [`Profile`]: count and duration of each distinct stack
+//! LTTng-UST records them), from an imported perf.data with call chains (`perf_callchain`,
+//! `perf_mmap2`, `perf_build_id`), or from an execution trace of Go (`go:stack_frames` and so on). Out: a [`Profile`]: count and duration of each distinct stack
 //! and of each function. Promise: a stack counts where its sample was taken; frames that could not
 //! be unwound or named are never guessed.
 //!
@@ -21,6 +21,7 @@ mod addresses;
 mod events;
 mod few;
 mod fields;
+mod go_stacks;
 mod how;
 mod kinds;
 mod mapped;

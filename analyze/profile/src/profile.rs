@@ -14,6 +14,7 @@ use tracebraid_symbols::{PerfMap, Symbols};
 use crate::events::{EventOrigin, EventRole, Sample, StackSource};
 use crate::few::Few;
 use crate::fields::Fields;
+use crate::go_stacks::GoStacks;
 use crate::how::{CALL_STACKS, How, not_cancelled};
 use crate::kinds::Kinds;
 use crate::mapped::{Beside, FindBeside};
@@ -175,7 +176,8 @@ impl Profile {
             maps,
             &mut naming,
             &mut |trace, place, sample| {
-                if wants(&Met::new(trace, place, &sample)) {
+                let has_duration = sample.wait_ns != Some(0);
+                if has_duration && wants(&Met::new(trace, place, &sample)) {
                     if let Some((shape, runtime)) = sample.shape {
                         counts.add(shape, runtime, &sample.process);
                     }
@@ -273,6 +275,9 @@ pub(crate) fn each(
             let mut system = System::new(beside(), trace, &kinds);
             reading.of_machine(&mut system, naming, &mut give)?;
             lacks.limits = lacks.limits.join(system.limits());
+        }
+        if kinds.any(EventRole::is_gos) {
+            reading.of_machine(&mut GoStacks::default(), naming, &mut give)?;
         }
         if kinds.any(EventRole::is_perfs) {
             let mut perf = PerfSystem::new(beside());

@@ -38,7 +38,8 @@ pub struct SampledStack {
     /// Indices into `Samples::names`, the outermost first. Kernel functions are left out if the
     /// stack contains functions of the program.
     pub functions: Vec<u32>,
-    /// Duration of the wait in nanoseconds; `None` for a sample of CPU time.
+    /// Duration of the wait in nanoseconds, 0 if the stack is that of a moment; `None` for a sample
+    /// of CPU time.
     pub wait_ns: Option<u64>,
 }
 

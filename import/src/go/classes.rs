@@ -61,9 +61,15 @@ classes! {
     Label "go:label" |of| of.uint("ult", 64).string("label"),
     Log "go:log" |of| of.uint("task", 64).string("category").string("message"),
     Task "go:task" |of| of.uint("task", 64).uint("parent", 64),
-    // The functions of a stack, root first, joined by semicolons.
-    StackFrames "go:stack_frames" |of| of.uint("stack", 64).string("frames"),
+    // The process, and the functions of a stack, root first, joined by semicolons.
+    StackFrames "go:stack_frames" |of| of
+        .uint("stack", 64)
+        .int("pid", 32)
+        .string("process")
+        .string("frames"),
     // The stack of the running goroutine at its next event.
     Stack "go:stack" |of| of.uint("stack", 64),
+    // The stack of a wait or of a system call of the running goroutine, which has ended.
+    WaitStack "go:wait_stack" |of| of.uint("stack", 64).uint("wait_ns", 64),
     CpuSample "go:cpu_sample" |of| of.uint("ult", 64).int("processor", 32).uint("stack", 64),
 }

@@ -102,7 +102,7 @@ pub(crate) fn import(
     };
     let streams = Streams::new(session, below, &facts)?;
     let mut reading = Reading {
-        writer: Writer::new(streams, &mut summary),
+        writer: Writer::new(streams, &mut summary, &process),
         has_times_of_go: process.has_times_of_go,
         scheduler: Scheduler::default(),
         times: Times::default(),
@@ -229,6 +229,7 @@ impl Reading<'_> {
             for (thread, count) in broken.left_out {
                 self.writer.streams.discard(thread, count)?;
             }
+            self.writer.lose_sight();
             self.scheduler = Scheduler::default();
             self.is_known = false;
         }

@@ -1,4 +1,7 @@
 //! Stacks by numbers that hold for the whole trace: each generation has numbers of its own.
+//!
+//! The upper half of a number is the process id: traces of several processes may become one
+//! (`analyze/levels`).
 
 use std::collections::HashMap;
 
@@ -10,6 +13,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// The stacks seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
+    pid: u32,
     numbers: HashMap<String, u64>,
     bytes: usize,
     /// Numbers in the current generation.
@@ -23,6 +27,14 @@ pub(super) struct Numbered {
 }
 
 impl Stacks {
+    /// The stacks of a process.
+    pub(super) fn of_process(pid: u32) -> Stacks {
+        Stacks {
+            pid,
+            ..Stacks::default()
+        }
+    }
+
     /// Forgets the numbers of the last generation.
     pub(super) fn begin(&mut self) {
         self.of_generation.clear();
@@ -51,7 +63,7 @@ impl Stacks {
             return None;
         }
         self.bytes += frames.len();
-        let number = self.numbers.len() as u64 + 1;
+        let number = u64::from(self.pid) << 32 | (self.numbers.len() as u64 + 1);
         self.numbers.insert(frames.clone(), number);
         let frames = Some(frames);
         Some(Numbered { number, frames })

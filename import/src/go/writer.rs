@@ -3,11 +3,15 @@
 //! A goroutine is a user-level thread, a thread of the program an LWP. Event records are in the
 //! stream of the thread that recorded them, since that thread was on a CPU then. A thread whose
 //! processor is taken away in a system call learns it at its return: so does the trace.
+//!
+//! The stack of a wait is known at its begin, and written at its end, as other tracers do
+//! (`go:wait_stack`): a stack with a duration needs no other event record to be understood.
 
 use std::collections::{HashMap, HashSet};
 
 use tracebraid_ctf::write::fields::Fields as Values;
 
+use super::GoProcess;
 use super::classes::Class;
 use super::event_kind::Kind;
 use super::frontier::Event;
@@ -18,6 +22,7 @@ use super::spans::{Phase, Spans};
 use super::stacks::Stacks;
 use super::streams::{Streams, tid};
 use crate::error::ImportError;
+use crate::output::sound;
 use crate::summary::Summary;
 
 /// Why a coroutine waits; Go gives no reason.
@@ -36,6 +41,9 @@ pub(super) struct Writer<'a> {
     processors: HashMap<u64, u64>,
     spans: Spans,
     stacks: Stacks,
+    process: GoProcess,
+    /// By goroutine that waits or is in a system call: since when, and the number of its stack.
+    waits: HashMap<u64, (u64, u64)>,
     /// Experimental events.
     pub(super) experimental: u64,
 }
@@ -51,20 +59,31 @@ struct At<'g> {
 type Written = Result<(), ImportError>;
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(streams: Streams, summary: &'a mut Summary) -> Writer<'a> {
+    pub(super) fn new(
+        streams: Streams,
+        summary: &'a mut Summary,
+        process: &GoProcess,
+    ) -> Writer<'a> {
         Writer {
             streams,
             summary,
             named: HashSet::new(),
             processors: HashMap::new(),
             spans: Spans::default(),
-            stacks: Stacks::default(),
+            stacks: Stacks::of_process(process.pid.unwrap_or(0)),
+            process: process.clone(),
+            waits: HashMap::new(),
             experimental: 0,
         }
     }
 
     pub(super) fn begin_generation(&mut self) {
         self.stacks.begin();
+    }
+
+    /// Forgets the waits of goroutines: event records are missing.
+    pub(super) fn lose_sight(&mut self) {
+        self.waits.clear();
     }
 
     fn put(&mut self, at: (u64, u64), class: Class, give: impl FnMut(&mut Values<'_>)) -> Written {
@@ -99,7 +118,13 @@ impl<'a> Writer<'a> {
         self.put((NO_THREAD, time), Class::UltState, |fields| {
             let fields = fields.uint(goroutine).int(tid(lwp)).uint(state);
             fields.string(name).string("");
-        })
+        })?;
+        // Waiting, or in a system call.
+        if event.kind == Kind::GoStatusStack && matches!(state, 2 | 3) {
+            let stack = self.known_stack(generation, (NO_THREAD, time), stack)?;
+            self.waits.insert(goroutine, (time, stack));
+        }
+        Ok(())
     }
 
     /// Writes an event.
@@ -133,14 +158,18 @@ impl<'a> Writer<'a> {
             ProcSteal => self.stolen(&at),
             ProcsChange | HeapAlloc | HeapGoal => self.counter(&at),
             GoCreate | GoCreateBlocked | GoCreateSyscall => self.created(&at),
-            GoStart => self.switch(&at, 0, event.arguments[0]),
+            GoStart => {
+                let goroutine = event.arguments[0];
+                self.switch(&at, 0, goroutine)?;
+                self.has_waited(&at, goroutine)
+            }
             GoDestroy | GoDestroySyscall => self.destroyed(&at),
             GoStop | GoBlock => self.stopped(&at),
             GoUnblock => self.of_goroutine(&at, Class::UltWake, event.arguments[0]),
             GoSyscallBegin => self.of_current(&at, Class::UltCallBegin),
-            GoSyscallEnd => self.of_current(&at, Class::UltCallEnd),
+            GoSyscallEnd => self.call_ended(&at),
             GoSyscallEndBlocked => {
-                self.of_current(&at, Class::UltCallEnd)?;
+                self.call_ended(&at)?;
                 self.leave(&at)
             }
             GoLabel => self.label(&at),
@@ -174,6 +203,24 @@ impl<'a> Writer<'a> {
     /// The current goroutine leaves its thread.
     fn leave(&mut self, at: &At<'_>) -> Written {
         self.switch(at, Self::current(at), 0)
+    }
+
+    fn call_ended(&mut self, at: &At<'_>) -> Written {
+        self.of_current(at, Class::UltCallEnd)?;
+        self.has_waited(at, Self::current(at))
+    }
+
+    /// Writes the stack of a wait or system call that has ended, if it is known.
+    fn has_waited(&mut self, at: &At<'_>, goroutine: u64) -> Written {
+        let Some((since, stack)) = self.waits.remove(&goroutine) else {
+            return Ok(());
+        };
+        if stack == 0 {
+            return Ok(());
+        }
+        self.put((at.thread, at.time), Class::WaitStack, |fields| {
+            fields.uint(stack).uint(at.time.saturating_sub(since));
+        })
     }
 
     /// Writes that a thread has another processor than the trace shows.
@@ -250,7 +297,13 @@ impl<'a> Writer<'a> {
                 })?;
             }
         }
-        match self.known_stack(at.generation, (at.thread, at.time), stack)? {
+        let number = self.known_stack(at.generation, (at.thread, at.time), stack)?;
+        if let Some(goroutine) = goroutine
+            && matches!(at.event.kind, Kind::GoBlock | Kind::GoSyscallBegin)
+        {
+            self.waits.insert(goroutine, (at.time, number));
+        }
+        match number {
             0 => Ok(()),
             number => self.of_goroutine(at, Class::Stack, number),
         }
@@ -267,8 +320,11 @@ impl<'a> Writer<'a> {
             return Ok(0);
         };
         if let Some(frames) = numbered.frames {
+            let name = sound(self.process.name.as_deref().unwrap_or_default());
+            let pid = i64::from(self.process.pid.unwrap_or(0) as i32);
             self.put(at, Class::StackFrames, |fields| {
-                fields.uint(numbered.number).string(&frames);
+                let fields = fields.uint(numbered.number).int(pid);
+                fields.string(&name).string(&frames);
             })?;
         }
         Ok(numbered.number)
@@ -312,6 +368,7 @@ impl<'a> Writer<'a> {
             self.end_span(at, Some(id))?;
         }
         self.named.remove(&goroutine);
+        self.waits.remove(&goroutine);
         self.of_goroutine(at, Class::UltExit, goroutine)?;
         self.leave(at)
     }

@@ -71,12 +71,56 @@ pub(crate) struct Summary {
     pub(crate) syscall_block: i64,
 }
 
+/// The sums of a stack: waits and system calls that have ended, their time, and CPU samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct StackSums {
+    pub(crate) waits: u64,
+    pub(crate) wait: i64,
+    pub(crate) samples: u64,
+}
+
+/// The sums of all stacks of an imported trace.
+pub(crate) fn stacks(events: &[Plain]) -> BTreeMap<String, StackSums> {
+    let mut frames: BTreeMap<i64, &str> = BTreeMap::new();
+    let mut sums: BTreeMap<String, StackSums> = BTreeMap::new();
+    for event in events {
+        let Some(stack) = event.integers.get("stack").copied().filter(|of| *of != 0) else {
+            continue;
+        };
+        if event.name == "go:stack_frames" {
+            frames.insert(stack, &event.texts["frames"]);
+            continue;
+        }
+        let mut sum = |add: StackSums| {
+            let own = sums.entry(frames[&stack].to_owned()).or_default();
+            own.waits += add.waits;
+            own.wait += add.wait;
+            own.samples += add.samples;
+        };
+        match event.name.as_str() {
+            "go:cpu_sample" => sum(StackSums {
+                samples: 1,
+                ..StackSums::default()
+            }),
+            "go:wait_stack" => sum(StackSums {
+                waits: 1,
+                wait: event.integers["wait_ns"],
+                samples: 0,
+            }),
+            _ => {}
+        }
+    }
+    sums
+}
+
 /// The summary of a trace by Go.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Oracle {
     pub(crate) goroutines: Vec<Summary>,
     pub(crate) kinds: BTreeMap<String, usize>,
     pub(crate) tasks: BTreeMap<String, usize>,
+    /// By functions, the outermost first, separated by semicolons.
+    pub(crate) stacks: BTreeMap<String, StackSums>,
     /// Time of the last event.
     pub(crate) last: i64,
     #[serde(default)]
