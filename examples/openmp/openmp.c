@@ -4,7 +4,8 @@
  *     ./openmp fib 12 > fib.log
  *
  * Programs: fib N, tree DEPTH WIDTH, groups COUNT, wavefront SIZE, loops COUNT, critical COUNT, locks COUNT,
- * ordered COUNT, nested COUNT, detached COUNT, cancelled COUNT, all.
+ * ordered COUNT, nested COUNT, detached COUNT, cancelled COUNT, all; steps COUNT, which is not part of
+ * all.
  *
  * A line of output is a segment: `TASK TID BEGIN END`, code of the program between two calls of the
  * runtime, with times of CLOCK_MONOTONIC in nanoseconds. Each task, explicit or implicit, has a number of
@@ -292,6 +293,31 @@ static void cancelled(uint64_t self, int count)
 	compute(self, 1);
 }
 
+/* One parallel region with some tasks; repeated, it is the step of a simulation. */
+static void step(int width)
+{
+#pragma omp parallel
+	{
+		uint64_t self = new_task();
+		compute(self, 20);
+#pragma omp single
+		for (int i = 0; i < width; i++) {
+			uint64_t child = new_task();
+#pragma omp task firstprivate(child)
+			compute(child, 200);
+		}
+	}
+}
+
+static void steps(int count, int width)
+{
+	uint64_t initial = new_task();
+	for (int i = 0; i < count; i++) {
+		compute(initial, 500);
+		step(width);
+	}
+}
+
 static int is(const char *program, const char *name)
 {
 	return !strcmp(program, name) || !strcmp(program, "all");
@@ -343,7 +369,10 @@ int main(int argc, char **argv)
 	omp_init_lock(&lock);
 	omp_init_nest_lock(&nested_lock);
 	omp_set_max_active_levels(2);
-	run(argv[1], atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 3);
+	if (!strcmp(argv[1], "steps"))
+		steps(atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 8);
+	else
+		run(argv[1], atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 3);
 	for (struct log *log = logs; log; log = log->next)
 		for (size_t i = 0; i < log->count; i++) {
 			struct segment *of = &log->segments[i];
