@@ -80,7 +80,8 @@ def main():
     parser.add_argument("--executions", type=int, default=int(os.environ.get("STUDY_EXECUTIONS") or 3000))
     parser.add_argument("--save", type=Path)
     arguments = parser.parse_args()
-    studies = arguments.studies or sorted(path.parent.name for path in STUDIES.glob("*/run"))
+    # Other studies are not built from their recording directly.
+    studies = arguments.studies or sorted(path.parent.name for path in STUDIES.glob("*/requests.periods"))
     out = common.Output()
     out(f"{common.today()}, {common.machine()}, {arguments.executions:,} executions of each study\n")
     out.head("study", "events", "trace", "babeltrace2: CPU s (spread)", "wall s (spread)",

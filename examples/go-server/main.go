@@ -3,7 +3,8 @@
 //
 //	go-server serve ADDRESS              the server, with net/http/pprof
 //	go-server load URL CLIENTS DURATION  clients that send requests one after another
-//	go-server hog DURATION               a process that only computes
+//	go-server hog DURATION [BURST EVERY] a process that only computes; with BURST, for that long
+//	                                     at each multiple of EVERY, at the same times as others
 //
 // Each request is a task of runtime/trace. Under a mutex it updates a table, which takes a
 // millisecond of CPU time; then it reads a file, passes a line to the goroutine that keeps the log,
@@ -137,6 +138,15 @@ func load(url string, clients int, of time.Duration) {
 	fmt.Printf("%d requests: median %v, 99 %% %v, slowest %v\n", len(all), at(0.5), at(0.99), at(1))
 }
 
+// compete computes for a while: all the time, or in bursts.
+func compete(of, burst, every time.Duration) {
+	for end := time.Now().Add(of); time.Now().Before(end); {
+		if into := time.Duration(time.Now().UnixNano()) % every; into >= burst {
+			time.Sleep(every - into)
+		}
+	}
+}
+
 func duration(text string) time.Duration {
 	of, err := time.ParseDuration(text)
 	if err != nil {
@@ -156,10 +166,12 @@ func main() {
 		}
 		load(os.Args[2], clients, duration(os.Args[4]))
 	case len(os.Args) == 3 && os.Args[1] == "hog":
-		for end := time.Now().Add(duration(os.Args[2])); time.Now().Before(end); {
-		}
+		compete(duration(os.Args[2]), time.Second, time.Second)
+	case len(os.Args) == 5 && os.Args[1] == "hog":
+		compete(duration(os.Args[2]), duration(os.Args[3]), duration(os.Args[4]))
 	default:
-		fmt.Fprintln(os.Stderr, "usage: go-server serve ADDRESS | load URL CLIENTS DURATION | hog DURATION")
+		fmt.Fprintln(os.Stderr,
+			"usage: go-server serve ADDRESS | load URL CLIENTS DURATION | hog DURATION [BURST EVERY]")
 		os.Exit(2)
 	}
 }

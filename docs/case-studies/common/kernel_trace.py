@@ -12,7 +12,9 @@ PACKET = struct.Struct("<I16sIQQQQQQQI")
 
 
 def text_of(metadata):
-    """The text of a packetized metadata file."""
+    """The text of a metadata file, packetized or plain."""
+    if metadata.startswith(b"/* CTF"):
+        return metadata.decode()
     text, at = b"", 0
     while at < len(metadata):
         if struct.unpack_from("<I", metadata, at)[0] != METADATA_MAGIC:

@@ -30,6 +30,7 @@ mod hosts;
 mod import;
 mod info;
 mod irq;
+mod kept_goroutines;
 mod kept_studies;
 mod kernel_reports;
 mod levels_export;

@@ -1,0 +1,3 @@
+module prices
+
+go 1.25
