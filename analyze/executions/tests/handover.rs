@@ -309,6 +309,7 @@ fn phase(path: &Path, first: ActorId, segment: &Segment) -> Phase {
         Role::Busy => return Phase::Queue,
         Role::Unseen => return Phase::Unseen,
         Role::Own => {}
+        Role::Lwp => panic!("no user-level threads are recorded"),
     }
     let outermost = path.way(segment.hop).find(|hop| hop.parent == Some(0));
     let is_accepted =

@@ -36,6 +36,9 @@
 //! all of it. `handover` finds paths of executions that end in another thread than they begin in;
 //! `service` divides the time of a disk between the threads that it served.
 //!
+//! **User-level threads** of super-traces are threads. One that is ready waits for an LWP: the path
+//! shows who used it (`lwp_use`).
+//!
 //! **Querying a graph while it grows** ([`Growing`]): it is composed up to a time, queried for
 //! paths, and composed further. A path is final once each thread on it has since changed its state;
 //! a [`Question`] names the open condition. Data that no later path needs is dropped (`dropping`),

@@ -268,6 +268,7 @@ proptest! {
                 Role::Own => graph.activity(segment),
                 Role::Busy => WaitReason::Queued,
                 Role::Unseen => WaitReason::UnknownHandOver,
+                Role::Lwp => WaitReason::Lwp,
             };
             prop_assert_eq!(reason, expected);
         }
