@@ -1,15 +1,15 @@
 //! User-level threads and LWPs: sums against the truth of generated recordings, and the law.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{KernelAnalysis, Selection};
-use tracebraid_models::law::{ALL, SMALL, any_tree, as_in_one_piece, window};
+use tracebraid_models::law::{ALL, SMALL, any_tree, any_tree_of, as_in_one_piece, window};
 use tracebraid_models::levels::{
-    Duty, LevelShape, LevelTruth, UserLevelState, UserLevelStretch, record,
+    CallTruth, Duty, LevelShape, LevelTruth, UserLevelState, UserLevelStretch, record,
 };
-use tracebraid_reports::levels::{LevelAnalysis, ReactionAnalysis};
+use tracebraid_reports::levels::{LevelAnalysis, LevelOptions, ReactionAnalysis};
 use tracebraid_tables::{Report, Row, Value};
 
 /// The truth about a recording, and its super-trace.
@@ -157,6 +157,191 @@ fn has_duties(what: &str, truth: &LevelTruth, report: &Report) {
     assert_eq!(found, expected, "{what}");
 }
 
+/// By process, user-level thread and function or call: calls, unfinished calls, nanoseconds on a
+/// CPU, of these in the function itself, and in all.
+type ByCall = BTreeMap<(i32, u64, String), [u64; 5]>;
+
+impl CallOf<'_> {
+    fn end(&self) -> u64 {
+        let last = self.truth.lives[&self.call.life].last();
+        self.call
+            .to
+            .unwrap_or_else(|| last.map_or(self.call.from, |last| last.to))
+    }
+
+    fn active(&self) -> u64 {
+        let stretches = self.truth.lives[&self.call.life].iter();
+        let active =
+            stretches.filter(|stretch| matches!(stretch.state, UserLevelState::Active { .. }));
+        let (from, to) = (self.call.from, self.end());
+        let part =
+            |stretch: &UserLevelStretch| stretch.to.min(to).saturating_sub(stretch.from.max(from));
+        active.map(part).sum()
+    }
+
+    /// The calls around it, from the innermost.
+    fn around(&self) -> impl Iterator<Item = &CallTruth> {
+        let calls = &self.truth.calls;
+        std::iter::successors(self.call.within, |at| calls[*at].within).map(|at| &calls[at])
+    }
+}
+
+/// A call of the truth.
+struct CallOf<'a> {
+    truth: &'a LevelTruth,
+    call: &'a CallTruth,
+}
+
+fn calls_of_truth(truth: &LevelTruth, is_system: bool) -> ByCall {
+    let mut sums = ByCall::new();
+    let lived = |call: &&CallTruth| truth.lives.contains_key(&call.life);
+    for call in truth.calls.iter().filter(lived) {
+        if call.is_system != is_system {
+            continue;
+        }
+        let of = CallOf { truth, call };
+        let (active, wall) = (of.active(), of.end() - call.from);
+        let key = |name: &str| (call.life.0, call.life.1, name.to_owned());
+        let is_outermost = is_system || of.around().all(|other| other.name != call.name);
+        let sum = sums.entry(key(&call.name)).or_default();
+        sum[0] += 1;
+        sum[1] += u64::from(call.to.is_none());
+        sum[2] += if is_outermost { active } else { 0 };
+        sum[3] = sum[3].wrapping_add(active);
+        sum[4] += if is_outermost { wall } else { 0 };
+        if let Some(around) = of.around().next().filter(|_| !is_system) {
+            let sum = sums.entry(key(&around.name)).or_default();
+            sum[3] = sum[3].wrapping_sub(active);
+        }
+    }
+    sums
+}
+
+fn calls_of_report(report: &Report, is_system: bool) -> ByCall {
+    let (table, name) = match is_system {
+        true => ("calls", "call"),
+        false => ("functions", "function"),
+    };
+    let row = |row: Row<'_>| {
+        let thread = row.thread().expect("a thread");
+        let ult = u64::from(thread.tid.expect("an id") as u32 % 100_000_000);
+        let active = row.unsigned("active_ns");
+        let (own, wall) = match is_system {
+            true => (active, active + row.unsigned("waiting_ns")),
+            false => (row.unsigned("own_ns"), row.unsigned("wall_ns")),
+        };
+        let sums = [
+            row.unsigned("calls"),
+            row.unsigned("unfinished"),
+            active,
+            own,
+            wall,
+        ];
+        let key = (
+            thread.pid.expect("a process"),
+            ult,
+            row.text(name).to_owned(),
+        );
+        (key, sums)
+    };
+    report.rows(table).map(row).collect()
+}
+
+fn has_calls(what: &str, truth: &LevelTruth, report: &Report, shape: LevelShape) {
+    let same = |is_system: bool| {
+        assert_eq!(
+            calls_of_report(report, is_system),
+            calls_of_truth(truth, is_system),
+            "{what}"
+        );
+    };
+    same(false);
+    if shape.syscalls {
+        same(true);
+    }
+}
+
+/// Nanoseconds by a ready user-level thread and another one that had the CPU meanwhile.
+type Kept = BTreeMap<((i32, u64), (i32, u64)), u64>;
+
+/// Also the threads that once ran for no time, so that the truth does not contain their CPU.
+fn kept_of_truth(truth: &LevelTruth) -> (Kept, BTreeSet<(i32, u64)>) {
+    let mut active: BTreeMap<u32, Vec<(u64, u64, (i32, u64))>> = BTreeMap::new();
+    for ((pid, ult, _), stretches) in &truth.lives {
+        for stretch in stretches {
+            if let UserLevelState::Active { cpu, .. } = stretch.state {
+                let turns = active.entry(cpu).or_default();
+                turns.push((stretch.from, stretch.to, (*pid, *ult)));
+            }
+        }
+    }
+    let (mut kept, mut uncertain) = (Kept::new(), BTreeSet::new());
+    for ((pid, ult, _), stretches) in &truth.lives {
+        // It may have run at the very end.
+        let last = stretches.last();
+        if last.is_some_and(|last| last.state == UserLevelState::Ready) {
+            uncertain.insert((*pid, *ult));
+        }
+        for pair in stretches.windows(2) {
+            if pair[0].state != UserLevelState::Ready {
+                continue;
+            }
+            let UserLevelState::Active { cpu, .. } = &pair[1].state else {
+                uncertain.insert((*pid, *ult));
+                continue;
+            };
+            for (from, to, other) in &active[cpu] {
+                let ns = pair[0].to.min(*to).saturating_sub(pair[0].from.max(*from));
+                if ns > 0 {
+                    *kept.entry(((*pid, *ult), *other)).or_default() += ns;
+                }
+            }
+        }
+    }
+    (kept, uncertain)
+}
+
+fn has_keepers(what: &str, truth: &LevelTruth, report: &Report) {
+    let mut kept = Kept::new();
+    let mut whole = ById::new();
+    for row in report.rows("kept_by") {
+        let thread = row.thread().expect("a thread");
+        let id = |tid: i32| u64::from(tid as u32 % 100_000_000);
+        let waiter = (
+            thread.pid.expect("a process"),
+            id(thread.tid.expect("an id")),
+        );
+        *whole.entry(waiter).or_default() += row.unsigned("kept_ns");
+        if let Value::Thread(by) = row.value("keeper_thread")
+            && let (Some(pid), Some(tid @ 100_000_000..)) = (by.pid, by.tid)
+        {
+            *kept.entry((waiter, (pid, id(tid)))).or_default() += row.unsigned("kept_ns");
+        }
+    }
+    let (expected, uncertain) = kept_of_truth(truth);
+    let certain = |kept: &Kept| {
+        let kept = kept
+            .iter()
+            .filter(|((waiter, _), _)| !uncertain.contains(waiter));
+        kept.map(|(pair, ns)| (*pair, *ns)).collect::<Kept>()
+    };
+    assert_eq!(certain(&kept), certain(&expected), "{what}");
+    for (pair, ns) in expected {
+        assert!(
+            kept.get(&pair).is_some_and(|kept| *kept >= ns),
+            "{what}: {pair:?}"
+        );
+    }
+    assert_eq!(whole, ready_by_thread(report), "{what}");
+}
+
+/// Of threads that were ready without an LWP.
+fn ready_by_thread(report: &Report) -> ById {
+    let mut ready = column(report, "ready_ns");
+    ready.retain(|_, ns| *ns > 0);
+    ready
+}
+
 #[test]
 fn sums_are_those_of_the_truth() {
     for (name, shape) in LevelShape::all() {
@@ -171,6 +356,8 @@ fn sums_are_those_of_the_truth() {
             has_preemptors(&what, &truth, &report);
             has_reasons(&what, &truth, &report);
             has_duties(&what, &truth, &report);
+            has_calls(&what, &truth, &report, shape);
+            has_keepers(&what, &truth, &report);
         }
     }
 }
@@ -192,6 +379,56 @@ fn reports_depend_on_neither_threads_nor_chunks() {
         any_tree::<LevelAnalysis>(&set, seed);
         any_tree::<ReactionAnalysis>(&set, seed);
     }
+}
+
+/// Nanoseconds of a probe.
+const COST: u32 = 7;
+
+fn compensating(set: &TraceSet) -> LevelAnalysis {
+    let options = LevelOptions {
+        probe_costs: vec![COST],
+        ..LevelOptions::default()
+    };
+    LevelAnalysis::with(set, Selection::default(), options)
+}
+
+#[test]
+fn compensation_subtracts_each_probe() {
+    for seed in 0..3 {
+        let (_directory, truth, set) = recorded(seed, LevelShape::PLAIN);
+        let outcome = fold(
+            &set,
+            &compensating(&set),
+            Options::default(),
+            &Control::default(),
+        );
+        let report = outcome.expect("the fold is not cancelled").report;
+        let mut expected = sums(&truth, |state| {
+            matches!(state, UserLevelState::Active { .. })
+        });
+        let mut probes: BTreeMap<(i32, u64), u64> = BTreeMap::new();
+        for record in truth.records.values() {
+            if !record.is_kernel {
+                *probes
+                    .entry((record.owner.pid, record.owner.current))
+                    .or_default() += u64::from(COST);
+            }
+        }
+        for (thread, ns) in &mut expected {
+            *ns = ns.saturating_sub(probes.get(thread).copied().unwrap_or(0));
+        }
+        assert_eq!(column(&report, "active_ns"), expected, "seed {seed}");
+        let plain = time_in_functions(&self::report(&set));
+        let corrected = time_in_functions(&report);
+        assert!(corrected < plain, "{corrected} of {plain}");
+        any_tree_of("compensated levels", &set, &compensating(&set), seed);
+    }
+}
+
+/// Time in functions, by all threads.
+fn time_in_functions(report: &Report) -> u64 {
+    let own = |row: Row<'_>| row.unsigned("own_ns");
+    report.rows("functions").map(own).sum()
 }
 
 /// Each nanosecond belongs to one range.

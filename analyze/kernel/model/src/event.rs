@@ -47,6 +47,8 @@ pub enum KernelEvent {
     UserWaitEnd(SyscallExit),
     /// A step of a program with user-level threads.
     UserLevel(Box<UserLevel>),
+    /// Any other event of a program, in a trace of several levels.
+    Probe,
     /// A thread is woken.
     Wakeup(Box<Wakeup>),
     /// A thread migrates to another CPU.

@@ -11,7 +11,7 @@ use crate::cpu::{event_cpu, head_cpu, packet_cpu, sound};
 use crate::event::KernelEvent;
 use crate::field::{Body, IntField};
 use crate::finder::Finder;
-use crate::names::meanings;
+use crate::names::{is_of_program, meanings};
 use crate::trace_numbers::TraceNumbers;
 
 /// Typed kernel events of a trace set.
@@ -147,10 +147,13 @@ impl StreamModel {
             models: Vec::new(),
         };
         let is_of_packets = packet_cpu(layout).is_some();
+        let has_levels = class.env("tracebraid_levels").is_some();
         for ((event, meaning), place) in meanings.into_iter().enumerate().zip(&mut stream.places) {
-            let Some(meaning) = meaning else { continue };
             let finder = Finder { layout, event };
-            let Some(known) = finder.event(meaning, numbers) else {
+            let known = meaning.and_then(|meaning| finder.event(meaning, numbers));
+            let name = layout.events.get(event).map_or("", |event| &event.name);
+            let is_probe = has_levels && is_of_program(name);
+            let Some(known) = known.or(is_probe.then_some(KernelEvent::Probe)) else {
                 continue;
             };
             let cpu = (!is_of_packets)

@@ -40,6 +40,11 @@ const SURE_EXITS: &[&str] = &[
 /// unknown calls would be mistaken for those of other calls.
 const OLD_ENTRIES: &[&str] = &["compat_sys_", "sys_"];
 
+/// True for the name of an event class of a program, in a trace of several levels.
+pub(crate) fn is_of_program(name: &str) -> bool {
+    name.contains(':') && !name.starts_with("tracebraid_levels:")
+}
+
 /// Meanings of all event classes of a stream class, by their names.
 pub(crate) fn meanings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Option<Meaning>> {
     // If exits do not name their calls, `sys_exit` is the entry of `exit`; otherwise it is the exit

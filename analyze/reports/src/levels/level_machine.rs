@@ -5,6 +5,8 @@ use tracebraid_follow::{CpuKey, Losses, Table, ThreadKey, WakeTells};
 use tracebraid_threads::{LeftAs, Past, PastStretch, ThreadCell, ThreadState, WakeEffect};
 
 use crate::levels::LevelRules;
+use crate::levels::cpu_turns::{self, PastTurns, Turn, Turns};
+use crate::levels::level_calls::{CallStep, ThreadCalls};
 use crate::levels::level_step::{LevelAct, LevelItem, LevelMoment};
 use crate::levels::level_sums::LevelSums;
 use crate::levels::level_thread::{LevelCounter, LevelPlace};
@@ -14,6 +16,7 @@ use crate::levels::level_thread::{LevelCounter, LevelPlace};
 pub(super) struct LevelThread {
     pub(super) cell: ThreadCell<()>,
     pub(super) place: LevelPlace,
+    pub(super) calls: ThreadCalls,
 }
 
 /// The states of all threads at a time.
@@ -21,6 +24,7 @@ pub(super) struct LevelThread {
 pub(super) struct LevelMachine {
     pub(super) threads: Table<LevelThread>,
     pub(super) losses: Losses,
+    pub(super) turns: Turns,
 }
 
 /// Plays events on a machine.
@@ -38,19 +42,47 @@ impl LevelPlayer<'_> {
         if let LevelItem::Lost = item {
             self.machine.losses.lose(at.0);
         }
+        if let Some(tid) = item.ends_turn() {
+            let turns = self.machine.turns.get(at.0);
+            turns.end(at.1, tid);
+            turns.shorten_at_times();
+        }
         for (key, act) in item.acts(at) {
-            self.act(at, key, &act);
+            self.call(at, key, &act);
+            self.act(at, key, &act, &[]);
         }
     }
 
-    /// An event of one thread.
-    pub(super) fn act(&mut self, at: LevelMoment, key: ThreadKey, act: &LevelAct) {
-        let losses = &self.machine.losses;
-        let LevelThread { cell, place } = self.machine.threads.get(key);
+    /// The effect of an event on the calls of a thread.
+    fn call(&mut self, at: LevelMoment, key: ThreadKey, act: &LevelAct) {
+        let cost = self.rules.options.probe_cost(key.trace);
+        let Some(step) = CallStep::of(act, cost) else {
+            return;
+        };
+        let LevelMachine {
+            threads, losses, ..
+        } = &mut *self.machine;
+        let at = (at.1, losses.of_trace(at.0));
+        let sums = &mut *self.sums;
+        let window = &self.rules.selection.window;
+        let calls = &mut threads.get(key).calls;
+        calls.step((sums, key), window, at, step);
+    }
+
+    /// An event of one thread. `later`: turns on its CPU that are not in the machine yet.
+    pub(super) fn act(&mut self, at: LevelMoment, key: ThreadKey, act: &LevelAct, later: &[Turn]) {
+        let LevelMachine {
+            threads,
+            losses,
+            turns,
+        } = &mut *self.machine;
+        let LevelThread { cell, place, .. } = threads.get(key);
+        let earlier = cpu_turns::of(turns, at.0);
         let mut counter = LevelCounter {
             rules: self.rules,
             sums: self.sums,
             key,
+            turns: PastTurns { earlier, later },
         };
         match *act {
             LevelAct::Leave { left, lwp, .. } => {
@@ -72,6 +104,8 @@ impl LevelPlayer<'_> {
             LevelAct::Made => *cell = ThreadCell::made(at, key.tid, losses),
             LevelAct::Call(false) => counter.returns(place, at.1),
             LevelAct::Waits(_) | LevelAct::Call(true) => {}
+            LevelAct::Function(..) | LevelAct::SystemCall(_) => return,
+            LevelAct::Probe => return counter.probes(at.1),
         }
         place.follow(at, act);
     }
@@ -85,10 +119,18 @@ impl LevelMachine {
         sums: &mut LevelSums,
         end: impl Fn(u32) -> Option<i64>,
     ) {
-        let LevelMachine { threads, losses } = self;
+        let LevelMachine {
+            threads, losses, ..
+        } = self;
         for (key, thread) in threads.entries_mut() {
             let Some(end) = end(key.trace) else { continue };
-            let LevelThread { cell, place } = thread;
+            let LevelThread { cell, place, calls } = thread;
+            let key_of_cpu = CpuKey {
+                trace: key.trace,
+                cpu: 0,
+            };
+            let losses_at_end = losses.of_trace(key_of_cpu);
+            calls.end(sums, key, &rules.selection.window, (end, losses_at_end));
             let begin = cell.since();
             let trace = key.trace;
             let (cpu, past) = match cell.state() {
@@ -109,7 +151,13 @@ impl LevelMachine {
                 },
             };
             let lwp = place.on.unwrap_or(key.tid);
-            let mut counter = LevelCounter { rules, sums, key };
+            let turns = PastTurns::default();
+            let mut counter = LevelCounter {
+                rules,
+                sums,
+                key,
+                turns,
+            };
             counter.spend(place, PastStretch { begin, past }, at, lwp);
         }
     }

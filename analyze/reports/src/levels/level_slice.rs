@@ -7,6 +7,9 @@ use tracebraid_follow::{CpuKey, Losses, Table, ThreadKey};
 use tracebraid_threads::{CellNews, SliceCell, WakeEffect};
 
 use crate::levels::LevelRules;
+use crate::levels::call_slice::SliceCalls;
+use crate::levels::cpu_turns::{self, PastTurns, Turns};
+use crate::levels::level_calls::CallStep;
 use crate::levels::level_machine::{LevelMachine, LevelPlayer};
 use crate::levels::level_step::{LevelAct, LevelItem, LevelMoment};
 use crate::levels::level_sums::LevelSums;
@@ -16,6 +19,7 @@ use crate::levels::level_thread::{LevelCounter, LevelPlace};
 struct SliceThread {
     cell: SliceCell<()>,
     place: LevelPlace,
+    calls: SliceCalls,
     /// The thread has left a CPU in the slice, or was created.
     knows_place: bool,
     /// The runtime has reported the begin or the end of a call.
@@ -37,7 +41,8 @@ pub(super) struct LevelNews {
 /// Steps of composing, played on the state at the begin of the slice.
 enum LevelStep {
     News(ThreadKey, Box<LevelNews>),
-    Act(LevelMoment, ThreadKey, LevelAct),
+    /// With the number of turns on its CPU in the slice so far.
+    Act(LevelMoment, ThreadKey, LevelAct, usize),
     Lost(CpuKey),
 }
 
@@ -47,13 +52,16 @@ pub(super) struct LevelSlice<'a> {
     begin: i64,
     threads: Table<Option<Box<SliceThread>>>,
     losses: Losses,
+    turns: Turns,
     steps: Vec<LevelStep>,
 }
 
-/// A played slice. Its size depends on the number of threads.
+/// A played slice. Besides the turns on CPUs, its size depends on the number of threads.
 pub(super) struct PlayedLevels {
+    turns: Turns,
     steps: Vec<LevelStep>,
     news: Vec<(ThreadKey, LevelNews)>,
+    calls: Vec<(ThreadKey, SliceCalls)>,
 }
 
 impl SliceThread {
@@ -62,6 +70,7 @@ impl SliceThread {
             // The calls of threads are not followed here.
             cell: SliceCell::new(begin, true),
             place: LevelPlace::default(),
+            calls: SliceCalls::default(),
             knows_place: false,
             knows_call: false,
             knows_reason: false,
@@ -98,6 +107,7 @@ impl SliceThread {
             LevelAct::Wake(wakeup, _) => self.knows_place && self.cell.knows_wake(wakeup, true),
             LevelAct::Call(false) => self.knows_call,
             LevelAct::Made | LevelAct::Waits(_) | LevelAct::Call(true) => true,
+            LevelAct::Function(..) | LevelAct::SystemCall(_) | LevelAct::Probe => true,
         }
     }
 
@@ -112,6 +122,7 @@ impl SliceThread {
             LevelAct::Call(_) => self.knows_call = true,
             LevelAct::Come { .. } | LevelAct::Waits(_) => self.knows_reason = true,
             LevelAct::Wake(..) => {}
+            LevelAct::Function(..) | LevelAct::SystemCall(_) | LevelAct::Probe => return,
         }
         self.has_news = true;
     }
@@ -125,6 +136,7 @@ impl<'a> LevelSlice<'a> {
             begin,
             threads: Table::default(),
             losses: Losses::default(),
+            turns: Turns::default(),
             steps: Vec::new(),
         }
     }
@@ -137,6 +149,9 @@ impl<'a> LevelSlice<'a> {
             self.losses.lose(at.0);
             self.steps.push(LevelStep::Lost(at.0));
         }
+        if let Some(tid) = item.ends_turn() {
+            self.turns.get(at.0).end(at.1, tid);
+        }
         for (key, act) in item.acts(at) {
             self.act(sums, at, key, &act);
         }
@@ -147,11 +162,18 @@ impl<'a> LevelSlice<'a> {
         let thread = self.threads.get(key);
         let thread = thread.get_or_insert_with(|| Box::new(SliceThread::new(begin)));
         let losses = &self.losses;
+        let cost = self.rules.options.probe_cost(key.trace);
+        if let Some(step) = CallStep::of(act, cost) {
+            let window = &self.rules.selection.window;
+            let at = (at.1, losses.of_trace(at.0));
+            thread.calls.step((sums, key), window, at, step);
+        }
         if !thread.knows(act) {
             if let Some(news) = thread.news() {
                 self.steps.push(LevelStep::News(key, Box::new(news)));
             }
-            self.steps.push(LevelStep::Act(at, key, *act));
+            let turns = self.turns.get(at.0).count();
+            self.steps.push(LevelStep::Act(at, key, *act, turns));
             keep(thread, at, act, losses);
             return thread.follow(at, act);
         }
@@ -159,6 +181,10 @@ impl<'a> LevelSlice<'a> {
             rules: self.rules,
             sums,
             key,
+            turns: PastTurns {
+                earlier: &[],
+                later: cpu_turns::of(&mut self.turns, at.0),
+            },
         };
         let place = thread.place;
         match *act {
@@ -180,17 +206,25 @@ impl<'a> LevelSlice<'a> {
             LevelAct::Made => thread.cell.is_made(at, key.tid, losses),
             LevelAct::Call(false) => counter.returns(&place, at.1),
             LevelAct::Waits(_) | LevelAct::Call(true) => {}
+            LevelAct::Function(..) | LevelAct::SystemCall(_) => {}
+            LevelAct::Probe => counter.probes(at.1),
         }
         thread.follow(at, act);
     }
 
     /// Ends the slice.
     pub(super) fn end(self) -> PlayedLevels {
-        let threads = self.threads.into_entries().into_iter();
-        let news = threads.filter_map(|(key, thread)| Some((key, thread?.news()?)));
+        let (mut news, mut calls) = (Vec::new(), Vec::new());
+        for (key, thread) in self.threads.into_entries() {
+            let Some(mut thread) = thread else { continue };
+            news.extend(thread.news().map(|news| (key, news)));
+            calls.push((key, thread.calls));
+        }
         PlayedLevels {
+            turns: self.turns,
             steps: self.steps,
-            news: news.collect(),
+            news,
+            calls,
         }
     }
 }
@@ -204,13 +238,14 @@ fn keep(thread: &mut SliceThread, at: LevelMoment, act: &LevelAct, losses: &Loss
             thread.cell.wake_kept(wakeup, (at.0, target), losses);
         }
         LevelAct::Made | LevelAct::Waits(_) | LevelAct::Call(_) => {}
+        LevelAct::Function(..) | LevelAct::SystemCall(_) | LevelAct::Probe => {}
     }
 }
 
 impl PlayedLevels {
     /// Appends the slice to the state at its begin.
     pub(super) fn compose(
-        self,
+        mut self,
         rules: &LevelRules,
         machine: &mut LevelMachine,
         sums: &mut LevelSums,
@@ -219,19 +254,30 @@ impl PlayedLevels {
         for step in self.steps {
             match step {
                 LevelStep::News(key, news) => machine.install(key, *news, &before),
-                LevelStep::Act(at, key, act) => {
+                LevelStep::Act(at, key, act, turns) => {
+                    let later = self.turns.get(at.0).first(turns);
                     let mut player = LevelPlayer {
                         rules,
                         machine,
                         sums,
                     };
-                    player.act(at, key, &act);
+                    player.act(at, key, &act, later);
                 }
                 LevelStep::Lost(cpu) => machine.losses.lose(cpu),
             }
         }
+        cpu_turns::append(&mut machine.turns, self.turns);
         for (key, news) in self.news {
             machine.install(key, news, &before);
+        }
+        for (key, calls) in self.calls {
+            let cpu = CpuKey {
+                trace: key.trace,
+                cpu: 0,
+            };
+            let window = &rules.selection.window;
+            let (machine, before) = (&mut machine.threads.get(key).calls, before.of_trace(cpu));
+            calls.compose(machine, (sums, key), window, before);
         }
     }
 }

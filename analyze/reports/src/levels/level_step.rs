@@ -5,6 +5,8 @@ use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::{Syscall, UserWake};
 use tracebraid_threads::{LeftAs, ThreadState, WakeEvent, WakeSource, Wakeup};
 
+use crate::levels::cpu_turns::UNKNOWN;
+
 /// CPU and time of an event.
 pub(super) type LevelMoment = (CpuKey, i64);
 
@@ -26,6 +28,16 @@ pub(super) enum LevelItem {
     Waits(i32, Syscall),
     /// A system call of a user-level thread begins, or ends.
     Call(i32, bool),
+    /// A thread enters a function, or leaves it.
+    Function {
+        tid: i32,
+        enters: bool,
+        key: u64,
+    },
+    /// A user-level thread enters a system call, or leaves one.
+    SystemCall(i32, Option<Syscall>),
+    /// A thread records another event of its program.
+    Probe(i32),
     /// Events were lost on the CPU.
     Lost,
 }
@@ -68,9 +80,24 @@ pub(super) enum LevelAct {
     Made,
     Waits(Syscall),
     Call(bool),
+    /// The thread enters the function, or leaves it.
+    Function(u64, bool),
+    /// The thread enters the system call, or leaves one.
+    SystemCall(Option<Syscall>),
+    /// The thread records an event of its program.
+    Probe,
 }
 
 impl LevelItem {
+    /// The thread whose turn on the CPU ends.
+    pub(super) fn ends_turn(&self) -> Option<i32> {
+        match *self {
+            LevelItem::Switch { prev, .. } => Some(prev),
+            LevelItem::Lost => Some(UNKNOWN),
+            _ => None,
+        }
+    }
+
     /// The acts of the threads that the event concerns, in order; none for a loss.
     pub(super) fn acts(
         self,
@@ -115,7 +142,22 @@ impl LevelItem {
             }
             LevelItem::Made(tid) => [Some((key(tid), LevelAct::Made)), None],
             LevelItem::Waits(tid, reason) => [Some((key(tid), LevelAct::Waits(reason))), None],
-            LevelItem::Call(tid, begins) => [Some((key(tid), LevelAct::Call(begins))), None],
+            LevelItem::Call(tid, begins) => {
+                let act = LevelAct::Call(begins);
+                [Some((key(tid), act)), Some((key(tid), LevelAct::Probe))]
+            }
+            LevelItem::Probe(tid) => [Some((key(tid), LevelAct::Probe)), None],
+            LevelItem::Function {
+                tid,
+                enters,
+                key: of,
+            } => {
+                let act = LevelAct::Function(of, enters);
+                [Some((key(tid), act)), Some((key(tid), LevelAct::Probe))]
+            }
+            LevelItem::SystemCall(tid, call) => {
+                [Some((key(tid), LevelAct::SystemCall(call))), None]
+            }
             LevelItem::Lost => [None, None],
         };
         // The idle threads of all CPUs have one id.

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Table, ThreadKey};
 use tracebraid_kernel_model::Syscall;
 
+use crate::levels::level_calls::CallSumsOfThread;
+
 /// Number and total time of stretches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Spent {
@@ -41,6 +43,8 @@ pub(super) struct ThreadSums {
     pub(super) lwp_ready: Spent,
     /// Ready, without an LWP.
     pub(super) ready: Spent,
+    /// By the thread that had the CPU meanwhile: turns.
+    pub(super) kept_by: BTreeMap<i32, Spent>,
     /// Waits that the runtime knows, by reason.
     pub(super) blocked: BTreeMap<Syscall, Spent>,
     /// System calls that the runtime reports.
@@ -53,6 +57,9 @@ pub(super) struct ThreadSums {
     pub(super) same_cpu: u64,
     pub(super) same_lwp: u64,
     pub(super) cpu_migrations: u64,
+    pub(super) made: CallSumsOfThread,
+    /// Events that the thread recorded, if their cost is subtracted.
+    pub(super) probes: u64,
 }
 
 /// Sums of an LWP, besides those of its own thread, which runs its scheduler.
@@ -95,6 +102,7 @@ impl ThreadSums {
         self.kernel.merge(other.kernel);
         self.lwp_ready.merge(other.lwp_ready);
         self.ready.merge(other.ready);
+        merge_map(&mut self.kept_by, other.kept_by);
         merge_map(&mut self.blocked, other.blocked);
         self.calls.merge(other.calls);
         self.unknown_ns += other.unknown_ns;
@@ -103,6 +111,8 @@ impl ThreadSums {
         self.same_cpu += other.same_cpu;
         self.same_lwp += other.same_lwp;
         self.cpu_migrations += other.cpu_migrations;
+        self.made.merge(other.made);
+        self.probes += other.probes;
     }
 }
 

@@ -11,18 +11,18 @@ use crate::levels::LevelPartial;
 use crate::levels::level_sums::Spent;
 use crate::levels::report::{LwpRow, ProcessRow, UltRow};
 
-const THREAD: Column = Column::new("thread", "User-level thread", Unit::Thread);
+pub(super) const THREAD: Column = Column::new("thread", "User-level thread", Unit::Thread);
 
-const fn count(key: &'static str, title: &'static str) -> Column {
+pub(super) const fn count(key: &'static str, title: &'static str) -> Column {
     Column::new(key, title, Unit::Count)
 }
 
-const fn duration(key: &'static str, title: &'static str) -> Column {
+pub(super) const fn duration(key: &'static str, title: &'static str) -> Column {
     Column::new(key, title, Unit::Duration)
 }
 
 /// A part of a whole; none of nothing.
-fn share(part: u64, whole: u64) -> Value {
+pub(super) fn share(part: u64, whole: u64) -> Value {
     match whole {
         0 => Value::None,
         _ => Value::Part(part, whole),
@@ -177,13 +177,7 @@ pub(super) fn preempted_by(partial: &LevelPartial, ults: &[UltRow<'_>]) -> Secti
     lines.sort_unstable_by_key(|line| (line.0, line.1, line.2));
     let threads: BTreeMap<ThreadKey, &Thread> =
         ults.iter().map(|row| (row.key, &row.thread)).collect();
-    let name = |key: ThreadKey| match partial.described.find(key) {
-        Some((_, _, described)) if !described.name.is_empty() => Thread {
-            name: Some(described.name.clone()),
-            ..partial.people.thread(key)
-        },
-        _ => partial.people.thread(key),
-    };
+    let name = |key: ThreadKey| partial.named(key);
     let row = |(_, key, tid, spent): (_, ThreadKey, i32, Spent)| {
         let thread = threads
             .get(&key)

@@ -6,6 +6,7 @@ use tracebraid_kernel_model::Syscall;
 use tracebraid_threads::{Past, PastStretch};
 
 use crate::levels::LevelRules;
+use crate::levels::cpu_turns::PastTurns;
 use crate::levels::level_step::{LevelAct, LevelMoment};
 use crate::levels::level_sums::LevelSums;
 
@@ -45,7 +46,8 @@ impl LevelPlace {
             LevelAct::Made => *self = LevelPlace::default(),
             LevelAct::Waits(reason) => self.reason = Some(reason),
             LevelAct::Call(begins) => self.called = begins.then_some(time),
-            LevelAct::Wake(..) => {}
+            LevelAct::Wake(..) | LevelAct::Function(..) => {}
+            LevelAct::SystemCall(_) | LevelAct::Probe => {}
         }
     }
 }
@@ -55,6 +57,8 @@ pub(super) struct LevelCounter<'a> {
     pub(super) rules: &'a LevelRules,
     pub(super) sums: &'a mut LevelSums,
     pub(super) key: ThreadKey,
+    /// Turns of threads on the CPU.
+    pub(super) turns: PastTurns<'a>,
 }
 
 impl LevelCounter<'_> {
@@ -105,7 +109,16 @@ impl LevelCounter<'_> {
                     sums.lwp(last_lwp).ready.add(ns);
                 }
             }
-            Past::Ready => of.ready.add(ns),
+            Past::Ready => {
+                of.ready.add(ns);
+                let window = &self.rules.selection.window;
+                self.turns.divide(stretch.begin, end, |tid, (from, to)| {
+                    let ns = window.clip(from, to);
+                    if ns > 0 {
+                        of.kept_by.entry(tid).or_default().add(ns);
+                    }
+                });
+            }
             Past::Waited(_) if place.is_user => {
                 let reason = place.reason.unwrap_or(Syscall::OTHER);
                 of.blocked.entry(reason).or_default().add(ns);
@@ -147,6 +160,13 @@ impl LevelCounter<'_> {
             of.returns += 1;
             of.same_cpu += u64::from(last_cpu == cpu.cpu);
             of.same_lwp += u64::from(last_lwp == lwp);
+        }
+    }
+
+    /// The thread has recorded an event.
+    pub(super) fn probes(&mut self, time: i64) {
+        if self.rules.selection.window.contains(time) {
+            self.sums.threads.get(self.key).probes += 1;
         }
     }
 

@@ -8,16 +8,24 @@
 //! without the state before them (`level_slice`), and appended in order (`level_machine`).
 //! `docs/reference/levels.md` defines each number.
 
+mod call_slice;
+mod call_stack;
+mod compensation;
+mod cpu_turns;
+mod kept_by;
+mod level_calls;
 mod level_machine;
 mod level_slice;
 mod level_step;
 mod level_sums;
 mod level_tables;
 mod level_thread;
+mod made_calls;
 mod options;
 mod reactions;
 mod report;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -27,7 +35,7 @@ use tracebraid_follow::{
     ThreadKey, learn, learn_switch,
 };
 use tracebraid_kernel_model::events::user_level::{UserLevel, UserLevelStep, UserThread};
-use tracebraid_kernel_model::{Body, KernelEvent, Switch};
+use tracebraid_kernel_model::{Body, EventModel, KernelEvent, Switch};
 use tracebraid_tables::Report;
 use tracebraid_threads::{LeftAs, WakeEvent};
 
@@ -58,6 +66,8 @@ pub struct LevelPartial {
     people: People,
     /// Descriptions of user-level threads; of several with one id, the latest.
     described: Table<(i64, u32, Described)>,
+    /// Names of functions by key.
+    functions: BTreeMap<u64, String>,
     items: Items<LevelItem>,
     /// Time up to which items were taken, in nanoseconds from the origin.
     begin: Option<i64>,
@@ -115,11 +125,16 @@ impl Rules for LevelRules {
 
     fn wants(&self, event: &KernelEvent) -> bool {
         use KernelEvent::*;
+        let is_of_calls = matches!(event, Entry(_) | Exit(_));
         let is_of_threads = matches!(
             event,
             Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | UserLevel(_)
         );
-        is_of_threads || matches!(event, Switch(_) | Wakeup(_) | UserWait(_))
+        let is_compensated = !self.options.probe_costs.is_empty();
+        is_of_threads
+            || is_of_calls
+            || is_compensated && matches!(event, Probe)
+            || matches!(event, Switch(_) | Wakeup(_) | UserWait(_))
     }
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
@@ -153,6 +168,18 @@ impl Rules for LevelRules {
                 _ => return,
             },
             KernelEvent::UserLevel(step) => return Self::user_level(partial, event, step, body),
+            KernelEvent::Probe => match model.tid(body) {
+                Some(tid) => LevelItem::Probe(tid),
+                None => return,
+            },
+            KernelEvent::Entry(entry) => match user_thread(model, body) {
+                Some(tid) => LevelItem::SystemCall(tid, Some(entry.call(body))),
+                None => return,
+            },
+            KernelEvent::Exit(_) => match user_thread(model, body) {
+                Some(tid) => LevelItem::SystemCall(tid, None),
+                None => return,
+            },
             other => {
                 learn(&mut partial.people, model, cpu, time, body);
                 match other {
@@ -174,6 +201,7 @@ impl Rules for LevelRules {
     fn merge(&self, earlier: &mut LevelPartial, later: LevelPartial) {
         earlier.people.merge(later.people);
         earlier.described.merge_by(later.described, latest);
+        earlier.functions.extend(later.functions);
         earlier.items.append(later.items);
         earlier.sums.merge(later.sums);
     }
@@ -203,6 +231,12 @@ impl Rules for LevelRules {
     }
 }
 
+/// The user-level thread of an event, if there is one: only these have other ids than their LWPs.
+fn user_thread(model: &EventModel, body: &mut Body<'_, '_>) -> Option<i32> {
+    let lwp = model.lwp(body)?;
+    model.tid(body).filter(|tid| *tid != lwp)
+}
+
 /// Keeps the later of two descriptions.
 fn latest(known: &mut (i64, u32, Described), of: (i64, u32, Described)) {
     if *known < of {
@@ -219,6 +253,18 @@ fn is_selected(selection: &Selection, options: &LevelOptions, thread: &Thread, u
 }
 
 impl LevelPartial {
+    /// A thread with its full name.
+    fn named(&self, key: ThreadKey) -> Thread {
+        let thread = self.people.thread(key);
+        match self.described.find(key) {
+            Some((_, _, described)) if !described.name.is_empty() => Thread {
+                name: Some(described.name.clone()),
+                ..thread
+            },
+            _ => thread,
+        }
+    }
+
     fn describe(&mut self, key: ThreadKey, of: (i64, u32, Described)) {
         latest(self.described.get(key), of);
     }
@@ -275,9 +321,18 @@ impl LevelRules {
         let item = match step.step {
             UserLevelStep::CallBegin => LevelItem::Call(tid, true),
             UserLevelStep::CallEnd => LevelItem::Call(tid, false),
-            UserLevelStep::Thread | UserLevelStep::FunctionEntry | UserLevelStep::FunctionExit => {
-                return;
+            UserLevelStep::FunctionEntry | UserLevelStep::FunctionExit => {
+                let Some(key) = step.function_key(body) else {
+                    return;
+                };
+                let functions = &mut partial.functions;
+                functions
+                    .entry(key)
+                    .or_insert_with(|| step.function(body).unwrap_or_default());
+                let enters = step.step == UserLevelStep::FunctionEntry;
+                LevelItem::Function { tid, enters, key }
             }
+            UserLevelStep::Thread => return,
         };
         partial.items.push(cpu, time, item);
     }

@@ -6,7 +6,9 @@ use tracebraid_follow::{Input, Thread, ThreadKey};
 use tracebraid_tables::{Report, Total, Unit};
 
 use crate::levels::level_sums::{LwpSums, ThreadSums};
-use crate::levels::{Described, LevelPartial, LevelRules, level_tables};
+use crate::levels::{
+    Described, LevelPartial, LevelRules, compensation, kept_by, level_tables, made_calls,
+};
 
 /// A user-level thread.
 pub(super) struct UltRow<'a> {
@@ -19,6 +21,7 @@ pub(super) struct UltRow<'a> {
 
 /// An LWP.
 pub(super) struct LwpRow<'a> {
+    pub(super) key: ThreadKey,
     pub(super) thread: Thread,
     /// Of its user-level threads.
     pub(super) with: &'a LwpSums,
@@ -42,7 +45,8 @@ pub(super) struct ProcessRow {
 static NOTHING: std::sync::LazyLock<ThreadSums> = std::sync::LazyLock::new(ThreadSums::default);
 static NO_LWP: std::sync::LazyLock<LwpSums> = std::sync::LazyLock::new(LwpSums::default);
 
-pub(super) fn report(rules: &LevelRules, input: &Input, partial: LevelPartial) -> Report {
+pub(super) fn report(rules: &LevelRules, input: &Input, mut partial: LevelPartial) -> Report {
+    let subtracted = compensation::subtract(rules, &mut partial);
     let ults = ults(rules, &partial);
     let lwps = lwps(rules, &partial);
     let processes = processes(&ults, &lwps);
@@ -50,15 +54,20 @@ pub(super) fn report(rules: &LevelRules, input: &Input, partial: LevelPartial) -
         level_tables::processes(&partial.people, &processes),
         level_tables::threads(&ults),
         level_tables::preempted_by(&partial, &ults),
+        kept_by::section(&partial, &ults),
         level_tables::blocked(&ults),
         level_tables::lwps(&lwps),
+        made_calls::functions(rules, &partial, &ults, &lwps),
+        made_calls::system_calls(&ults),
     ];
     sections.retain(|section| rules.options.views.shows(section.view));
+    let mut notes = rules.options.unmatched(ults.is_empty());
+    notes.extend(made_calls::note(&ults));
     let count =
         |key, title, one, value: usize| Total::new(key, title, (value as u64).into()).or_one(one);
     let sum = |of: fn(&UltRow<'_>) -> u64| ults.iter().map(of).sum::<u64>();
     let duration = |key, title, value: u64| Total::new(key, title, value.into()).of(Unit::Duration);
-    let totals = vec![
+    let mut totals = vec![
         count("processes", "processes", "process", processes.len()),
         count(
             "threads",
@@ -79,11 +88,12 @@ pub(super) fn report(rules: &LevelRules, input: &Input, partial: LevelPartial) -
             sum(|row| row.sums.ready.ns),
         ),
     ];
+    totals.extend(subtracted.totals());
     Report {
         head: input.head(),
         totals,
         sections,
-        notes: rules.options.unmatched(ults.is_empty()),
+        notes,
         ..Report::default()
     }
 }
@@ -122,6 +132,7 @@ fn lwps<'a>(rules: &LevelRules, partial: &'a LevelPartial) -> Vec<LwpRow<'a>> {
         .collect();
     keys.sort_unstable();
     let row = |key: ThreadKey| LwpRow {
+        key,
         thread: partial.people.thread(key),
         with: partial.sums.lwps.find(key).unwrap_or(&NO_LWP),
         own: partial.sums.threads.find(key).unwrap_or(&NOTHING),

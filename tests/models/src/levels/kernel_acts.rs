@@ -173,8 +173,12 @@ impl LevelScript {
         }
         let fields = vec![("fd", I32(3))];
         self.kernel_event(cpu, &format!("syscall_entry_{call}"), fields);
+        let process = self.threads[thread].process;
+        let current = process.zip(self.current(thread));
+        let truth = current.and_then(|(process, at)| self.begin_call(process, at, (call, true)));
         let entered = &mut self.threads[thread];
         (entered.call, entered.called) = (Some(call), self.time);
+        entered.call_truth = truth;
     }
 
     pub(super) fn call_step(&mut self, cpu: usize, thread: usize) {
@@ -202,6 +206,8 @@ impl LevelScript {
     fn leave_call(&mut self, cpu: usize, thread: usize, call: &str) {
         self.pass(self.threads[thread].called);
         self.kernel_event(cpu, &format!("syscall_exit_{call}"), vec![("ret", I64(0))]);
+        let call = self.threads[thread].call_truth.take();
+        self.end_call(call);
         let left = &mut self.threads[thread];
         left.call = None;
         if std::mem::take(&mut left.has_recorded_call) {

@@ -59,6 +59,19 @@ pub enum Duty {
     Scheduler,
 }
 
+/// A call of a function or a system call by a user-level thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallTruth {
+    pub life: UserLevelLife,
+    pub name: String,
+    pub is_system: bool,
+    /// Index of the function call around it.
+    pub within: Option<usize>,
+    pub from: u64,
+    /// `None` if it has not ended.
+    pub to: Option<u64>,
+}
+
 /// Life of a user-level thread: process, id, and number of its life among those with this id.
 pub type UserLevelLife = (i32, u64, u32);
 
@@ -73,6 +86,8 @@ pub struct LevelTruth {
     pub lives: BTreeMap<UserLevelLife, Vec<UserLevelStretch>>,
     /// By LWP: what it did on a CPU, in order of time.
     pub duties: BTreeMap<i32, Vec<(u64, u64, Duty)>>,
+    /// Calls that began while recording, in order of their begin.
+    pub calls: Vec<CallTruth>,
     /// Time of the end of the recording.
     pub end: u64,
 }

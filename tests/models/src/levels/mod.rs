@@ -20,7 +20,8 @@ mod user_acts;
 
 pub use level_shape::LevelShape;
 pub use level_truth::{
-    Duty, LevelTruth, Owner, RecordTruth, UserLevelLife, UserLevelState, UserLevelStretch,
+    CallTruth, Duty, LevelTruth, Owner, RecordTruth, UserLevelLife, UserLevelState,
+    UserLevelStretch,
 };
 pub use model_merge::{Merged, MergedRecord, UNKNOWN, merge};
 pub use script::{LevelScript, LevelTraces, record};

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use super::kernel_names::of_tracepoint;
 use super::level_shape::LevelShape;
 use super::level_tracer::{LevelField, LevelFields, LevelTracer};
-use super::level_truth::{Duty, LevelTruth, Owner, RecordTruth, UserLevelState, UserLevelStretch};
+use super::level_truth::{
+    CallTruth, Duty, LevelTruth, Owner, RecordTruth, UserLevelState, UserLevelStretch,
+};
 use crate::synthetic::Random;
 
 /// State of a kernel thread.
@@ -41,6 +43,8 @@ pub(super) struct ScriptThread {
     pub(super) has_recorded_call: bool,
     /// Time of the entry into the call.
     pub(super) called: u64,
+    /// Index of the call in the truth.
+    pub(super) call_truth: Option<usize>,
     /// Time of the last act on it by the kernel's scheduler.
     pub(super) touched: u64,
     /// The user-level thread that its scheduler has switched out and will block.
@@ -73,7 +77,8 @@ pub(super) struct ScriptUlt {
     pub(super) is_reserved: bool,
     /// Reason for which it left its LWP blocked, until it runs again.
     pub(super) waits: Option<String>,
-    pub(super) functions: Vec<&'static str>,
+    /// With their index in the truth.
+    pub(super) functions: Vec<(&'static str, Option<usize>)>,
     /// Time of the last user event about it.
     pub(super) touched: u64,
     shown: UserLevelState,
@@ -226,6 +231,7 @@ impl LevelScript {
             call: None,
             has_recorded_call: false,
             called: 0,
+            call_truth: None,
             touched: self.time,
             late_block: None,
             last_user: 0,
@@ -457,6 +463,35 @@ impl LevelScript {
             shown: UserLevelState::Ready,
             since: time,
         });
+    }
+
+    /// A user-level thread begins a call. Returns its index in the truth.
+    pub(super) fn begin_call(
+        &mut self,
+        process: usize,
+        at: usize,
+        (name, is_system): (&str, bool),
+    ) -> Option<usize> {
+        let process = &self.processes[process];
+        let ult = &process.ults[at];
+        let call = CallTruth {
+            life: (process.pid, ult.id, ult.life),
+            name: name.to_owned(),
+            is_system,
+            within: ult.functions.last().and_then(|(_, call)| *call),
+            from: self.time,
+            to: None,
+        };
+        self.is_recording.then(|| {
+            self.truth.calls.push(call);
+            self.truth.calls.len() - 1
+        })
+    }
+
+    pub(super) fn end_call(&mut self, call: Option<usize>) {
+        if let Some(call) = call {
+            self.truth.calls[call].to = Some(self.time);
+        }
     }
 
     /// Removes a user-level thread that has ended.

@@ -253,14 +253,23 @@ impl LevelScript {
         let depth = self.processes[process].ults[at].functions.len();
         let enters = depth == 0 || (depth < 3 && self.random.chance(500));
         let function = FUNCTIONS[self.below(3)];
-        let functions = &mut self.processes[process].ults[at].functions;
-        let (name, function) = if enters {
-            functions.push(function);
-            ("tracebraid:prof_in", function)
-        } else {
-            ("tracebraid:prof_out", functions.pop().expect("a function"))
+        let open = self.processes[process].ults[at].functions.last().copied();
+        let (name, function) = match open {
+            Some((function, _)) if !enters => ("tracebraid:prof_out", function),
+            _ => ("tracebraid:prof_in", function),
         };
         self.user_event(thread, name, vec![("name", Text(function.to_owned()))]);
+        match open {
+            Some((_, call)) if !enters => {
+                self.end_call(call);
+                self.processes[process].ults[at].functions.pop();
+            }
+            _ => {
+                let call = self.begin_call(process, at, (function, false));
+                let functions = &mut self.processes[process].ults[at].functions;
+                functions.push((function, call));
+            }
+        }
     }
 
     /// An LWP becomes an ordinary thread again, and ends.

@@ -99,6 +99,20 @@ impl UserLevel {
         })
     }
 
+    /// A number for the function: its address, or a hash of its name. The hash (FNV-1a, 64 bits) is
+    /// the same in all processes, so that partial states can be sent between them.
+    #[inline]
+    pub fn function_key(&self, body: &mut Body<'_, '_>) -> Option<u64> {
+        const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+        const PRIME: u64 = 0x0100_0000_01b3;
+        match self.name.as_ref().and_then(|name| name.bytes(body)) {
+            Some(name) => Some(name.iter().fold(BASIS, |hash, &byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+            })),
+            None => Some(self.address.as_ref()?.get(body)? as u64),
+        }
+    }
+
     /// Name of the function, or its address.
     pub fn function(&self, body: &mut Body<'_, '_>) -> Option<String> {
         if let Some(name) = self.name.as_ref().and_then(|name| name.bytes(body)) {
