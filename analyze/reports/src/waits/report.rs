@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use tracebraid_kernel_model::{KernelEvent, Syscall};
+use tracebraid_kernel_model::{Category, KernelEvent, Syscall};
 use tracebraid_threads::WaitReason;
 
 use crate::groups::{self, Groups, OfThreads};
@@ -103,7 +103,7 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head,
-        totals: totals(&all, unfinished, nobodys),
+        totals: totals(&all, waits_of_runtimes(&by_call), unfinished, nobodys),
         sections,
         ranges: ranges(&all),
         notes,
@@ -143,11 +143,21 @@ fn by_call<'a>(rows: &'a [Row]) -> BTreeMap<Syscall, CallSums> {
     parallel::sums_by_key(rows, calls, CallSums::merge)
 }
 
-fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
+/// Number of waits of user-level threads, which are in the form of system calls.
+fn waits_of_runtimes(by_call: &BTreeMap<Syscall, CallSums>) -> u64 {
+    let by_call = by_call.iter();
+    let waits = by_call.filter(|(call, _)| call.category() == Category::UserLevel);
+    waits.map(|(_, sums)| sums.totals().calls).sum()
+}
+
+fn totals(all: &CallSums, waits: u64, unfinished: u64, nobodys: u64) -> Vec<Total> {
     let CallTotals { calls, time, .. } = all.totals();
     let time = u64::try_from(time).unwrap_or(u64::MAX);
+    let calls = calls.saturating_sub(waits);
     vec![
         Total::new("calls", "system calls", calls.into()).or_one("system call"),
+        Total::new("ult_waits", "waits of user-level threads", waits.into())
+            .or_one("wait of a user-level thread"),
         Total::new("time_ns", "of call time", time.into()).of(Unit::Duration),
         Total::new("unfinished", "unfinished", unfinished.into()),
         Total::new(
