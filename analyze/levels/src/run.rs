@@ -319,14 +319,28 @@ fn uuid(sources: &Sources) -> Uuid {
 }
 
 /// Variables of the kernel trace that a super-trace has of its own.
-const OWN: [&str; 6] = [
+const OWN: [&str; 7] = [
     "domain",
     "tracer_name",
     "tracer_buffering_scheme",
     "tracer_buffering_id",
     "isolation",
     "vpid",
+    PROBE_COST,
 ];
+
+/// Nanoseconds that a probe takes, in the environments of traces of programs.
+const PROBE_COST: &str = "tracebraid_probe_cost_ns";
+
+/// The least cost of a probe in the merged traces: a correction by it never takes too much.
+fn probe_cost(sources: &Sources) -> Option<i128> {
+    let traces = sources.set.traces.iter();
+    let costs = traces.filter_map(|trace| match trace.layout.class.env(PROBE_COST) {
+        Some(EnvValue::Int(cost)) => Some(*cost),
+        _ => None,
+    });
+    costs.min()
+}
 
 fn environment(sources: &Sources) -> Vec<(String, EnvValue)> {
     let text = |value: &str| EnvValue::Str(value.into());
@@ -349,6 +363,8 @@ fn environment(sources: &Sources) -> Vec<(String, EnvValue)> {
     } else if let Some(EnvValue::Str(name)) = trace.layout.class.env("tracer_name") {
         all.push(("tracebraid_levels_kernel_tracer".to_owned(), text(name)));
     }
+    let cost = probe_cost(sources);
+    all.extend(cost.map(|cost| (PROBE_COST.to_owned(), EnvValue::Int(cost))));
     let own = trace.layout.class.environment.iter();
     let own = own.filter(|(name, _)| !OWN.contains(&name.as_str()) && name != "procname");
     all.extend(own.cloned());

@@ -9,6 +9,7 @@
 //! | `clock` | `auto`, `monotonic` | `auto` |
 //! | `clock_offset` | nanoseconds from CLOCK_MONOTONIC to the time since 1970, to be the same in all traces of a session | measured |
 //! | `correlation` | `on`, `off`: event records that compare clocks | `on` |
+//! | `cost` | nanoseconds that a probe takes, for the environment of the trace | |
 //! | `ended` | `yes`: the recording is over, no process records any more | `no` |
 //! | `recorder` | process id of `tracebraid record`, for readers: `ended` is then missing only if the recorder was killed, or runs | |
 //! | `enable`, `disable` | pattern of event classes, may be repeated; the last one that matches decides | `enable = *` |
@@ -35,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) limit: u64,
     pub(crate) cycles: bool,
     pub(crate) clock_offset: Option<u64>,
+    pub(crate) cost: Option<u64>,
     pub(crate) correlation: bool,
     pub(crate) ended: bool,
     pub(crate) rules: Rules,
@@ -58,6 +60,7 @@ impl Config {
             limit: 4 << 30,
             cycles: true,
             clock_offset: None,
+            cost: None,
             correlation: true,
             ended: false,
             rules: Text::new(),
@@ -103,6 +106,7 @@ impl Config {
             b"packets" => self.packets = number.clamp(2, 1 << 20) as usize,
             b"limit" => self.limit = number,
             b"clock_offset" => self.clock_offset = Some(number),
+            b"cost" => self.cost = Some(number),
             _ => {}
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct About<'a> {
     pub(crate) pid: u32,
     /// Nanoseconds from CLOCK_MONOTONIC to the time since 1970.
     pub(crate) offset: u64,
+    /// Nanoseconds that a probe takes, if they were measured.
+    pub(crate) cost: Option<u64>,
 }
 
 /// Nanoseconds from CLOCK_MONOTONIC to CLOCK_REALTIME: the fastest of several measurements.
@@ -78,11 +80,11 @@ fn write_trace(text: &mut Piece, about: &About<'_>) -> core::fmt::Result {
         about.pid
     )?;
     push_escaped(text, about.name);
-    write!(
-        text,
-        "\";\n\tarchitecture_bit_width = {};\n}};\n\n",
-        usize::BITS
-    )?;
+    write!(text, "\";\n\tarchitecture_bit_width = {};\n", usize::BITS)?;
+    if let Some(cost) = about.cost {
+        writeln!(text, "\ttracebraid_probe_cost_ns = {cost};")?;
+    }
+    text.push(b"};\n\n");
     write_clock(text, about.offset)
 }
 

@@ -228,6 +228,7 @@ impl Process {
                 .config
                 .clock_offset
                 .unwrap_or_else(metadata::measured_offset),
+            cost: shared.config.cost,
         };
         metadata::write_preamble(&below(&hidden, b"/metadata"), &about)?;
         let mut rules = Rules::new();

@@ -20,6 +20,7 @@ mod file_size;
 mod launch;
 pub mod logs;
 mod perf_maps;
+pub mod probe_cost;
 mod probes;
 mod session;
 mod signals;

@@ -25,6 +25,8 @@ pub struct Probes {
     pub library: Option<PathBuf>,
     /// Library that records OpenCL and CUDA: preloaded, a layer, and injected. It contains the others.
     pub gpu: Option<PathBuf>,
+    /// Nanoseconds that a probe takes, for the traces' environment.
+    pub cost: Option<u64>,
     /// Recorders of user-level schedulers; `None` to leave them out.
     pub levels: Option<Levels>,
 }
@@ -188,6 +190,9 @@ pub(crate) fn prepare(
     }
     if let Some(limit) = probes.limit {
         let _ = writeln!(text, "limit = {limit}");
+    }
+    if let Some(cost) = probes.cost {
+        let _ = writeln!(text, "cost = {cost}");
     }
     for pattern in &probes.patterns {
         let _ = writeln!(text, "enable = {pattern}");

@@ -1,17 +1,20 @@
 //! Launches the command that is recorded, and passes on its exit code.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
-use tracebraid_session::{Launched, wait_and_become};
+use tracebraid_session::{Launched, probe_cost, wait_and_become};
 
 use super::watch::Ended;
 use crate::failure::Failure;
 
 /// First argument of this program when it must become a command that is recorded.
 const LAUNCH: &str = "__launch";
+/// First argument of this program when it must measure the cost of a probe.
+const PROBE_COST: &str = "__probe-cost";
 
 /// Launches a command with additional environment variables. The command waits to be released.
 pub(super) fn launch(
@@ -45,12 +48,23 @@ fn own_path() -> std::io::Result<PathBuf> {
 /// Becomes the command, if this process was launched for that.
 pub(crate) fn become_command() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next()? != LAUNCH {
+    let first = arguments.next()?;
+    if first == PROBE_COST {
+        let cost = probe_cost::measure_here();
+        let is_printed = writeln!(std::io::stdout(), "{cost}").is_ok();
+        return Some(ExitCode::from(u8::from(!is_printed)));
+    }
+    if first != LAUNCH {
         return None;
     }
     // The recorder, which waits for this process, reports the error.
     let _ = wait_and_become(arguments);
     Some(ExitCode::FAILURE)
+}
+
+/// Nanoseconds that a probe takes on this machine.
+pub(super) fn probe_cost() -> Option<u64> {
+    probe_cost::measured(&own_path().ok()?, PROBE_COST)
 }
 
 /// The exit code of `record`: that of the command, as in shells.

@@ -6,7 +6,7 @@ use tracebraid_session::kernel::{
 };
 use tracebraid_session::{Probes, SessionOptions, file_size_limit, is_cuda_taken};
 
-use super::{RecordArgs, stacks, when};
+use super::{RecordArgs, launch, stacks, when};
 use crate::failure::Failure;
 use crate::output::say;
 
@@ -41,6 +41,7 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
         limit: size_limit(args),
         library: None,
         gpu: None,
+        cost: None,
         levels: (args.levels && !args.command.is_empty()).then(stacks::of_levels),
     };
     if args.gpu && !args.command.is_empty() {
@@ -61,6 +62,9 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
     let is_asked_for = !args.probes.is_empty() || probes.levels.is_some();
     if has_probes && is_asked_for && modules.is_none() {
         probes.library = stacks::of_probes();
+    }
+    if has_probes && (!args.probes.is_empty() || probes.levels.is_some()) {
+        probes.cost = launch::probe_cost();
     }
     Ok(SessionOptions {
         kernel,
