@@ -16,10 +16,12 @@ use tracebraid_symbols::Symbols;
 
 use crate::debug_info;
 use crate::failure::Failure;
+use crate::fold::FoldArgs;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange, ZoneArgs};
 use crate::output::{self, Output, PIECE, Written};
 use crate::print::buffer::Buffer;
 use crate::print::csv::{CsvRows, RowOptions};
+use crate::print::event_ranges::EventRanges;
 use crate::print::line::{LineOptions, Lines, Names, Properties};
 use crate::print::select::{Chosen, Selection};
 use crate::print::stamp::StampOptions;
@@ -38,6 +40,9 @@ use crate::warnings::Warnings;
   tracebraid print --filter 'sched_switch && next_tid == 42' TRACE \\
       --format json | jq .payload
   tracebraid print --name sched_switch --format csv -w switches.csv TRACE
+  tracebraid print --begin-at 'prof_in && name == \"parse\"' \\
+      --end-at 'prof_out && name == \"parse\"' TRACE
+  tracebraid print --name sched_switch --nth 1000 TRACE
   tracebraid print --symbols --name 'lttng_ust_cyg_profile:*' TRACE
   tracebraid print --name 'net_*' --clock-date --no-delta --limit 20 TRACE
 
@@ -58,6 +63,16 @@ pub(crate) struct PrintArgs {
     /// Select event records for which this expression holds
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
+    /// Select ranges of event records: each begins with a record for which this expression holds, and
+    /// ends with the next for which that of --end-at does
+    #[arg(long, value_name = "EXPR")]
+    begin_at: Option<String>,
+    /// End of the ranges of --begin-at; without that, there is one range, from the first record on
+    #[arg(long, value_name = "EXPR")]
+    end_at: Option<String>,
+    /// Select LWPs (kernel threads) of a super-trace by id
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    lwp: Vec<u32>,
     /// Append the names of functions at addresses, if the trace records the loaded modules
     #[arg(long)]
     symbols: bool,
@@ -67,6 +82,9 @@ pub(crate) struct PrintArgs {
     /// Stop after N records
     #[arg(long, visible_alias = "head", value_name = "N")]
     limit: Option<u64>,
+    /// Print only the N-th of the selected records
+    #[arg(long, value_name = "N", conflicts_with = "limit", value_parser = clap::value_parser!(u64).range(1..))]
+    nth: Option<u64>,
     /// Print the clock's value instead of the time
     #[arg(long, help_heading = "Text lines")]
     clock_cycles: bool,
@@ -235,8 +253,24 @@ impl PrintArgs {
     }
 }
 
+impl PrintArgs {
+    /// The filter expression, with the condition of `--lwp`.
+    fn expression(&self) -> Option<String> {
+        let lwps: Vec<String> = self
+            .lwp
+            .iter()
+            .map(|lwp| format!("ctx.lwp == {lwp}"))
+            .collect();
+        match (&self.filter, lwps.is_empty()) {
+            (filter, true) => filter.clone(),
+            (None, false) => Some(lwps.join(" || ")),
+            (Some(filter), false) => Some(format!("({filter}) && ({})", lwps.join(" || "))),
+        }
+    }
+}
+
 pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
-    let set = options::open(&args.input)?;
+    let set = options::open(&args.input, &FoldArgs::default())?;
     if let Some(path) = &args.output {
         spare::check(path, &set, &args.input.read())?;
     }
@@ -249,12 +283,16 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     crate::hints::left_out_of(range, &set, &mut warnings);
     let extent = || options::extent_of(&set, offset);
     let shown_zone = zone.clone();
+    let expression = args.expression();
     let chosen = Chosen {
         select: &args.select,
         names: &args.name,
-        expression: args.filter.as_deref(),
+        expression: expression.as_deref(),
+        option: "--filter",
     };
-    let selection = Selection::new(&set, &chosen, extent, &zone)?;
+    let selection = Selection::new(&set, &chosen, &extent, &zone)?;
+    let ends = (args.begin_at.as_deref(), args.end_at.as_deref());
+    let ranges = EventRanges::new(&set, ends, &extent, &zone)?;
     let doubts = selection
         .as_ref()
         .map(Selection::doubts)
@@ -276,7 +314,9 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         offset,
         selection,
         addresses,
-        limit: args.limit.unwrap_or(u64::MAX),
+        ranges,
+        skip: args.nth.map_or(0, |nth| nth - 1),
+        limit: args.nth.map(|_| 1).or(args.limit).unwrap_or(u64::MAX),
         found: args.limit == Some(0),
         printer: match rows {
             Some(rows) => Printer::Rows(Box::new(rows)),
@@ -399,6 +439,9 @@ struct Job<'t, 's> {
     /// Nanoseconds that are added to all times.
     offset: i64,
     selection: Option<Selection<'t>>,
+    ranges: Option<EventRanges<'t>>,
+    /// Number of selected records to pass over.
+    skip: u64,
     /// Names addresses, if `--symbols` is given.
     addresses: Option<Addresses<'s>>,
     limit: u64,
@@ -415,12 +458,7 @@ impl<'t> Job<'t, '_> {
         out: &mut Output,
     ) -> Result<Vec<tracebraid_ctf::damage::Damage>, Failure> {
         let stop = output::interruption();
-        let mut merged = reader(
-            set,
-            self.range,
-            self.offset,
-            self.selection.as_ref().is_some_and(Selection::needs_past),
-        );
+        let mut merged = reader(set, self.range, self.offset, self.needs_past());
         let mut buffer = Buffer::new(PIECE + PIECE / 4);
         if let Printer::Rows(rows) = &self.printer {
             rows.put_header(&mut buffer);
@@ -432,7 +470,7 @@ impl<'t> Job<'t, '_> {
                 break;
             };
             let time = with_offset(time, self.offset)?;
-            if self.wants(time, reader) && self.put(&mut buffer, time, reader) {
+            if self.wants(time, reader) && !self.skips() && self.put(&mut buffer, time, reader) {
                 self.limit -= 1;
                 self.found = true;
             }
@@ -481,11 +519,28 @@ impl<'t> Job<'t, '_> {
 
     #[inline]
     fn wants(&mut self, time: Timestamp, reader: &mut StreamReader<'_>) -> bool {
+        let is_in_time = self.range.contains(time.0);
+        let ranges = self.ranges.as_mut();
+        let is_in_range = ranges.is_none_or(|ranges| ranges.wants(time, reader, is_in_time));
         let selected = self
             .selection
             .as_mut()
             .is_none_or(|selection| selection.wants(time, reader));
-        selected && self.range.contains(time.0)
+        selected && is_in_range && is_in_time
+    }
+
+    /// Passes over the records before that of `--nth`.
+    #[inline]
+    fn skips(&mut self) -> bool {
+        let skips = self.skip > 0;
+        self.skip = self.skip.saturating_sub(1);
+        skips
+    }
+
+    fn needs_past(&self) -> bool {
+        let selection = self.selection.as_ref();
+        let ranges = self.ranges.as_ref();
+        selection.is_some_and(Selection::needs_past) || ranges.is_some_and(EventRanges::needs_past)
     }
 }
 

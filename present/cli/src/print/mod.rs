@@ -5,6 +5,7 @@ mod compiler;
 pub(crate) mod csv;
 mod digits;
 mod escape;
+pub(crate) mod event_ranges;
 mod float;
 mod hidden;
 pub(crate) mod line;

@@ -36,8 +36,10 @@ pub(crate) struct Chosen<'a> {
     pub(crate) select: &'a SelectArgs,
     /// Patterns of `--name`.
     pub(crate) names: &'a [String],
-    /// `--filter`.
+    /// The filter expression.
     pub(crate) expression: Option<&'a str>,
+    /// The option with the filter expression.
+    pub(crate) option: &'static str,
 }
 
 impl Chosen<'_> {
@@ -56,7 +58,7 @@ impl Chosen<'_> {
         }
         let given = [
             ("--name", !self.names.is_empty()),
-            ("--filter", self.expression.is_some()),
+            (self.option, self.expression.is_some()),
         ];
         let given: Vec<&str> = given
             .iter()
@@ -100,6 +102,7 @@ impl<'t> Selection<'t> {
             select,
             names,
             expression,
+            option,
         } = chosen;
         let mut parts = of_options(set, select);
         let known = OnceCell::new();
@@ -119,9 +122,9 @@ impl<'t> Selection<'t> {
             let check = |text: &str| time_of(text).map(drop);
             let parsed = tracebraid_language::parse_noting(text, &check);
             let (parsed, old) =
-                parsed.map_err(|error| Failure::usage(format!("--filter: {error}")))?;
+                parsed.map_err(|error| Failure::usage(format!("{option}: {error}")))?;
             if let Some(note) = old.note() {
-                say!("note: --filter: {note}");
+                say!("note: {option}: {note}");
             }
             parts.push(parsed);
         }
@@ -129,7 +132,7 @@ impl<'t> Selection<'t> {
             return Ok(None);
         }
         let filter = Filter::new(Expr::And(parts), set, &time_of)
-            .map_err(|error| Failure::usage(format!("--filter: {error}")))?;
+            .map_err(|error| Failure::usage(format!("{option}: {error}")))?;
         let tasks = set.traces.iter().map(|_| Tasks::default()).collect();
         Ok(Some(Selection {
             set,

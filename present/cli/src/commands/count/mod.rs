@@ -70,7 +70,7 @@ pub(crate) struct CountArgs {
 const PARTS: usize = 60;
 
 pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
-    let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
+    let mut subject = Subject::open(&args.input, &args.fold, &args.time, args.zone)?;
     let Subject {
         set,
         range,
@@ -83,6 +83,7 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     let cpus = report::cpus(&args.select);
     warnings.recorder(set, &args.select);
     let chosen = Chosen {
+        option: "--filter",
         select: &args.select,
         names: &args.name,
         expression: args.filter.as_deref(),
