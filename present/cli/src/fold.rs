@@ -91,6 +91,15 @@ impl FoldArgs {
         }
     }
 
+    /// The options for work whose times are not those of the command.
+    pub(crate) fn without_timings(&self) -> FoldArgs {
+        FoldArgs {
+            threads: self.threads,
+            chunk_size: self.chunk_size,
+            timings: None,
+        }
+    }
+
     /// Collects the times of all work under this control, if `--timings` is given.
     pub(crate) fn time(&self, control: &Control) {
         if let Some(path) = &self.timings {

@@ -10,26 +10,16 @@ use crate::fold::{self, FoldArgs};
 use crate::imported;
 use crate::origins;
 use crate::output::say;
+use crate::time;
 use crate::units::number_of;
 
-/// Parses `--bound`: a number with a unit of time; nanoseconds without.
+/// Parses `--bound`, to nanoseconds. Without a unit, seconds as in other options would be absurd.
 pub(crate) fn bound(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let unit = match text.get(digits.len()..).unwrap_or_default().trim() {
-        "" | "ns" => 1,
-        "us" | "µs" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => 0u64,
-    };
-    let number = digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(unit));
-    let is_unit = unit > 0;
-    number
-        .filter(|_| is_unit)
-        .ok_or_else(|| format!("{text}: expected a time, such as 500ns or 10us"))
+    let has_unit = text.ends_with(|letter: char| letter.is_ascii_alphabetic());
+    let bound = time::duration(text).filter(|_| has_unit);
+    bound
+        .and_then(|bound| u64::try_from(bound).ok())
+        .ok_or_else(|| format!("{text}: expected a time with a unit, such as 500ns or 10us"))
 }
 
 /// Merges traces into super-traces at `to`.
@@ -61,14 +51,18 @@ pub(crate) fn merge_into(
 ///
 /// # Errors
 /// As [`merge_into`]; also if there is no room for the temporary directory.
-pub(crate) fn in_place_of(set: TraceSet, paths: &[PathBuf]) -> Result<TraceSet, Failure> {
+pub(crate) fn in_place_of(
+    set: TraceSet,
+    paths: &[PathBuf],
+    fold: &FoldArgs,
+) -> Result<TraceSet, Failure> {
     if set.traces.iter().all(is_merged) {
         return Ok(set);
     }
     let first = paths.first().map_or(Path::new("traces"), PathBuf::as_path);
     let name = first.file_name().unwrap_or(first.as_os_str());
     let to = imported::temporary()?.join(name);
-    let merged = merge_into(&set, &to, None, &FoldArgs::default())?;
+    let merged = merge_into(&set, &to, None, &fold.without_timings())?;
     for own in &merged {
         say!("{}", said(own, &origins::shown(first)));
         for note in notes(own) {
@@ -194,10 +188,11 @@ fn violation(kind: ViolationKind, count: u64) -> String {
 mod tests {
     #[test]
     fn bounds_have_units() {
-        assert_eq!(super::bound("500"), Ok(500));
+        assert_eq!(super::bound("500ns"), Ok(500));
+        assert_eq!(super::bound("1.5us"), Ok(1_500));
         assert_eq!(super::bound("10us"), Ok(10_000));
         assert_eq!(super::bound("1ms"), Ok(1_000_000));
-        for wrong in ["", "us", "-1us", "1h"] {
+        for wrong in ["", "us", "-1us", "500", "1x"] {
             assert!(super::bound(wrong).is_err(), "{wrong}");
         }
     }

@@ -13,6 +13,7 @@ use tracebraid_follow::Extent;
 use tracebraid_language::glob::Glob;
 
 use crate::failure::Failure;
+use crate::fold::FoldArgs;
 use crate::indexes;
 use crate::numbers::{self, Numbers};
 use crate::origins;
@@ -166,7 +167,7 @@ pub(crate) fn lasts(first: i64, last: i64, zone: &TimeZone) -> String {
 }
 
 /// Options that select event records.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct SelectArgs {
     /// Select CPUs: numbers and ranges, such as 0-3,7
     #[arg(long, value_name = "CPU", value_delimiter = ',', value_parser = numbers::cpus)]
@@ -235,10 +236,10 @@ pub(crate) fn globs(patterns: &[String]) -> Vec<Glob> {
 ///
 /// # Errors
 /// When there is no trace, or traces cannot be aligned or merged.
-pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
+pub(crate) fn open(args: &InputArgs, fold: &FoldArgs) -> Result<TraceSet, Failure> {
     let set = open_recorded(args)?;
     match args.levels {
-        true => crate::merged::in_place_of(set, &args.paths),
+        true => crate::merged::in_place_of(set, &args.paths, fold),
         false => {
             crate::merged::hint(&set);
             Ok(set)

@@ -120,7 +120,7 @@ impl CriticalPathArgs {
 }
 
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
-    let mut subject = Subject::open(&args.input, &args.time, args.zone)?;
+    let mut subject = Subject::open(&args.input, &args.fold, &args.time, args.zone)?;
     if let Some(file) = &args.perfetto {
         spare::check(file, &subject.set, &args.input.read())?;
     }

@@ -61,7 +61,7 @@ pub(crate) struct GpuArgs {
 
 pub(super) fn run(args: &GpuArgs) -> Result<ExitCode, Failure> {
     args.show.say_progress()?;
-    let mut subject = Subject::open(&args.input, &args.time, args.show.zone)?;
+    let mut subject = Subject::open(&args.input, &args.fold, &args.time, args.show.zone)?;
     let mut analysis = DeviceAnalysis::new(&subject.set, report::window(subject.range));
     let jobs = gpu_jobs::report(&mut subject, &args.fold)?;
     if !analysis.is_possible() && jobs.is_none() {

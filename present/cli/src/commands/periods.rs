@@ -97,7 +97,7 @@ pub(super) fn run(args: &PeriodsArgs) -> Result<ExitCode, Failure> {
     args.show.say_progress()?;
     args.views.check()?;
     let periods = args.definitions.periods()?;
-    let mut subject = Subject::open(&args.input, &args.time, args.show.zone)?;
+    let mut subject = Subject::open(&args.input, &args.fold, &args.time, args.show.zone)?;
     let mut asked = args.asked(&subject);
     let mut report = args.fold(&mut subject, &periods, &asked, true)?;
     let has_histograms = args.views.has_histograms() || args.freq_series;

@@ -212,7 +212,7 @@ impl ReportArgs {
     /// When no trace can be read, or the time range is empty.
     pub(super) fn open(&self) -> Result<Subject, Failure> {
         self.show.say_progress()?;
-        let mut subject = Subject::open(&self.input, &self.time, self.show.zone)?;
+        let mut subject = Subject::open(&self.input, &self.fold, &self.time, self.show.zone)?;
         subject.warnings.recorder(&subject.set, &self.select);
         Ok(subject)
     }
@@ -372,10 +372,11 @@ impl Subject {
     /// When no trace can be read, or the time range is empty.
     pub(super) fn open(
         input: &InputArgs,
+        fold: &FoldArgs,
         time: &TimeArgs,
         zone: ZoneArgs,
     ) -> Result<Subject, Failure> {
-        let set = options::open(input)?;
+        let set = options::open(input, fold)?;
         let mut warnings = Warnings::default();
         warnings.opening(&set);
         warnings.nothing_yet(&set);

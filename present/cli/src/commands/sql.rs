@@ -45,6 +45,7 @@ use crate::warnings::Warnings;
   tracebraid sql TRACE \"SELECT thread, sum(duration_ns) / 1e6 AS ms
       FROM intervals WHERE state = 'block-device'
       GROUP BY tid ORDER BY ms DESC LIMIT 5\"
+  tracebraid sql --levels TRACE 'SELECT thread, sum(duration_ns) FROM intervals GROUP BY tid'
   tracebraid sql TRACE --format csv - < question.sql > answer.csv")]
 pub(crate) struct SqlArgs {
     /// A database of executions, or a trace; may be omitted with --trace
@@ -59,6 +60,10 @@ pub(crate) struct SqlArgs {
     /// Align the clocks of several hosts: a file written by `tracebraid sync -o`, or `auto`
     #[arg(long, value_name = "FILE|auto")]
     sync: Option<PathBuf>,
+    /// Show user-level threads (goroutines, fibres, tasks) as threads: merge the kernel's and the
+    /// runtimes' scheduling into a temporary trace first
+    #[arg(long)]
+    levels: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
@@ -145,6 +150,8 @@ fn text(question: &str) -> Result<String, Failure> {
 /// The traces to query, which are opened when a query needs them.
 fn traces(args: &SqlArgs, given: Vec<PathBuf>, file: Option<&Path>) -> Traces {
     let sync = args.sync.clone();
+    let levels = args.levels;
+    let fold = args.fold.without_timings();
     let file = file.map(Path::to_owned);
     let open = move |check| -> Result<&'static TraceSet, String> {
         if check == IndexCheck::Every {
@@ -160,7 +167,10 @@ fn traces(args: &SqlArgs, given: Vec<PathBuf>, file: Option<&Path>) -> Traces {
             if let Some(from) = sync {
                 crate::sync::apply(from, &mut set)?;
             }
-            Ok(set)
+            match levels {
+                true => crate::merged::in_place_of(set, &paths, &fold),
+                false => Ok(set),
+            }
         });
         let set = opened.map_err(|failure| failure.message().to_owned())?;
         Warnings::default().opening(&set);

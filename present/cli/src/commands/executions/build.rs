@@ -90,7 +90,7 @@ pub(super) struct BuildArgs {
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let (definitions, text) = args.definitions.definitions()?;
     let renames = renames::all(&args.rename, &args.rename_file)?;
-    let set = options::open(&args.input)?;
+    let set = options::open(&args.input, &args.fold)?;
     let files = args.definitions.files().iter().cloned();
     let read: Vec<PathBuf> = args.input.read().into_iter().chain(files).collect();
     spare::check(&args.output, &set, &read)?;

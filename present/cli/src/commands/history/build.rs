@@ -44,7 +44,7 @@ pub(crate) struct BuildArgs {
 
 pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let definition = args.analysis.as_deref().map(definition).transpose()?;
-    let set = options::open(&args.input)?;
+    let set = options::open(&args.input, &args.fold)?;
     let read: Vec<PathBuf> = args
         .input
         .read()

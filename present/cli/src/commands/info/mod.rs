@@ -57,7 +57,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
             "--timings requires --counts: without --counts, no event records are read",
         ));
     }
-    let set = options::open(&args.input)?;
+    let set = options::open(&args.input, &args.fold)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     let counts = if args.counts {

@@ -11,6 +11,7 @@ use tracebraid_export::levels::{FxtWriter, Otf2Writer, PajeWriter, PerfettoWrite
 use tracebraid_levels::exported::{Followed, Item, Sink, each, export};
 
 use crate::failure::Failure;
+use crate::fold::FoldArgs;
 use crate::merged;
 use crate::options::{self, InputArgs};
 use crate::output::{self, cannot_be_written, say};
@@ -51,8 +52,8 @@ pub(super) struct ExportArgs {
 }
 
 pub(super) fn run(args: &ExportArgs) -> Result<ExitCode, Failure> {
-    let set = options::open(&args.input)?;
-    let set = merged::in_place_of(set, &args.input.paths)?;
+    let set = options::open(&args.input, &FoldArgs::default())?;
+    let set = merged::in_place_of(set, &args.input.paths, &FoldArgs::default())?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     warnings.nothing_yet(&set);

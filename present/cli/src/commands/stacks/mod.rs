@@ -89,7 +89,7 @@ enum Format {
 }
 
 pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
-    let set = options::open(&args.input)?;
+    let set = options::open(&args.input, &args.fold)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     warnings.recorder(&set, &args.select);
