@@ -655,6 +655,50 @@ const MEANINGS: &[(&str, &str)] = &[
         "Time in system calls that the runtime reports",
     ),
     (
+        "levels.functions.active_ns",
+        "Time on CPUs in calls of the function, within the range; calls within calls of the same function count once",
+    ),
+    (
+        "levels.calls.active_ns",
+        "Time on CPUs in the system call, within the range",
+    ),
+    ("levels.call", "System call"),
+    ("levels.calls", "Number of calls, including unfinished ones"),
+    ("levels.function", "Name of the function, or its address"),
+    (
+        "levels.keeper",
+        "Relation of the thread that had the CPU: user-level thread, scheduler, preemptor, idle, earlier or unknown",
+    ),
+    ("levels.keeper_thread", "Thread that had the CPU"),
+    (
+        "levels.kept_ns",
+        "Time in which the thread was ready without an LWP while the other thread had the CPU",
+    ),
+    (
+        "levels.own_ns",
+        "Time on CPUs in the function itself, without the functions that it calls",
+    ),
+    (
+        "levels.share",
+        "Share of the time in which the thread was ready without an LWP",
+    ),
+    (
+        "levels.turns",
+        "Number of turns of the other thread on the CPU",
+    ),
+    (
+        "levels.unfinished",
+        "Calls without an exit: at the end of the range, or of the thread",
+    ),
+    (
+        "levels.waiting_ns",
+        "Time in the system call and not on a CPU, within the range",
+    ),
+    (
+        "levels.wall_ns",
+        "Time from entry to exit, within the range; calls within calls of the same function count once",
+    ),
+    (
         "levels.cpu_migrations",
         "Switches to the thread on another CPU than the one that it left, by either scheduler",
     ),
@@ -744,6 +788,14 @@ const MEANINGS: &[(&str, &str)] = &[
         "Time in unknown states, after losses of events",
     ),
     ("levels.waits", "Number of waits"),
+    (
+        "levels.total.probes",
+        "With --compensate: events that programs recorded, within the range",
+    ),
+    (
+        "levels.total.probes_ns",
+        "With --compensate: time of these events, which was subtracted from active times",
+    ),
     (
         "levels.total.processes",
         "Number of processes with user-level threads",
@@ -1211,6 +1263,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("waits.time_ns", "Sum of the durations of the calls"),
     ("waits.timeouts", "Waiting calls that returned ETIMEDOUT"),
     ("waits.timer_ns", "Time of waits for timers"),
+    (
+        "waits.total.ult_waits",
+        "Number of waits that the runtimes of user-level threads recorded",
+    ),
     ("waits.total_ns", "Time of the calls"),
     ("waits.unknown_ns", "Time of unknown waits"),
     ("waits.user_input_ns", "Time of waits for input of users"),

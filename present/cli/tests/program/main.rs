@@ -33,6 +33,7 @@ mod irq;
 mod kept_goroutines;
 mod kept_studies;
 mod kernel_reports;
+mod levels;
 mod levels_export;
 mod memory;
 mod memory_bound;

@@ -33,6 +33,7 @@ use crate::lami::Analysis;
     after_help = "Examples:
   tracebraid levels my-recording
   tracebraid levels --ult 'worker*' --table threads,preempted_by my-recording
+  tracebraid levels --table functions --function 'parse*' my-recording
   tracebraid levels --format json my-recording | jq '.preempted_by[0]'
   tracebraid levels reactions my-recording
   tracebraid levels merge my-recording -o SUPER
@@ -45,6 +46,8 @@ pub(crate) struct LevelsArgs {
     report: ReportArgs,
     #[command(flatten)]
     ults: overview::UltArgs,
+    #[command(flatten)]
+    own: overview::OverviewArgs,
     #[command(subcommand)]
     command: Option<LevelsCommand>,
 }
@@ -61,7 +64,7 @@ pub(super) fn run(args: &LevelsArgs) -> Result<ExitCode, Failure> {
         Some(LevelsCommand::Merge(args)) => merge::run(args),
         Some(LevelsCommand::Reactions(args)) => reactions::run(args),
         Some(LevelsCommand::Export(args)) => export::run(args),
-        None => overview::run(&args.report, &args.ults),
+        None => overview::run(&args.report, &args.ults, &args.own),
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tracebraid_reports::levels::ReactionAnalysis;
 
-use crate::commands::levels::overview::{self, UltArgs};
+use crate::commands::levels::overview::{self, OverviewArgs, UltArgs};
 use crate::commands::report::ReportArgs;
 use crate::failure::Failure;
 use crate::lami::Analysis;
@@ -33,7 +33,7 @@ pub(super) struct ReactionsArgs {
 }
 
 pub(super) fn run(args: &ReactionsArgs) -> Result<ExitCode, Failure> {
-    overview::report::<ReactionAnalysis>(&args.report, &args.ults)
+    overview::report::<ReactionAnalysis>(&args.report, &args.ults, &OverviewArgs::default())
 }
 
 pub(super) fn lami() -> Analysis {
