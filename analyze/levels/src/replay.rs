@@ -318,7 +318,7 @@ impl Event {
     }
 }
 
-/// Content of an LWP before its first switch within these times; `None` if there is none.
+/// Content of an LWP before its first switch within these times; `None` without a switch.
 fn first_content(
     states: &States,
     window: &Window,

@@ -316,7 +316,7 @@ fn lost_moments([end, begin]: LossEnds) -> [(Moment, u32); 2] {
 /// First bit of the number of the stream in the place of a moment.
 const STREAM_AT: u32 = 50;
 
-/// Number of the stream in which something is recorded.
+/// Number of the stream in which the record of a moment is.
 fn stream_of((_, place): Moment) -> u32 {
     (place >> STREAM_AT) as u32
 }

@@ -23,7 +23,7 @@ fn rewrite(from: &Path, version: CtfVersion) {
     std::fs::rename(to, from).expect("renamed");
 }
 
-/// Everything but the division into packets, and texts, of which CTF 1.8 has other kinds.
+/// Records without their packets, and without texts, of which CTF 1.8 has other kinds.
 fn records(set: &TraceSet) -> Vec<(i64, Option<u32>, [i64; 3], String, Vec<(String, i64)>)> {
     let of = |own: SuperRecord| {
         let mut ints: Vec<(String, i64)> = own.record.ints.into_iter().collect();

@@ -143,12 +143,15 @@ impl Sources {
         })
     }
 
-    /// Indexes of traces without CPU numbers.
+    /// Indexes of traces without CPU numbers in any stream.
     pub(crate) fn cpus_by_stream(&self) -> Vec<u32> {
-        let unknown = self.read().filter(|(_, source)| !source.knows_cpu);
-        let mut traces: Vec<u32> = unknown.map(|(stream, _)| stream.trace).collect();
-        traces.dedup();
-        traces
+        let mut traces: BTreeMap<u32, bool> = BTreeMap::new();
+        for (stream, source) in self.read() {
+            *traces.entry(stream.trace).or_default() |= source.knows_cpu;
+        }
+        // A super-trace has streams beside those of CPUs, for records without one.
+        let unknown = traces.into_iter().filter(|(_, knows_cpu)| !knows_cpu);
+        unknown.map(|(trace, _)| trace).collect()
     }
 
     /// The streams of each trace that are read.
