@@ -19,8 +19,11 @@ pub(super) fn subtract(rules: &LevelRules, partial: &mut LevelPartial) -> Subtra
         let cost = u64::from(rules.options.probe_cost(key.trace));
         let ns = sums.probes.saturating_mul(cost).min(sums.active.ns);
         sums.active.ns -= ns;
-        all.probes += sums.probes;
-        all.ns += ns;
+        // Without a cost, nothing is subtracted.
+        if cost > 0 {
+            all.probes += sums.probes;
+            all.ns += ns;
+        }
     }
     all
 }

@@ -19,7 +19,7 @@ pub(super) const EARLIER: i32 = -2;
 
 /// Number of turns to which a delay is attributed; those before are [`EARLIER`]. It bounds the time for
 /// each delay.
-const MOST: usize = 4096;
+const MOST: usize = 512;
 
 /// The end of a thread's turn on a CPU, in nanoseconds from the origin. It begins at the end of the
 /// previous one.
