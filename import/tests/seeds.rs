@@ -65,7 +65,7 @@ fn versions_of_go_are_the_same() {
         assert_eq!(summary.damage, [] as [&str; 0], "{version}");
         // The name of the first goroutine follows its state until Go 1.22.
         let names = u64::from(version == 22);
-        assert_eq!(summary.events, 42 + names, "{version}: {summary:?}");
+        assert_eq!(summary.events, 43 + names, "{version}: {summary:?}");
         let has_time = !summary
             .lacks
             .iter()

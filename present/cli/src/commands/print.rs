@@ -290,7 +290,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         expression: expression.as_deref(),
         option: "--filter",
     };
-    let selection = Selection::new(&set, &chosen, &extent, &zone)?;
+    let selection = Selection::new(&set, &chosen, extent, &zone)?;
     let ends = (args.begin_at.as_deref(), args.end_at.as_deref());
     let ranges = EventRanges::new(&set, ends, &extent, &zone)?;
     let doubts = selection

@@ -45,7 +45,8 @@ use crate::warnings::Warnings;
   tracebraid sql TRACE \"SELECT thread, sum(duration_ns) / 1e6 AS ms
       FROM intervals WHERE state = 'block-device'
       GROUP BY tid ORDER BY ms DESC LIMIT 5\"
-  tracebraid sql --levels TRACE 'SELECT thread, sum(duration_ns) FROM intervals GROUP BY tid'
+  tracebraid sql --levels TRACE \\
+      'SELECT thread, sum(duration_ns) FROM intervals GROUP BY tid'
   tracebraid sql TRACE --format csv - < question.sql > answer.csv")]
 pub(crate) struct SqlArgs {
     /// A database of executions, or a trace; may be omitted with --trace

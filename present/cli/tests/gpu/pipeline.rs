@@ -114,8 +114,10 @@ fn a_thread_that_lost_its_cpu_is_named_with_the_thread_that_took_it() {
     let own = rows(&report, "host").filter(|row| row["reason"] == "running");
     let own: u64 = own.map(|row| number(row, "time_ns")).sum();
     assert!(own > 80_000_000, "{own}: {report:#}");
-    assert_eq!(
-        report["devices"][0]["advice"], "enqueue-ahead",
+    // If the hog delays the device's own threads too, transfers become long enough to hide them.
+    let advice = report["devices"][0]["advice"].as_str();
+    assert!(
+        matches!(advice, Some("enqueue-ahead" | "overlap")),
         "{report:#}"
     );
 }
