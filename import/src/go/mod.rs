@@ -9,7 +9,7 @@
 //! of each thread, `scheduler` decides which comes next, `order` joins both and corrects times,
 //! and `writer` writes CTF. In memory are the tables of a generation and a batch of each thread.
 //!
-//! What a generation does not allow to be put in order is left out and reported, and the next one is
+//! Events of a generation that cannot be put in order are left out and reported, and the next one is
 //! read as if the trace began there.
 //!
 //! Source of the format: `internal/trace` and `internal/trace/tracev2` of Go 1.26.

@@ -13,7 +13,7 @@ use crate::output::say;
 use crate::time;
 use crate::units::number_of;
 
-/// Parses `--bound`, to nanoseconds. Without a unit, seconds as in other options would be absurd.
+/// Parses `--bound`, to nanoseconds. A unit is required, since other options take plain numbers as seconds.
 pub(crate) fn bound(text: &str) -> Result<u64, String> {
     let has_unit = text.ends_with(|letter: char| letter.is_ascii_alphabetic());
     let bound = time::duration(text).filter(|_| has_unit);

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// A type that consists of atomics only, of which all bytes may be 0.
 ///
 /// # Safety
-/// It must consist of atomics.
+/// All fields must be atomics, since threads share items without locks.
 pub(crate) unsafe trait Node: Sync + Sized + 'static {
     /// The link to the next free node.
     fn link(&self) -> &AtomicPtr<Self>;

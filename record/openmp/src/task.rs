@@ -38,7 +38,7 @@ pub(crate) struct Task {
     pub(crate) successors: AtomicPtr<Edge>,
     /// Recorded as blocked, and not as woken since.
     is_blocked: AtomicBool,
-    /// Its thread is in the runtime on its behalf, where it waits, and may run other tasks.
+    /// The thread waits in the runtime on behalf of the task, and may run other tasks.
     pub(crate) is_in_wait: AtomicBool,
     has_exited: AtomicBool,
     /// Implicit tasks: the next member of the team.
@@ -183,7 +183,7 @@ pub(crate) struct Group {
     link: AtomicPtr<Group>,
     pub(crate) outer: AtomicPtr<Group>,
     pub(crate) waiter: AtomicPtr<Task>,
-    /// Its unfinished tasks.
+    /// Unfinished tasks of the group.
     pub(crate) tasks: Awaited,
 }
 

@@ -28,17 +28,17 @@ pub struct RecordTruth {
 /// State of a user-level thread.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UserLevelState {
-    /// Its LWP runs it on a CPU.
+    /// Runs: the LWP has a CPU.
     Active { cpu: u32, lwp: i32 },
     /// The kernel took the CPU from its LWP, for another kernel thread and its user-level thread.
     LwpPreempted { lwp: i32, by: i32, by_ult: u64 },
-    /// Its LWP waits in the kernel.
+    /// Has an LWP, which waits in the kernel.
     LwpBlocked { lwp: i32 },
-    /// Its LWP was woken and waits for a CPU.
+    /// Has an LWP, which was woken and waits for a CPU.
     LwpReady { lwp: i32 },
-    /// It waits for an LWP.
+    /// Ready, without an LWP.
     Ready,
-    /// It waits, for the reason that the program recorded.
+    /// Blocked by the runtime, for the reason that the program recorded.
     Blocked { reason: String },
 }
 

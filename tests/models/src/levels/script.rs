@@ -73,7 +73,7 @@ pub(super) struct ScriptUlt {
     /// Reason of a recorded block after which the thread still runs.
     pub(super) blocks: Option<String>,
     pub(super) ends: bool,
-    /// Its scheduler has decided to block it.
+    /// The scheduler has decided to block the thread.
     pub(super) is_reserved: bool,
     /// Reason for which it left its LWP blocked, until it runs again.
     pub(super) waits: Option<String>,

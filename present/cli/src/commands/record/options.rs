@@ -63,7 +63,7 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
     if has_probes && is_asked_for && modules.is_none() {
         probes.library = stacks::of_probes();
     }
-    if has_probes && (!args.probes.is_empty() || probes.levels.is_some()) {
+    if has_probes && is_asked_for {
         probes.cost = launch::probe_cost();
     }
     Ok(SessionOptions {
