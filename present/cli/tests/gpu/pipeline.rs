@@ -130,9 +130,9 @@ fn a_command_that_waits_for_an_event_of_the_program_is_a_dependency() {
     let row = rows(&report, "idle").find(|row| row["cause"] == "dependency");
     let row = row.unwrap_or_else(|| panic!("no dependency: {report:#}"));
     assert_eq!(row["parts"], 10, "{report:#}");
-    // The program sleeps 10 ms before it completes each event.
+    // The program sleeps 10 ms before it completes each event, and longer on a busy machine.
     let time = number(row, "idle_ns");
-    assert!((90_000_000..400_000_000).contains(&time), "{report:#}");
+    assert!(time >= 90_000_000, "{report:#}");
     assert!(time * 2 > all_idle(&report), "{report:#}");
 }
 
