@@ -1,7 +1,7 @@
 //! The last event of a trace, `tracebraid_end`. A trace without it was not ended by its recorder.
 //!
-//! Readers look for the mark only in the last packet of each stream. It is the last event of the
-//! first CPU, in the packet that is written last. The key [`EXPECTED`] in the environment
+//! Readers look for the mark only in the last packet of each stream. It is the last event of the CPU
+//! with the newest event, in the packet that is written last. The key [`EXPECTED`] in the environment
 //! distinguishes traces that were cut off from traces of recorders that write no mark.
 
 use std::sync::atomic::{AtomicU8, Ordering};

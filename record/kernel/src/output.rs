@@ -99,7 +99,7 @@ impl Output {
             }
         }?;
         if let Output::Memory(memory) = &mut output {
-            memory.streams.set_own_context(own_context);
+            memory.streams.set_own_context(&own_context);
         }
         Ok(output)
     }
@@ -352,7 +352,7 @@ impl Growing {
             |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
         let writers = (0..form.cpus).map(writer).collect::<Result<_, _>>()?;
         let mut streams = Streams::new(writers, Arc::new(events), begin)?;
-        streams.set_own_context(form.own_context.clone());
+        streams.set_own_context(&form.own_context);
         let described = std::fs::metadata(directory.join("metadata")).map_or(0, |file| file.len());
         Ok(Growing {
             session,

@@ -27,8 +27,6 @@ pub(crate) struct Streams<S> {
     streams: Vec<Stream<S>>,
     events: Arc<Events>,
     written: u64,
-    /// Context of the end mark, with the counters of the first CPU.
-    own_context: OwnContext,
 }
 
 /// The stream of one CPU.
@@ -42,6 +40,8 @@ struct Stream<S> {
     before: (u64, u64),
     /// Events have been written since the last call of [`Stream::end_packet`] that ended a packet.
     has_events: bool,
+    /// Context of the end mark, with the counters of the CPU.
+    own_context: OwnContext,
 }
 
 /// Event classes by id.
@@ -83,6 +83,7 @@ impl<S: PacketSink> Streams<S> {
                 lost: 0,
                 before: (0, 0),
                 has_events: false,
+                own_context: OwnContext::default(),
             })
         };
         let streams = writers
@@ -93,13 +94,14 @@ impl<S: PacketSink> Streams<S> {
             streams,
             events,
             written: 0,
-            own_context: OwnContext::default(),
         })
     }
 
     /// Sets the context of the recorder's own events, if event records have contexts.
-    pub(crate) fn set_own_context(&mut self, context: OwnContext) {
-        self.own_context = context;
+    pub(crate) fn set_own_context(&mut self, context: &OwnContext) {
+        for stream in &mut self.streams {
+            stream.own_context.clone_from(context);
+        }
     }
 
     /// Continues packet numbers and counts of lost events from the streams of the previous chunk.
@@ -127,9 +129,7 @@ impl<S: PacketSink> Streams<S> {
         if event.lost != stream.lost {
             stream.lose(event.lost, time)?;
         }
-        if cpu == 0 {
-            self.own_context.see(event.payload);
-        }
+        stream.own_context.see(event.payload);
         stream.writer.record_encoded(plan, time, event.payload)?;
         (stream.last, stream.has_events) = (time, true);
         self.written += 1;
@@ -180,37 +180,59 @@ impl<S: PacketSink> Streams<S> {
         self.streams.iter().map(of).sum()
     }
 
-    /// Ends all packets that contain events, each at its last event, so that later events keep
-    /// their times. The first stream's packet becomes the newest: in memory, the newest packet,
-    /// which contains the end mark, is always kept.
-    pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
-        self.streams.iter_mut().rev().try_for_each(Stream::flush)
+    /// The stream with the newest event.
+    fn newest_stream(&self) -> Option<usize> {
+        let streams = self.streams.iter().enumerate();
+        let newest = streams.max_by_key(|(_, stream)| stream.last);
+        newest.map(|(cpu, _)| cpu)
     }
 
-    /// Ends all packets at a time, in the order of [`Streams::flush`].
+    /// Does something to all streams. The packet of the stream with the newest event becomes the
+    /// newest: in memory, the newest packet, which contains the end mark, is always kept.
+    fn each(
+        &mut self,
+        mut act: impl FnMut(&mut Stream<S>) -> Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
+        let newest = self.newest_stream();
+        let streams = self.streams.iter_mut().enumerate();
+        let others = streams.filter(|(cpu, _)| Some(*cpu) != newest);
+        others.map(|(_, stream)| stream).try_for_each(&mut act)?;
+        let newest = newest.and_then(|cpu| self.streams.get_mut(cpu));
+        newest.map_or(Ok(()), act)
+    }
+
+    /// Ends all packets that contain events, each at its last event, so that later events keep
+    /// their times.
+    pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
+        self.each(Stream::flush)
+    }
+
+    /// Ends all packets at a time.
     pub(crate) fn end(&mut self, time: u64) -> Result<(), WriteError> {
-        for stream in self.streams.iter_mut().rev() {
+        self.each(|stream| {
             stream.last = stream.last.max(time);
-            stream.writer.flush(stream.last)?;
-        }
-        Ok(())
+            stream.writer.flush(stream.last)
+        })
     }
 
     /// Writes the end mark, after which all packets must be ended. Its time is one nanosecond after
     /// the last event: it is the last event in the order of time, and no thread seems to run until
-    /// the recorder stopped.
+    /// the recorder stopped. It is in the stream of that event: after a snapshot, events of other
+    /// CPUs that were not read yet may be earlier, and would get the time of the mark.
     pub(crate) fn mark_end(&mut self, reason: EndReason) -> Result<(), WriteError> {
-        let payload = [&*self.own_context.bytes, &reason.payload(self.progress())].concat();
-        let Some(first) = self.streams.first() else {
+        let progress = self.progress();
+        let newest = self.newest_stream();
+        let Some((cpu, stream)) = newest.and_then(|cpu| Some((cpu, self.streams.get(cpu)?))) else {
             return Ok(());
         };
+        let payload = [&*stream.own_context.bytes, &reason.payload(progress)].concat();
         let mark = Event {
-            time: self.newest().saturating_add(1),
-            lost: first.lost,
+            time: stream.last.saturating_add(1),
+            lost: stream.lost,
             id: kinds::TRACEBRAID_END,
             payload: &payload,
         };
-        self.event(0, &mark)
+        self.event(cpu, &mark)
     }
 
     /// Closes all streams.
@@ -299,28 +321,38 @@ mod tests {
         }
     }
 
-    /// One stream, and the entries of its packets: begin, end and count of lost events.
-    struct OneStream {
+    /// Streams, and the entries of their packets: begin, end and count of lost events.
+    struct Made {
         streams: Streams<Entries>,
         entries: Rc<RefCell<Vec<IndexEntry>>>,
     }
 
-    impl OneStream {
-        fn new() -> OneStream {
+    impl Made {
+        fn new() -> Made {
+            Made::with_cpus(1)
+        }
+
+        fn with_cpus(cpus: u64) -> Made {
             let class = schema_with(&crate::calls::calls(), &ContextLayout::new(&[]).unwrap());
             let plan = StreamPlan::new(&class, 0).unwrap();
             let classes = class.streams.iter().flat_map(|stream| &stream.events);
             let plans = classes.map(|event| Arc::new(EventPlan::new(&plan, event).unwrap()));
             let events = Arc::new(Events::new(&class, plans));
             let entries = Rc::new(RefCell::new(Vec::new()));
-            let sink = Entries(entries.clone());
-            let writer =
-                StreamWriter::new(&plan, sink, PacketSize::UpTo(4096), 0, &[("cpu_id", 0)]);
-            let streams = Streams::new(vec![writer.unwrap()], events, BEGIN).unwrap();
-            OneStream { streams, entries }
+            let writer = |cpu: u64| {
+                let sink = Entries(entries.clone());
+                let size = PacketSize::UpTo(4096);
+                StreamWriter::new(&plan, sink, size, cpu, &[("cpu_id", cpu)]).unwrap()
+            };
+            let streams = Streams::new((0..cpus).map(writer).collect(), events, BEGIN).unwrap();
+            Made { streams, entries }
         }
 
         fn event(&mut self, time: u64, lost: u64) {
+            self.event_on(0, time, lost);
+        }
+
+        fn event_on(&mut self, cpu: usize, time: u64, lost: u64) {
             let payload = EndReason::Asked.payload(Progress::default());
             let event = Event {
                 time,
@@ -328,7 +360,7 @@ mod tests {
                 id: kinds::TRACEBRAID_END,
                 payload: &payload,
             };
-            self.streams.event(0, &event).unwrap();
+            self.streams.event(cpu, &event).unwrap();
         }
 
         fn packets(&mut self, end: u64) -> Vec<(u64, u64, u64)> {
@@ -342,15 +374,29 @@ mod tests {
     }
 
     #[test]
+    fn events_after_a_snapshot_keep_their_times() {
+        let mut streams = Made::with_cpus(2);
+        streams.event_on(1, 1500, 0);
+        streams.streams.mark_end(EndReason::Snapshot).unwrap();
+        streams.streams.flush().unwrap();
+        // Recorded before the snapshot, and read after it.
+        streams.event_on(0, 1400, 0);
+        assert_eq!(streams.streams.streams[0].last, 1400);
+        assert_eq!(streams.streams.newest(), 1501);
+        let packets = streams.packets(2000);
+        assert_eq!(packets[0], (1000, 1501, 0), "the packet of the mark");
+    }
+
+    #[test]
     fn a_loss_before_the_first_event_is_in_the_second_packet() {
-        let mut stream = OneStream::new();
+        let mut stream = Made::new();
         stream.event(BEGIN + 50, 3);
         assert_eq!(stream.packets(2000), [(1000, 1001, 0), (1001, 2000, 3)]);
     }
 
     #[test]
     fn a_loss_that_leaves_no_time_is_in_the_packet_at_hand() {
-        let mut stream = OneStream::new();
+        let mut stream = Made::new();
         stream.event(BEGIN, 3);
         stream.event(BEGIN, 5);
         assert_eq!(stream.packets(2000), [(1000, 2000, 5)]);
@@ -358,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_loss_after_a_flush_makes_no_empty_packet() {
-        let mut stream = OneStream::new();
+        let mut stream = Made::new();
         stream.event(1100, 0);
         stream.streams.flush().unwrap();
         stream.streams.flush().unwrap();
@@ -368,7 +414,7 @@ mod tests {
 
     #[test]
     fn packets_of_events_of_one_time_begin_at_different_times() {
-        let mut stream = OneStream::new();
+        let mut stream = Made::new();
         (0..1000).for_each(|_| stream.event(BEGIN, 0));
         assert_eq!(stream.streams.progress().events, 1000);
         let packets = stream.packets(2000);
@@ -377,7 +423,7 @@ mod tests {
             assert!(pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].0, "{pair:?}");
         }
         // A flush does not end a packet that would end at the time at which it begins.
-        let mut stream = OneStream::new();
+        let mut stream = Made::new();
         stream.event(BEGIN, 0);
         stream.streams.flush().unwrap();
         stream.event(1100, 0);
