@@ -11,6 +11,7 @@ use tracebraid_follow::{ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Record
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::power::CpuIdle;
 use tracebraid_kernel_model::events::sched::{EndStep, WakeStep, Wakeup};
+use tracebraid_kernel_model::events::user_level::is_ended_elsewhere;
 use tracebraid_kernel_model::{
     Body, Comm, Exec, Fork, IntField, KernelEvent, Priority, Switch, Syscall, TaskState,
     softirq_name,
@@ -67,6 +68,7 @@ pub(crate) fn wants(event: &KernelEvent) -> bool {
         IrqEntry(_) | IrqExit(_) | Frequency(_) | CpuIdle(_) => true,
         Softirq(softirq) => softirq.step != SoftirqStep::Raise,
         ThreadEnd(end) => end.step == EndStep::Free,
+        ThreadExit(_) => true,
         Block(block) => Request::is_of(block),
         _ => false,
     }
@@ -231,6 +233,13 @@ impl Partial {
                     && recorded.is_whole_between(event.cpu.trace, || i64::MIN, event.time)
                 {
                     self.requests.push(event.cpu, event.time, request);
+                }
+            }
+            KernelEvent::ThreadExit(tid) => {
+                let ended = tid.get(body).map(|tid| tid as i32);
+                let running = event.model.tid(body);
+                if let Some(tid) = ended.filter(|tid| is_ended_elsewhere(*tid, running)) {
+                    at.set_state(tid, ThreadState::Dead);
                 }
             }
             other => at.rare(recorded, other, body),

@@ -474,6 +474,22 @@ impl<C: Copy> SliceCell<C> {
         self.may_have_waited();
     }
 
+    /// See [`ThreadCell::is_ended_elsewhere`]. Valid only if the state is known.
+    pub fn is_ended_elsewhere(
+        &mut self,
+        at: (CpuKey, i64),
+        losses: &Losses,
+    ) -> Option<PastStretch<C>> {
+        self.may_have_waited();
+        self.cell.is_ended_elsewhere(at, losses)
+    }
+
+    /// Updates the known parts after an end elsewhere that was kept: the thread may have run.
+    pub fn is_ended_elsewhere_kept(&mut self) {
+        self.known.state = false;
+        self.may_have_waited();
+    }
+
     /// Marks the thread as dying. If its calls are unknown, the death must be kept too, since
     /// the open call will not end.
     pub fn die(&mut self) {

@@ -563,6 +563,21 @@ impl<C: Copy> ThreadCell<C> {
         self.calls.parked = None;
     }
 
+    /// Ends the thread, a user-level thread, while it runs nowhere; `None` if it runs, and so leaves its
+    /// LWP later. All CPUs are recorded.
+    pub fn is_ended_elsewhere(
+        &mut self,
+        (cpu, time): (CpuKey, i64),
+        losses: &Losses,
+    ) -> Option<PastStretch<C>> {
+        if matches!(self.state, ThreadState::Running(_)) {
+            return None;
+        }
+        let stretch = self.come((cpu, time), losses, true);
+        self.begin(time, ThreadState::Ended, losses.of_trace(cpu));
+        Some(stretch)
+    }
+
     /// Marks the state as unknown.
     pub fn lose_sight(&mut self) {
         self.state = ThreadState::Unknown;

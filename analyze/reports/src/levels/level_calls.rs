@@ -53,7 +53,8 @@ impl CallStep {
             LevelAct::Leave {
                 left: LeftAs::Ended,
                 ..
-            } => CallStep::Ends,
+            }
+            | LevelAct::Ended => CallStep::Ends,
             LevelAct::Leave { .. } => CallStep::Stops,
             LevelAct::Made => CallStep::Made,
             LevelAct::Function(key, true) => CallStep::Enter(key),

@@ -101,6 +101,11 @@ impl LevelPlayer<'_> {
                     counter.spend(place, stretch, at, -1);
                 }
             }
+            LevelAct::Ended => {
+                if let Some(stretch) = cell.is_ended_elsewhere(at, losses) {
+                    counter.spend(place, stretch, at, -1);
+                }
+            }
             LevelAct::Made => *cell = ThreadCell::made(at, key.tid, losses),
             LevelAct::Call(false) => counter.returns(place, at.1),
             LevelAct::Waits(_) | LevelAct::Call(true) => {}

@@ -103,7 +103,7 @@ impl SliceThread {
     fn knows(&self, act: &LevelAct) -> bool {
         match act {
             LevelAct::Leave { .. } => self.cell.knows_state(),
-            LevelAct::Come { .. } => self.cell.knows_state() && self.knows_place,
+            LevelAct::Come { .. } | LevelAct::Ended => self.cell.knows_state() && self.knows_place,
             LevelAct::Wake(wakeup, _) => self.knows_place && self.cell.knows_wake(wakeup, true),
             LevelAct::Call(false) => self.knows_call,
             LevelAct::Made | LevelAct::Waits(_) | LevelAct::Call(true) => true,
@@ -121,7 +121,7 @@ impl SliceThread {
             }
             LevelAct::Call(_) => self.knows_call = true,
             LevelAct::Come { .. } | LevelAct::Waits(_) => self.knows_reason = true,
-            LevelAct::Wake(..) => {}
+            LevelAct::Wake(..) | LevelAct::Ended => {}
             LevelAct::Function(..) | LevelAct::SystemCall(_) | LevelAct::Probe => return,
         }
         self.has_news = true;
@@ -203,6 +203,11 @@ impl<'a> LevelSlice<'a> {
                     counter.spend(&place, stretch, at, -1);
                 }
             }
+            LevelAct::Ended => {
+                if let Some(stretch) = thread.cell.is_ended_elsewhere(at, losses) {
+                    counter.spend(&place, stretch, at, -1);
+                }
+            }
             LevelAct::Made => thread.cell.is_made(at, key.tid, losses),
             LevelAct::Call(false) => counter.returns(&place, at.1),
             LevelAct::Waits(_) | LevelAct::Call(true) => {}
@@ -237,6 +242,7 @@ fn keep(thread: &mut SliceThread, at: LevelMoment, act: &LevelAct, losses: &Loss
         LevelAct::Wake(ref wakeup, target) => {
             thread.cell.wake_kept(wakeup, (at.0, target), losses);
         }
+        LevelAct::Ended => thread.cell.is_ended_elsewhere_kept(),
         LevelAct::Made | LevelAct::Waits(_) | LevelAct::Call(_) => {}
         LevelAct::Function(..) | LevelAct::SystemCall(_) | LevelAct::Probe => {}
     }

@@ -38,6 +38,8 @@ pub(super) enum LevelItem {
     SystemCall(i32, Option<Syscall>),
     /// A thread records another event of its program.
     Probe(i32),
+    /// Another thread ends a user-level thread.
+    Ended(i32),
     /// Events were lost on the CPU.
     Lost,
 }
@@ -86,6 +88,8 @@ pub(super) enum LevelAct {
     SystemCall(Option<Syscall>),
     /// The thread records an event of its program.
     Probe,
+    /// Another thread ends the thread.
+    Ended,
 }
 
 impl LevelItem {
@@ -147,6 +151,7 @@ impl LevelItem {
                 [Some((key(tid), act)), Some((key(tid), LevelAct::Probe))]
             }
             LevelItem::Probe(tid) => [Some((key(tid), LevelAct::Probe)), None],
+            LevelItem::Ended(tid) => [Some((key(tid), LevelAct::Ended)), None],
             LevelItem::Function {
                 tid,
                 enters,

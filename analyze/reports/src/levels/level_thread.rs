@@ -47,7 +47,7 @@ impl LevelPlace {
             LevelAct::Waits(reason) => self.reason = Some(reason),
             LevelAct::Call(begins) => self.called = begins.then_some(time),
             LevelAct::Wake(..) | LevelAct::Function(..) => {}
-            LevelAct::SystemCall(_) | LevelAct::Probe => {}
+            LevelAct::SystemCall(_) | LevelAct::Probe | LevelAct::Ended => {}
         }
     }
 }

@@ -34,7 +34,9 @@ use tracebraid_follow::{
     Event, Input, Items, Packet, People, PerCpu, Recorded, Rules, Selection, Table, Thread,
     ThreadKey, learn, learn_switch,
 };
-use tracebraid_kernel_model::events::user_level::{UserLevel, UserLevelStep, UserThread};
+use tracebraid_kernel_model::events::user_level::{
+    UserLevel, UserLevelStep, UserThread, is_ended_elsewhere,
+};
 use tracebraid_kernel_model::{Body, EventModel, KernelEvent, Switch};
 use tracebraid_tables::Report;
 use tracebraid_threads::{LeftAs, WakeEvent};
@@ -128,7 +130,7 @@ impl Rules for LevelRules {
         let is_of_calls = matches!(event, Entry(_) | Exit(_));
         let is_of_threads = matches!(
             event,
-            Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | UserLevel(_)
+            Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | UserLevel(_) | ThreadExit(_)
         );
         let is_compensated = !self.options.probe_costs.is_empty();
         is_of_threads
@@ -179,6 +181,10 @@ impl Rules for LevelRules {
             KernelEvent::Exit(_) => match user_thread(model, body) {
                 Some(tid) => LevelItem::SystemCall(tid, None),
                 None => return,
+            },
+            KernelEvent::ThreadExit(tid) => match tid.get(body).map(|tid| tid as i32) {
+                Some(tid) if is_ended_elsewhere(tid, model.tid(body)) => LevelItem::Ended(tid),
+                _ => return,
             },
             other => {
                 learn(&mut partial.people, model, cpu, time, body);

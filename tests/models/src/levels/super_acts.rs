@@ -148,6 +148,7 @@ impl LevelScript {
         self.derive_wakeup(thread, child, "");
     }
 
+    /// A user-level thread ends: the running one, or another one without an LWP.
     pub(super) fn derive_exit(&mut self, thread: usize, ult: u64) {
         let pid = self.threads[thread].pid;
         let fields = vec![
@@ -156,7 +157,8 @@ impl LevelScript {
             ("prio", I32(20)),
             ("level", U8(1)),
         ];
-        self.derive(thread, ult, "sched_process_exit", fields);
+        let running = self.threads[thread].ult;
+        self.derive(thread, running, "sched_process_exit", fields);
     }
 
     fn description(&self, pid: i32, ult: u64, name: &str) -> LevelFields {

@@ -40,6 +40,7 @@ impl LevelScript {
             1 | 2 => self.create(thread, process),
             3..6 => self.wake_ult(thread, process),
             6 => self.count(thread),
+            8 => self.end_another(thread, process),
             7 if self.random.chance(150) => self.leave(thread, process),
             _ => {
                 let ready = self.ready(process);
@@ -64,6 +65,7 @@ impl LevelScript {
             20..24 => self.block(thread, process, at),
             24 => self.rename(thread, process, at),
             25 => self.end(thread, process, at),
+            26 => self.end_another(thread, process),
             _ => self.switch_away(thread, process),
         }
     }
@@ -233,6 +235,24 @@ impl LevelScript {
         self.user_event(thread, "tracebraid:ult_exit", vec![("ult", U64(id))]);
         self.derive_exit(thread, id);
         self.processes[process].ults[at].ends = true;
+    }
+
+    /// Ends a user-level thread that has no LWP.
+    fn end_another(&mut self, thread: usize, process: usize) {
+        let ults = self.processes[process].ults.iter().enumerate();
+        let others = ults.filter(|(_, ult)| {
+            let is_on = matches!(ult.state, RuntimeState::On(_));
+            !is_on && !ult.is_reserved
+        });
+        let others = others.map(|(at, _)| at).collect();
+        let Some(at) = self.pick(others) else {
+            return;
+        };
+        self.touch(process, at);
+        let id = self.processes[process].ults[at].id;
+        self.user_event(thread, "tracebraid:ult_exit", vec![("ult", U64(id))]);
+        self.derive_exit(thread, id);
+        self.remove_ult(process, at);
     }
 
     fn rename(&mut self, thread: usize, process: usize, at: usize) {

@@ -11,6 +11,12 @@ pub fn is_user_level(tid: i32) -> bool {
     tid >= FIRST_USER_LEVEL_TID
 }
 
+/// True if a thread that ends is a user-level thread that runs nowhere: another thread ends it.
+/// `running`: the thread that runs where the end is recorded.
+pub fn is_ended_elsewhere(tid: i32, running: Option<i32>) -> bool {
+    is_user_level(tid) && running != Some(tid)
+}
+
 /// Step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserLevelStep {
