@@ -301,38 +301,63 @@ fn kept_of_truth(truth: &LevelTruth) -> (Kept, BTreeSet<(i32, u64)>) {
     (kept, uncertain)
 }
 
+/// The same by a ready user-level thread, and whether the others are of another process.
+type KeptBy = BTreeMap<((i32, u64), bool), u64>;
+
 fn has_keepers(what: &str, truth: &LevelTruth, report: &Report) {
-    let mut kept = Kept::new();
+    let mut kept = KeptBy::new();
     let mut whole = ById::new();
+    let id = |tid: i32| u64::from(tid as u32 % 100_000_000);
     for row in report.rows("kept_by") {
         let thread = row.thread().expect("a thread");
-        let id = |tid: i32| u64::from(tid as u32 % 100_000_000);
         let waiter = (
             thread.pid.expect("a process"),
             id(thread.tid.expect("an id")),
         );
         *whole.entry(waiter).or_default() += row.unsigned("kept_ns");
-        if let Value::Thread(by) = row.value("keeper_thread")
-            && let (Some(pid), Some(tid @ 100_000_000..)) = (by.pid, by.tid)
-        {
-            *kept.entry((waiter, (pid, id(tid)))).or_default() += row.unsigned("kept_ns");
-        }
-    }
-    let (expected, uncertain) = kept_of_truth(truth);
-    let certain = |kept: &Kept| {
-        let kept = kept
-            .iter()
-            .filter(|((waiter, _), _)| !uncertain.contains(waiter));
-        kept.map(|(pair, ns)| (*pair, *ns)).collect::<Kept>()
-    };
-    assert_eq!(certain(&kept), certain(&expected), "{what}");
-    for (pair, ns) in expected {
-        assert!(
-            kept.get(&pair).is_some_and(|kept| *kept >= ns),
-            "{what}: {pair:?}"
-        );
+        let is_other = match &*row.text("keeper") {
+            "user-level threads" => false,
+            "other processes" => true,
+            _ => continue,
+        };
+        *kept.entry((waiter, is_other)).or_default() += row.unsigned("kept_ns");
     }
     assert_eq!(whole, ready_by_thread(report), "{what}");
+    let (pairs, uncertain) = kept_of_truth(truth);
+    let (mut expected, mut keepers) = (KeptBy::new(), ById::new());
+    for ((waiter, keeper), ns) in pairs {
+        *expected.entry((waiter, waiter.0 != keeper.0)).or_default() += ns;
+        *keepers.entry(keeper).or_default() += ns;
+    }
+    let certain = |kept: &KeptBy| {
+        let mut kept = kept.clone();
+        kept.retain(|(waiter, _), _| !uncertain.contains(waiter));
+        kept
+    };
+    assert_eq!(certain(&kept), certain(&expected), "{what}");
+    let mut of_report = ById::new();
+    for row in report.rows("keepers") {
+        let thread = row.thread().expect("a thread");
+        let key = (
+            thread.pid.expect("a process"),
+            id(thread.tid.expect("an id")),
+        );
+        *of_report.entry(key).or_default() += row.unsigned("kept_ns");
+    }
+    let all = |kept: u64, ns: &u64| kept + ns;
+    assert_eq!(
+        of_report.values().fold(0, all),
+        kept.values().fold(0, all),
+        "{what}"
+    );
+    // Some waits are not in the truth.
+    for (keeper, ns) in keepers {
+        let kept = of_report.get(&keeper);
+        assert!(
+            kept.is_some_and(|kept| *kept >= ns),
+            "{what}: {keeper:?} {kept:?} {ns}"
+        );
+    }
 }
 
 /// Of threads that were ready without an LWP.

@@ -11,11 +11,27 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{ByCpu, CpuKey};
+use tracebraid_kernel_model::events::user_level::{FIRST_USER_LEVEL_TID, is_user_level};
 
 /// Stands for a thread in times in which events were lost, or that no CPU ended.
 pub(super) const UNKNOWN: i32 = -1;
 /// Stands for all threads with turns too long ago.
 pub(super) const EARLIER: i32 = -2;
+/// Stands for all user-level threads of the process that waits.
+pub(super) const SIBLINGS: i32 = -3;
+/// Stands for all user-level threads of other processes.
+pub(super) const STRANGERS: i32 = -4;
+
+/// The keeper as which a thread counts for a user-level thread that waits: every pair of user-level
+/// threads would be too many.
+pub(super) fn keeper(waiter: i32, tid: i32) -> i32 {
+    let process = |tid: i32| tid / FIRST_USER_LEVEL_TID;
+    match is_user_level(tid) {
+        false => tid,
+        true if process(tid) == process(waiter) => SIBLINGS,
+        true => STRANGERS,
+    }
+}
 
 /// Number of turns to which a delay is attributed; those before are [`EARLIER`]. It bounds the time for
 /// each delay.

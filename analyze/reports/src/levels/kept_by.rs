@@ -1,4 +1,4 @@
-//! The table of the threads that had a CPU while user-level threads were ready.
+//! The tables of the threads that had a CPU while user-level threads were ready.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use tracebraid_follow::{Thread, ThreadKey};
 use tracebraid_tables::{Column, Section, Unit, Value};
 
 use crate::levels::LevelPartial;
-use crate::levels::cpu_turns::{EARLIER, UNKNOWN};
+use crate::levels::cpu_turns::{EARLIER, SIBLINGS, STRANGERS, UNKNOWN};
 use crate::levels::level_sums::Spent;
 use crate::levels::level_tables::{THREAD, count, duration, share};
 use crate::levels::report::UltRow;
@@ -14,7 +14,10 @@ use crate::levels::report::UltRow;
 /// The part that a thread has in the delay of another.
 #[derive(Clone, Copy)]
 enum Keeper {
-    UserThread,
+    /// User-level threads of the same process.
+    Siblings,
+    /// User-level threads of other processes.
+    Strangers,
     /// The scheduler of an LWP of the same process.
     Scheduler,
     /// A thread for which the kernel preempted an LWP.
@@ -27,7 +30,8 @@ enum Keeper {
 impl Keeper {
     fn name(self) -> &'static str {
         match self {
-            Keeper::UserThread => "user-level thread",
+            Keeper::Siblings => "user-level threads",
+            Keeper::Strangers => "other processes",
             Keeper::Scheduler => "scheduler",
             Keeper::Preemptor => "preemptor",
             Keeper::Idle => "idle",
@@ -36,22 +40,21 @@ impl Keeper {
         }
     }
 
-    fn of(partial: &LevelPartial, waiter: &UltRow<'_>, by: ThreadKey, thread: &Thread) -> Keeper {
-        let process = waiter.described.pid;
+    fn of(waiter: &UltRow<'_>, by: ThreadKey, thread: &Thread) -> Keeper {
         match by.tid {
             UNKNOWN => Keeper::Unknown,
             EARLIER => Keeper::Earlier,
+            SIBLINGS => Keeper::Siblings,
+            STRANGERS => Keeper::Strangers,
             0 => Keeper::Idle,
-            _ => match partial.described.find(by) {
-                Some((_, _, other)) if other.pid == process => Keeper::UserThread,
-                None if thread.pid == Some(process) => Keeper::Scheduler,
-                _ => Keeper::Preemptor,
-            },
+            _ if thread.pid == Some(waiter.described.pid) => Keeper::Scheduler,
+            _ => Keeper::Preemptor,
         }
     }
 }
 
-pub(super) fn section(partial: &LevelPartial, ults: &[UltRow<'_>]) -> Section {
+/// What had the CPU, by waiting thread.
+pub(super) fn kept_by(partial: &LevelPartial, ults: &[UltRow<'_>]) -> Section {
     let of_row = |at: usize, row: &UltRow<'_>| {
         let key = row.key;
         let kept = row.sums.kept_by.iter();
@@ -65,10 +68,10 @@ pub(super) fn section(partial: &LevelPartial, ults: &[UltRow<'_>]) -> Section {
         let row = ults.get(at)?;
         let by = ThreadKey { tid, ..key };
         let thread = partial.named(by);
-        let keeper = Keeper::of(partial, row, by, &thread);
+        let keeper = Keeper::of(row, by, &thread);
         let thread = match keeper {
-            Keeper::Idle | Keeper::Earlier | Keeper::Unknown => Value::None,
-            _ => thread.into(),
+            Keeper::Scheduler | Keeper::Preemptor => thread.into(),
+            _ => Value::None,
         };
         Some(vec![
             row.thread.clone().into(),
@@ -93,6 +96,32 @@ pub(super) fn section(partial: &LevelPartial, ults: &[UltRow<'_>]) -> Section {
     Section::new(
         "kept_by",
         "CPU in use while ready without an LWP",
+        columns,
+        rows,
+    )
+}
+
+/// User-level threads for whose turns others waited.
+pub(super) fn keepers(ults: &[UltRow<'_>]) -> Section {
+    let mut rows: Vec<_> = ults.iter().filter(|row| row.sums.keeps.count > 0).collect();
+    rows.sort_by_key(|row| (Reverse(row.sums.keeps.ns), row.key));
+    let row = |row: &UltRow<'_>| {
+        let keeps = row.sums.keeps;
+        vec![
+            row.thread.clone().into(),
+            keeps.count.into(),
+            keeps.ns.into(),
+        ]
+    };
+    let columns = vec![
+        THREAD,
+        count("turns", "Turns on the CPU, for each thread that waited").headed("Turns"),
+        duration("kept_ns", "Time for which others were ready").headed("Kept others"),
+    ];
+    let rows = rows.into_iter().map(row).collect();
+    Section::new(
+        "keepers",
+        "User-level threads that had a CPU while others were ready",
         columns,
         rows,
     )

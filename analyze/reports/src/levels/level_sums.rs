@@ -43,8 +43,10 @@ pub(super) struct ThreadSums {
     pub(super) lwp_ready: Spent,
     /// Ready, without an LWP.
     pub(super) ready: Spent,
-    /// By the thread that had the CPU meanwhile: turns.
+    /// By the [keeper](crate::levels::cpu_turns::keeper) that had the CPU meanwhile: turns.
     pub(super) kept_by: BTreeMap<i32, Spent>,
+    /// Turns in which others were ready that then ran on the same CPU, by waiting thread.
+    pub(super) keeps: Spent,
     /// Waits that the runtime knows, by reason.
     pub(super) blocked: BTreeMap<Syscall, Spent>,
     /// System calls that the runtime reports.
@@ -103,6 +105,7 @@ impl ThreadSums {
         self.lwp_ready.merge(other.lwp_ready);
         self.ready.merge(other.ready);
         merge_map(&mut self.kept_by, other.kept_by);
+        self.keeps.merge(other.keeps);
         merge_map(&mut self.blocked, other.blocked);
         self.calls.merge(other.calls);
         self.unknown_ns += other.unknown_ns;

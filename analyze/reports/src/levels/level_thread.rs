@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::Syscall;
+use tracebraid_kernel_model::events::user_level::is_user_level;
 use tracebraid_threads::{Past, PastStretch};
 
 use crate::levels::LevelRules;
-use crate::levels::cpu_turns::PastTurns;
+use crate::levels::cpu_turns::{self, PastTurns};
 use crate::levels::level_step::{LevelAct, LevelMoment};
 use crate::levels::level_sums::LevelSums;
 
@@ -112,12 +113,20 @@ impl LevelCounter<'_> {
             Past::Ready => {
                 of.ready.add(ns);
                 let window = &self.rules.selection.window;
+                let mut kept_by = std::mem::take(&mut of.kept_by);
                 self.turns.divide(stretch.begin, end, |tid, (from, to)| {
                     let ns = window.clip(from, to);
-                    if ns > 0 {
-                        of.kept_by.entry(tid).or_default().add(ns);
+                    if ns == 0 {
+                        return;
+                    }
+                    let keeper = cpu_turns::keeper(key.tid, tid);
+                    kept_by.entry(keeper).or_default().add(ns);
+                    if is_user_level(tid) {
+                        let keeper = ThreadKey { tid, ..key };
+                        sums.threads.get(keeper).keeps.add(ns);
                     }
                 });
+                sums.threads.get(key).kept_by = kept_by;
             }
             Past::Waited(_) if place.is_user => {
                 let reason = place.reason.unwrap_or(Syscall::OTHER);
