@@ -6,10 +6,10 @@ use tracebraid_follow::{Thread, ThreadKey};
 use tracebraid_kernel_model::Syscall;
 use tracebraid_tables::{Column, Section, Unit, Value};
 
+use crate::levels::LevelPartial;
 use crate::levels::call_stack::{CallSums, CallsOfThread};
 use crate::levels::level_tables::{THREAD, count, duration};
 use crate::levels::report::{LwpRow, UltRow};
-use crate::levels::{LevelPartial, LevelRules};
 
 /// The calls of a function by a thread.
 struct CallRow<'a> {
@@ -35,7 +35,6 @@ fn sorted(mut rows: Vec<CallRow<'_>>) -> Vec<CallRow<'_>> {
 }
 
 pub(super) fn functions(
-    rules: &LevelRules,
     partial: &LevelPartial,
     ults: &[UltRow<'_>],
     lwps: &[LwpRow<'_>],
@@ -45,11 +44,10 @@ pub(super) fn functions(
     let rows = ults.chain(lwps).flat_map(|(key, thread, sums)| {
         let calls = sums.made.functions.by_key.iter();
         calls.filter_map(move |(function, &sums)| {
-            let name = partial.functions.get(function)?;
-            rules.options.shows_function(name).then_some(CallRow {
+            Some(CallRow {
                 key,
                 thread,
-                name,
+                name: partial.functions.get(function)?,
                 sums,
             })
         })

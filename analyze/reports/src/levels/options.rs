@@ -10,8 +10,6 @@ pub struct LevelOptions {
     pub views: Views,
     /// User-level threads by id in the runtime, or by name; empty: all.
     pub ults: Vec<UltPattern>,
-    /// Patterns of names of functions to show; empty: all.
-    pub functions: Vec<Glob>,
     /// Nanoseconds of a probe to subtract, by trace; empty to subtract nothing.
     pub probe_costs: Vec<u32>,
 }
@@ -21,13 +19,6 @@ impl LevelOptions {
     #[inline]
     pub(super) fn probe_cost(&self, trace: u32) -> u32 {
         self.probe_costs.get(trace as usize).copied().unwrap_or(0)
-    }
-
-    /// True if the function is selected.
-    pub(super) fn shows_function(&self, name: &str) -> bool {
-        let functions = &self.functions;
-        let mut patterns = functions.iter();
-        functions.is_empty() || patterns.any(|glob| glob.matches(name.as_bytes()))
     }
 
     /// A warning if the selection of user-level threads matches none.

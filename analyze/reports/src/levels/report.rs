@@ -58,7 +58,7 @@ pub(super) fn report(rules: &LevelRules, input: &Input, mut partial: LevelPartia
         kept_by::keepers(&ults),
         level_tables::blocked(&ults),
         level_tables::lwps(&lwps),
-        made_calls::functions(rules, &partial, &ults, &lwps),
+        made_calls::functions(&partial, &ults, &lwps),
         made_calls::system_calls(&ults),
     ];
     sections.retain(|section| rules.options.views.shows(section.view));

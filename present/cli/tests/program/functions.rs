@@ -117,6 +117,70 @@ fn functions_have_names_where_they_were_loaded() {
     assert!(!text(&["print", &trace]).contains("addr = main"));
 }
 
+/// Two user-level threads call functions in turn.
+const THREADS: &str = r#"
+#define TB_OPTIONAL
+#include <tracebraid/probe.h>
+__attribute__((noinline)) int leaf(int n) { return n * 2; }
+__attribute__((noinline)) int branch(int n) { return leaf(n) + leaf(n + 1); }
+__attribute__((no_instrument_function)) int main(void)
+{
+	int sum = 0;
+	tb_ult_create(1, "first");
+	tb_ult_create(2, "second");
+	for (int i = 0; i < 6; i++) {
+		tb_ult_switch(0, 1 + i % 2);
+		sum += branch(i);
+		tb_ult_switch(1 + i % 2, 0);
+	}
+	return sum == 0;
+}
+"#;
+
+#[test]
+fn functions_of_user_level_threads_have_names() {
+    let directory = TempDir::new().unwrap();
+    let include = concat!(
+        "-I",
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../record/probe/include"
+    );
+    let options = [INSTRUMENTED, include, "-ldl"];
+    let program = compiled_with(directory.path(), "threads", THREADS, &options);
+    let trace = record(
+        directory.path(),
+        &["--probes", "*", "--probes", "lttng_ust_cyg_profile:*"],
+        program.to_str().unwrap(),
+    );
+    let rows = |options: &[&str]| {
+        let levels = ["levels", "--table", "functions", "--format", "json", &trace];
+        let rows = text(&[&levels, options].concat());
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&rows).expect("JSON");
+        let mut calls: Vec<(String, String, u64)> = rows
+            .iter()
+            .map(|row| {
+                let text = |key: &str| row[key].as_str().expect("a text").to_owned();
+                (
+                    text("name"),
+                    text("function"),
+                    row["calls"].as_u64().expect("a number"),
+                )
+            })
+            .collect();
+        calls.sort();
+        calls
+    };
+    let call =
+        |thread: &str, function: &str, calls| (thread.to_owned(), function.to_owned(), calls);
+    let (first, second) = ("first", "second");
+    let leaves = [call(first, "leaf", 6), call(second, "leaf", 6)];
+    let branches = [call(first, "branch", 3), call(second, "branch", 3)];
+    assert_eq!(rows(&["--function", "l*"]), leaves);
+    let mut all = [branches, leaves].concat();
+    all.sort();
+    assert_eq!(rows(&[]), all);
+}
+
 #[test]
 fn modules_that_lttng_tells_of_count_as_well() {
     let trace = crate::support::recorded("ust-cyg-profile").join("ust-cyg-profile");

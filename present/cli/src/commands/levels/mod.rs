@@ -1,6 +1,7 @@
 //! `tracebraid levels`: user-level threads, LWPs and CPUs.
 
 mod export;
+mod functions;
 mod merge;
 mod overview;
 mod reactions;

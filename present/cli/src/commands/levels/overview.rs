@@ -1,5 +1,6 @@
 //! `tracebraid levels TRACE`: where the time of user-level threads went.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use tracebraid_language::glob::Glob;
 use tracebraid_reports::levels::{LevelAnalysis, LevelOptions, UltPattern};
 use tracebraid_tables::Report;
 
+use crate::commands::levels::functions;
 use crate::commands::report::ReportArgs;
 use crate::commands::views;
 use crate::failure::Failure;
@@ -30,6 +32,10 @@ pub(super) struct OverviewArgs {
     /// Show these functions only (patterns with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     function: Vec<String>,
+    /// Additional directory with debug information (below DIR/.build-id), for functions that programs
+    /// record by address
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
     /// Subtract the time that probes took, by the calibration that `record` writes into the traces
     #[arg(long)]
     compensate: bool,
@@ -91,10 +97,13 @@ where
     let options = |views| LevelOptions {
         views,
         ults: ults.patterns(),
-        functions: globs(&own.function),
         probe_costs: probe_costs.clone(),
     };
-    let report = views::report::<A>(args, &mut subject, selection, shown, options)?;
+    let mut report = views::report::<A>(args, &mut subject, selection, shown, options)?;
+    let patterns = globs(&own.function);
+    if let Some(note) = functions::name(&mut report, &subject.set, &own.debug_dir, &patterns)? {
+        subject.warnings.note(note);
+    }
     args.show(subject, report)
 }
 
