@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::{failure, recorded, run, text, tracebraid};
+use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -386,23 +386,30 @@ fn nothing_is_left_behind() {
 
 #[test]
 fn nothing_is_left_behind_by_an_interruption() {
-    // An interrupt that arrives at the very end has no effect, which may happen on a busy machine.
-    let codes: Vec<Option<i32>> = (0..5)
-        .map(|_| interrupted_code())
-        .take_while(|code| *code != Some(130))
-        .collect();
-    assert!(
-        codes.len() < 5 && codes.iter().all(|code| *code == Some(0)),
-        "{codes:?}"
-    );
+    let file = trace_cmd_file("lost.dat");
+    let imports = (vec!["print", path(&file)], "lost.dat/kernel/metadata");
+    let levels = recorded_trace("user-level");
+    let merges = (vec!["print", "--levels", &levels], "user-level/metadata");
+    for (arguments, made) in [imports, merges] {
+        // An interrupt that arrives at the very end has no effect, which may happen on a busy machine.
+        let codes: Vec<Option<i32>> = (0..5)
+            .map(|_| interrupted_code(&arguments, made))
+            .take_while(|code| *code != Some(130))
+            .collect();
+        assert!(
+            codes.len() < 5 && codes.iter().all(|code| *code == Some(0)),
+            "{arguments:?}: {codes:?}"
+        );
+    }
 }
 
-/// Exit code of an interrupted `print` of an imported file, which must leave no files.
-fn interrupted_code() -> Option<i32> {
+/// Exit code of a command that is interrupted once it has made this file in a temporary directory.
+/// It must leave no files.
+fn interrupted_code(arguments: &[&str], file: &str) -> Option<i32> {
     let directory = TempDir::new().expect("a directory");
     // The output is not read: the program blocks when the pipe is full.
     let child = tracebraid()
-        .args(["print", path(&trace_cmd_file("lost.dat"))])
+        .args(arguments)
         .env("TMPDIR", directory.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -411,12 +418,9 @@ fn interrupted_code() -> Option<i32> {
     let is_there = || {
         left(directory.path())
             .iter()
-            .any(|made| made.join("lost.dat/kernel/metadata").exists())
+            .any(|made| made.join(file).exists())
     };
-    tracebraid_testkit::processes::until(
-        "the import has begun in the temporary directory",
-        is_there,
-    );
+    tracebraid_testkit::processes::until("the file in the temporary directory", is_there);
     let status = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
