@@ -332,17 +332,17 @@ mod tests {
             Made::with_cpus(1)
         }
 
-        fn with_cpus(cpus: u64) -> Made {
+        fn with_cpus(cpus: u32) -> Made {
             let class = schema_with(&crate::calls::calls(), &ContextLayout::new(&[]).unwrap());
             let plan = StreamPlan::new(&class, 0).unwrap();
             let classes = class.streams.iter().flat_map(|stream| &stream.events);
             let plans = classes.map(|event| Arc::new(EventPlan::new(&plan, event).unwrap()));
             let events = Arc::new(Events::new(&class, plans));
             let entries = Rc::new(RefCell::new(Vec::new()));
-            let writer = |cpu: u64| {
+            let writer = |cpu: u32| {
                 let sink = Entries(entries.clone());
                 let size = PacketSize::UpTo(4096);
-                StreamWriter::new(&plan, sink, size, cpu, &[("cpu_id", cpu)]).unwrap()
+                StreamWriter::new(&plan, sink, size, cpu.into(), &[("cpu_id", cpu.into())]).unwrap()
             };
             let streams = Streams::new((0..cpus).map(writer).collect(), events, BEGIN).unwrap();
             Made { streams, entries }
