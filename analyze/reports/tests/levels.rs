@@ -9,7 +9,7 @@ use tracebraid_models::law::{ALL, SMALL, any_tree, any_tree_of, as_in_one_piece,
 use tracebraid_models::levels::{
     CallTruth, Duty, LevelShape, LevelTruth, UserLevelState, UserLevelStretch, record,
 };
-use tracebraid_reports::levels::{LevelAnalysis, LevelOptions, ReactionAnalysis};
+use tracebraid_reports::levels::{LevelAnalysis, LevelOptions};
 use tracebraid_tables::{Report, Row, Value};
 
 /// The truth about a recording, and its super-trace.
@@ -392,7 +392,6 @@ fn reports_depend_on_neither_threads_nor_chunks() {
     for (name, shape) in LevelShape::all() {
         let (_directory, _, set) = recorded(0, shape);
         as_in_one_piece::<LevelAnalysis>(name, &set, ALL, SMALL);
-        as_in_one_piece::<ReactionAnalysis>(name, &set, ALL, SMALL);
     }
     for seed in 1..3 {
         let shape = LevelShape {
@@ -402,7 +401,6 @@ fn reports_depend_on_neither_threads_nor_chunks() {
         let (_directory, _, set) = recorded(seed, shape);
         as_in_one_piece::<LevelAnalysis>("a long recording", &set, ALL, SMALL);
         any_tree::<LevelAnalysis>(&set, seed);
-        any_tree::<ReactionAnalysis>(&set, seed);
     }
 }
 

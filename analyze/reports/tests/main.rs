@@ -28,6 +28,7 @@ mod partial;
 mod perf;
 mod periods;
 mod processes;
+mod reactions;
 mod sched;
 mod states;
 mod views;

@@ -20,6 +20,8 @@ pub struct LevelShape {
     /// Share of packets that are lost and counted, in thousandths.
     pub lost_kernel_packets: u64,
     pub lost_user_packets: u64,
+    /// The same for packets of the super-trace, which is not the truth then.
+    pub lost_super_packets: u64,
     /// Steps that are not recorded, at the begin.
     pub unrecorded_steps: u64,
     /// The first user event of each process after unrecorded steps follows a snapshot of its
@@ -48,6 +50,7 @@ impl LevelShape {
         clock_error: 0,
         lost_kernel_packets: 0,
         lost_user_packets: 0,
+        lost_super_packets: 0,
         unrecorded_steps: 0,
         snapshot: false,
         shares_stream: false,

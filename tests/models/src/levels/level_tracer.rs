@@ -116,11 +116,11 @@ impl LevelTracer {
         }
     }
 
-    /// A tracer of super-traces, which loses nothing.
-    pub(super) fn of_super(environment: String, packet: usize) -> Self {
+    /// A tracer of super-traces.
+    pub(super) fn of_super(environment: String, packet: usize, lost_packets: u64) -> Self {
         LevelTracer {
             contexts: SUPER_CONTEXTS,
-            ..LevelTracer::new(environment, "cpu_id", packet, 0, 0)
+            ..LevelTracer::new(environment, "cpu_id", packet, lost_packets, 0)
         }
     }
 

@@ -13,6 +13,7 @@ mod level_streams;
 mod level_tracer;
 mod level_truth;
 mod model_merge;
+mod model_reactions;
 mod script;
 mod super_acts;
 mod super_records;
@@ -24,5 +25,6 @@ pub use level_truth::{
     UserLevelStretch,
 };
 pub use model_merge::{Merged, MergedRecord, UNKNOWN, merge};
+pub use model_reactions::{ModelReaction, reactions};
 pub use script::{LevelScript, LevelTraces, record};
 pub use super_records::{SuperRecord, super_records};

@@ -198,6 +198,7 @@ impl LevelScript {
                     "{environment} tracer_name = \"tracebraid-levels\"; tracebraid_levels = 1;"
                 ),
                 shape.packet,
+                shape.lost_super_packets,
             ),
             kernel: LevelTracer::new(environment, "cpu_id", shape.packet, lost, seed + 17),
             is_recording: false,

@@ -18,6 +18,9 @@ pub struct SuperRecord {
     pub ult: u64,
     /// Name and fields.
     pub record: Record,
+    /// Begin of its packet, if it is the packet's first record and records before the packet were
+    /// lost.
+    pub lost_until: Option<i64>,
 }
 
 impl SuperRecord {
@@ -37,22 +40,29 @@ pub fn super_records(set: &TraceSet) -> Vec<SuperRecord> {
         for (at, stream) in trace.streams.iter().enumerate() {
             let layout = &trace.layout.streams[stream.class];
             let cpu = stream.head.value(layout, "cpu_id").map(|cpu| cpu as u32);
-            let mut reader = StreamReader::new(trace, stream, 0..stream.packets.len(), 1 << 17);
-            while let Some(time) = reader.peek() {
-                let time = time.expect("a time").0;
-                let mut event = reader.event().expect("an event");
-                let (context, record) = parts(&mut event);
-                let id = |name: &str| context.int(name).expect("the contexts of a super-trace");
-                records.push(SuperRecord {
-                    time,
-                    stream: at,
-                    cpu,
-                    tid: id("tid") as i32,
-                    lwp: id("lwp") as i32,
-                    ult: id("ult") as u64,
-                    record,
+            for (index, packet) in stream.packets.iter().enumerate() {
+                let mut lost_until = stream.lost_before(index).then(|| {
+                    let clock = trace.clock(stream).expect("a clock");
+                    clock.timestamp(packet.begin.expect("a begin")).0
                 });
-                reader.advance();
+                let mut reader = StreamReader::new(trace, stream, index..index + 1, 1 << 17);
+                while let Some(time) = reader.peek() {
+                    let time = time.expect("a time").0;
+                    let mut event = reader.event().expect("an event");
+                    let (context, record) = parts(&mut event);
+                    let id = |name: &str| context.int(name).expect("the contexts of a super-trace");
+                    records.push(SuperRecord {
+                        time,
+                        stream: at,
+                        cpu,
+                        tid: id("tid") as i32,
+                        lwp: id("lwp") as i32,
+                        ult: id("ult") as u64,
+                        record,
+                        lost_until: lost_until.take(),
+                    });
+                    reader.advance();
+                }
             }
         }
     }

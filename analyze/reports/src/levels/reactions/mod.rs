@@ -3,10 +3,19 @@
 //!
 //! A chain may cross threads: an interrupt wakes an LWP, whose scheduler then wakes the user-level
 //! thread. Steps are therefore played in the order of time over all CPUs (`reaction_machine`), not
-//! by thread as in [`levels`](crate::levels).
+//! by thread as in [`levels`](crate::levels). Slices of time are played without the state before
+//! them (`reaction_slice`): an act on a thread is kept for the composition only while its effect
+//! depends on that state (`reaction_unknown`).
 
+mod reaction;
 mod reaction_machine;
+mod reaction_slice;
+mod reaction_step;
+mod reaction_sums;
 mod reaction_tables;
+mod reaction_unknown;
+#[cfg(test)]
+mod slice_tests;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::Slice;
@@ -20,7 +29,10 @@ use tracebraid_tables::Report;
 use tracebraid_threads::{LeftAs, WakeEvent};
 
 use crate::levels::{Described, LevelOptions, is_selected, latest};
-use reaction_machine::{ReactionMachine, ReactionPlayer, ReactionStep, ReactionSums};
+use reaction_machine::{ReactionMachine, ReactionPlayer};
+use reaction_slice::ReactionSlice;
+use reaction_step::{CpuStep, ReactionStep};
+use reaction_sums::ReactionSums;
 
 /// Analyses reactions of user-level threads.
 pub type ReactionAnalysis = PerCpu<ReactionRules>;
@@ -127,17 +139,25 @@ impl Rules for ReactionRules {
                 }
             }
             other => match InterruptStep::of(other, body) {
-                Some(step) => ReactionStep::interrupt(step),
+                Some(step) => match CpuStep::of(step) {
+                    Some(step) => ReactionStep::Interrupt(step),
+                    None => return,
+                },
                 None => return learn(&mut partial.people, model, cpu, time, body),
             },
         };
         partial.items.push(cpu, time, step);
     }
 
+    fn exchange(&self, partial: &mut ReactionPartial, resident: &mut ReactionPartial) {
+        std::mem::swap(&mut partial.sums, &mut resident.sums);
+    }
+
     fn merge(&self, earlier: &mut ReactionPartial, later: ReactionPartial) {
         earlier.people.merge(later.people);
         earlier.described.merge_by(later.described, latest);
         earlier.items.append(later.items);
+        earlier.sums.merge(later.sums, self.longest());
     }
 
     fn slices<'a>(
@@ -145,13 +165,23 @@ impl Rules for ReactionRules {
         partial: &mut ReactionPartial,
         watermark: i64,
     ) -> Vec<Slice<'a, ReactionPartial>> {
-        let items = partial.items.cut(watermark);
-        match items.is_empty() {
-            true => Vec::new(),
-            false => vec![Box::new(move |_| {
-                Box::new(move |partial| self.play(partial, items))
-            })],
+        let mut items = partial.items.cut(watermark);
+        if items.is_empty() {
+            return Vec::new();
         }
+        vec![Box::new(move |resident| {
+            let mut slice = ReactionSlice::new(self);
+            let sums = &mut resident.sums;
+            items.play(None, |cpu, time, step| slice.play(sums, (cpu, time), step));
+            let played = slice.end();
+            Box::new(move |partial| played.compose(self, &mut partial.machine, &mut partial.sums))
+        })]
+    }
+
+    fn resolve(&self, partial: &mut ReactionPartial, watermark: i64) -> bool {
+        let items = partial.items.cut(watermark);
+        self.play(partial, items);
+        true
     }
 
     fn finish(&self, input: &Input, mut partial: ReactionPartial) -> Report {

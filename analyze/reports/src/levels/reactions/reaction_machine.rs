@@ -1,149 +1,113 @@
 //! Follows threads from their wake-up to their next act, in the order of time over all CPUs.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-use tracebraid_follow::{ByCpu, CpuKey, Interrupt, InterruptStep, Table, ThreadKey};
-use tracebraid_statistics::{Distribution, Top};
+use tracebraid_follow::{ByCpu, CpuKey, Interrupt, Table, ThreadKey};
 
 use crate::levels::reactions::ReactionRules;
+use crate::levels::reactions::reaction::{Reaction, ReactionSource};
+use crate::levels::reactions::reaction_step::{
+    CpuStep, Leaving, ReactionStep, ThreadAct, acts_of_switch,
+};
+use crate::levels::reactions::reaction_sums::ReactionSums;
 
-/// An event on which reactions depend.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) enum ReactionStep {
-    Hard(Interrupt),
-    HardEnd,
-    Softirq(u8),
-    SoftirqEnd,
-    /// A step of a timer, which changes nothing here.
-    Timer,
-    Switch {
-        prev: i32,
-        next: i32,
-        lwp: i32,
-        waits: bool,
-        is_user: bool,
-    },
-    Wake {
-        woken: i32,
-        /// The LWP whose scheduler wakes, if it is one.
-        scheduler: Option<i32>,
-        is_user: bool,
-    },
-    /// A user-level thread enters or leaves a call or a function.
-    Act(i32),
-    Lost,
+/// A thread at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReactionThread {
+    /// On a CPU, or as a user-level thread on an LWP.
+    pub(super) is_on: bool,
+    pub(super) reaction: Option<Reaction>,
 }
 
-impl ReactionStep {
-    pub(super) fn interrupt(step: InterruptStep) -> ReactionStep {
+impl ReactionThread {
+    /// Applies an act; returns the reaction that it finishes.
+    pub(super) fn act(&mut self, act: &ThreadAct) -> Option<Reaction> {
+        match *act {
+            ThreadAct::Woken(reaction) if !self.is_on => {
+                self.reaction = self.reaction.or(Some(reaction));
+            }
+            ThreadAct::PassedOn(reaction) if !self.is_on => self.reaction = Some(reaction),
+            ThreadAct::Woken(_) | ThreadAct::PassedOn(_) => {}
+            ThreadAct::Comes { time, is_user } => self.comes(time, is_user),
+            ThreadAct::Leaves(leaving) => {
+                self.is_on = false;
+                match leaving {
+                    Leaving::GoesOn => {}
+                    Leaving::Acts => return self.finishes(),
+                    Leaving::Forgets => self.reaction = None,
+                }
+            }
+            ThreadAct::Acts => return self.finishes(),
+        }
+        None
+    }
+
+    fn finishes(&mut self) -> Option<Reaction> {
+        self.reaction.take_if(|reaction| reaction.is_running())
+    }
+
+    fn comes(&mut self, time: i64, is_user: bool) {
+        self.is_on = true;
+        let Some(reaction) = &mut self.reaction else {
+            return;
+        };
+        match is_user {
+            true if reaction.ult_woken.is_some() => reaction.ult = reaction.ult.or(Some(time)),
+            true => {}
+            false => reaction.lwp = reaction.lwp.or(Some(time)),
+        }
+    }
+}
+
+/// An interrupt and the time at which it began.
+pub(super) type Begun = (Interrupt, i64);
+
+/// Interrupts that are active on a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReactionCpu {
+    pub(super) hard: Option<Begun>,
+    pub(super) soft: Option<Begun>,
+}
+
+impl ReactionCpu {
+    pub(super) fn step(&mut self, time: i64, step: CpuStep) {
         match step {
-            InterruptStep::Hard(interrupt) => ReactionStep::Hard(interrupt),
-            InterruptStep::HardEnd => ReactionStep::HardEnd,
-            InterruptStep::Softirq(vector) => ReactionStep::Softirq(vector),
-            InterruptStep::SoftirqEnd => ReactionStep::SoftirqEnd,
-            InterruptStep::Timer(_) | InterruptStep::TimerEnd => ReactionStep::Timer,
-        }
-    }
-}
-
-/// The origin of a wake-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum ReactionSource {
-    Interrupt(Interrupt),
-    /// A thread, in the kernel.
-    Thread,
-    /// A user-level thread, or the runtime by itself.
-    Runtime,
-}
-
-/// Steps of a reaction, in nanoseconds from the origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Reaction {
-    pub(super) source: ReactionSource,
-    /// Entry of the interrupt, or the first wake-up.
-    pub(super) begin: i64,
-    pub(super) woken: i64,
-    /// The LWP is on a CPU.
-    pub(super) lwp: Option<i64>,
-    /// The scheduler wakes the user-level thread.
-    pub(super) ult_woken: Option<i64>,
-    /// The user-level thread has an LWP.
-    pub(super) ult: Option<i64>,
-}
-
-/// Parts of a reaction, in order.
-pub(super) const PARTS: [&str; 5] = ["interrupt", "kernel", "scheduler", "lwp", "thread"];
-
-impl Reaction {
-    fn new(source: ReactionSource, begin: i64, woken: i64) -> Reaction {
-        Reaction {
-            source,
-            begin,
-            woken,
-            lwp: None,
-            ult_woken: None,
-            ult: None,
+            CpuStep::Hard(interrupt) => self.hard = Some((interrupt, time)),
+            CpuStep::HardEnd => self.hard = None,
+            CpuStep::Softirq(vector) => self.soft = Some((Interrupt::Softirq(vector), time)),
+            CpuStep::SoftirqEnd => self.soft = None,
         }
     }
 
-    /// Durations of [`PARTS`] up to the act at `end`.
-    pub(super) fn parts(&self, end: i64) -> [u64; 5] {
-        let lwp = self.lwp.unwrap_or(self.woken);
-        let ult_woken = self.ult_woken.unwrap_or(lwp);
-        let ult = self.ult.unwrap_or(ult_woken);
-        [
-            self.woken.abs_diff(self.begin),
-            lwp.abs_diff(self.woken),
-            ult_woken.abs_diff(lwp),
-            ult.abs_diff(ult_woken),
-            end.abs_diff(ult),
-        ]
+    /// The effect of a wake-up by the kernel on this CPU.
+    pub(super) fn wakes(&self, time: i64) -> ThreadAct {
+        // The outer interrupt began first.
+        let (source, begin) = match self.soft.or(self.hard) {
+            Some((interrupt, begin)) => (ReactionSource::Interrupt(interrupt), begin),
+            None => (ReactionSource::Thread, time),
+        };
+        ThreadAct::Woken(Reaction::new(source, begin, time))
     }
-
-    fn is_running(&self) -> bool {
-        self.lwp.is_some() && self.ult_woken.is_none() || self.ult.is_some()
-    }
-}
-
-/// A finished reaction: the longest come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Reacted {
-    pub(super) total: u64,
-    pub(super) end: i64,
-    pub(super) cpu: u32,
-    pub(super) reaction: Reaction,
-}
-
-/// Sums of a thread.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct ThreadReactions {
-    pub(super) all: Distribution,
-    pub(super) longest: Top<Reacted>,
-    /// By source: the parts, and the whole.
-    pub(super) by_source: Vec<(ReactionSource, Vec<Distribution>)>,
-}
-
-/// Sums of all threads.
-pub(super) type ReactionSums = Table<ThreadReactions>;
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct ReactionThread {
-    is_on: bool,
-    reaction: Option<Reaction>,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct ReactionCpu {
-    hard: Option<(Interrupt, i64)>,
-    soft: Option<(Interrupt, i64)>,
 }
 
 /// The state at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ReactionMachine {
-    threads: Table<ReactionThread>,
-    cpus: ByCpu<ReactionCpu>,
+    pub(super) threads: Table<ReactionThread>,
+    pub(super) cpus: ByCpu<ReactionCpu>,
+}
+
+impl ReactionMachine {
+    /// Forgets all threads of a trace, since each may have acted in a loss.
+    pub(super) fn lose(&mut self, trace: u32) {
+        let threads = self.threads.entries_mut();
+        let of_trace = threads.filter(|(key, _)| key.trace == trace);
+        of_trace.for_each(|(_, thread)| *thread = ReactionThread::default());
+    }
+
+    /// The reaction of the LWP whose scheduler wakes.
+    pub(super) fn of_scheduler(&mut self, scheduler: ThreadKey) -> Option<Reaction> {
+        self.threads.find_mut(scheduler)?.reaction
+    }
 }
 
 /// Plays steps on a machine.
@@ -155,19 +119,11 @@ pub(super) struct ReactionPlayer<'a> {
 
 impl ReactionPlayer<'_> {
     pub(super) fn play(&mut self, cpu: CpuKey, time: i64, step: ReactionStep) {
+        let trace = cpu.trace;
+        let key = |tid: i32| ThreadKey { trace, tid };
         let here = self.machine.cpus.get(cpu);
-        let key = |tid: i32| ThreadKey {
-            trace: cpu.trace,
-            tid,
-        };
         match step {
-            ReactionStep::Hard(interrupt) => here.hard = Some((interrupt, time)),
-            ReactionStep::HardEnd => here.hard = None,
-            ReactionStep::Softirq(vector) => {
-                here.soft = Some((Interrupt::Softirq(vector), time));
-            }
-            ReactionStep::SoftirqEnd => here.soft = None,
-            ReactionStep::Timer => {}
+            ReactionStep::Interrupt(step) => here.step(time, step),
             ReactionStep::Switch {
                 prev,
                 next,
@@ -175,141 +131,38 @@ impl ReactionPlayer<'_> {
                 waits,
                 is_user,
             } => {
-                (here.hard, here.soft) = (None, None);
-                self.leaves((cpu, time), key(prev), lwp, waits, is_user);
-                self.comes(key(next), time, is_user);
+                *here = ReactionCpu::default();
+                let at = (cpu, time);
+                for (key, act) in acts_of_switch(at, (prev, next), lwp, (waits, is_user)) {
+                    self.act(at, key, &act);
+                }
             }
             ReactionStep::Wake {
                 woken,
                 scheduler,
                 is_user,
             } => {
-                let scheduler = scheduler.map(key);
-                self.wakes((cpu, time), key(woken), scheduler, is_user);
+                let act = match is_user {
+                    false => here.wakes(time),
+                    true => {
+                        let scheduler = scheduler.map(key);
+                        let begun = scheduler.and_then(|lwp| self.machine.of_scheduler(lwp));
+                        ThreadAct::PassedOn(Reaction::passed_on(begun, time))
+                    }
+                };
+                self.act((cpu, time), key(woken), &act);
             }
-            ReactionStep::Act(tid) => self.acts((cpu, time), key(tid)),
-            // Any thread may have acted meanwhile.
+            ReactionStep::Act(tid) => self.act((cpu, time), key(tid), &ThreadAct::Acts),
             ReactionStep::Lost => {
                 *here = ReactionCpu::default();
-                let threads = self.machine.threads.entries_mut();
-                let of_trace = threads.filter(|(key, _)| key.trace == cpu.trace);
-                of_trace.for_each(|(_, thread)| *thread = ReactionThread::default());
+                self.machine.lose(trace);
             }
         }
     }
 
-    fn wakes(
-        &mut self,
-        (cpu, time): (CpuKey, i64),
-        woken: ThreadKey,
-        scheduler: Option<ThreadKey>,
-        is_user: bool,
-    ) {
-        let here = self.machine.cpus.get(cpu);
-        // The outer interrupt began first.
-        let interrupt = here.soft.or(here.hard);
-        if !is_user {
-            let (source, begin) = match interrupt {
-                Some((interrupt, begin)) => (ReactionSource::Interrupt(interrupt), begin),
-                None => (ReactionSource::Thread, time),
-            };
-            let thread = self.machine.threads.get(woken);
-            if !thread.is_on && thread.reaction.is_none() {
-                thread.reaction = Some(Reaction::new(source, begin, time));
-            }
-            return;
-        }
-        let scheduler = scheduler.and_then(|lwp| self.machine.threads.get(lwp).reaction);
-        let begun = scheduler.filter(|begun| begun.lwp.is_some());
-        let begun = begun.unwrap_or(Reaction {
-            lwp: Some(time),
-            ..Reaction::new(ReactionSource::Runtime, time, time)
-        });
-        let thread = self.machine.threads.get(woken);
-        if !thread.is_on {
-            thread.reaction = Some(Reaction {
-                ult_woken: Some(time),
-                ult: None,
-                ..begun
-            });
+    fn act(&mut self, at: (CpuKey, i64), key: ThreadKey, act: &ThreadAct) {
+        if let Some(reaction) = self.machine.threads.get(key).act(act) {
+            self.sums.add(self.rules, key, at, reaction);
         }
     }
-
-    fn comes(&mut self, key: ThreadKey, time: i64, is_user: bool) {
-        let thread = self.machine.threads.get(key);
-        thread.is_on = true;
-        let Some(reaction) = &mut thread.reaction else {
-            return;
-        };
-        match is_user {
-            true if reaction.ult_woken.is_some() => reaction.ult = reaction.ult.or(Some(time)),
-            true => {}
-            false => reaction.lwp = reaction.lwp.or(Some(time)),
-        }
-    }
-
-    fn leaves(&mut self, at: (CpuKey, i64), key: ThreadKey, lwp: i32, waits: bool, is_user: bool) {
-        let thread = self.machine.threads.get(key);
-        thread.is_on = false;
-        if key.tid != lwp && (waits || is_user) {
-            return self.acts(at, key);
-        }
-        // The scheduler of an LWP has reacted once it waits or runs a user-level thread.
-        if waits || is_user {
-            self.machine.threads.get(key).reaction = None;
-        }
-    }
-
-    fn acts(&mut self, (cpu, end): (CpuKey, i64), key: ThreadKey) {
-        let thread = self.machine.threads.get(key);
-        let Some(reaction) = thread.reaction.take_if(|reaction| reaction.is_running()) else {
-            return;
-        };
-        if !self.rules.counts(end, cpu.cpu) {
-            return;
-        }
-        let parts = reaction.parts(end);
-        let total = end.abs_diff(reaction.begin);
-        let sums = self.sums.get(key);
-        sums.all.add(total);
-        let reacted = Reacted {
-            total,
-            end,
-            cpu: cpu.cpu,
-            reaction,
-        };
-        sums.longest.add(reacted, self.rules.longest());
-        let by_source = &mut sums.by_source;
-        let at = by_source
-            .iter()
-            .position(|(source, _)| *source == reaction.source);
-        let at = at.unwrap_or_else(|| {
-            by_source.push((
-                reaction.source,
-                vec![Distribution::default(); PARTS.len() + 1],
-            ));
-            by_source.len() - 1
-        });
-        if let Some((_, sums)) = by_source.get_mut(at) {
-            for (sum, part) in sums.iter_mut().zip(parts.into_iter().chain([total])) {
-                sum.add(part);
-            }
-        }
-    }
-}
-
-/// Distributions of several threads by source.
-pub(super) fn by_source<'a>(
-    threads: impl Iterator<Item = &'a ThreadReactions>,
-) -> BTreeMap<ReactionSource, Vec<Distribution>> {
-    let mut all: BTreeMap<ReactionSource, Vec<Distribution>> = BTreeMap::new();
-    for (source, parts) in threads.flat_map(|thread| &thread.by_source) {
-        let sums = all
-            .entry(*source)
-            .or_insert_with(|| vec![Distribution::default(); parts.len()]);
-        sums.iter_mut()
-            .zip(parts)
-            .for_each(|(sum, part)| sum.merge(part));
-    }
-    all
 }

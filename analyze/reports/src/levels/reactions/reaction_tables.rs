@@ -9,9 +9,8 @@ use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
 };
 
-use crate::levels::reactions::reaction_machine::{
-    PARTS, Reacted, ReactionSource, ThreadReactions, by_source,
-};
+use crate::levels::reactions::reaction::{PARTS, ReactionSource};
+use crate::levels::reactions::reaction_sums::{Reacted, ThreadReactions, by_source};
 use crate::levels::reactions::{ReactionPartial, ReactionRules};
 
 struct ReactionRow<'a> {
@@ -44,7 +43,7 @@ fn rows<'a>(rules: &ReactionRules, partial: &'a ReactionPartial) -> Vec<Reaction
         let is_shown = rules.shows(&thread, described.ult);
         is_shown.then_some(ReactionRow { thread, sums })
     };
-    let mut rows: Vec<_> = partial.sums.entries().filter_map(row).collect();
+    let mut rows: Vec<_> = partial.sums.threads().filter_map(row).collect();
     rows.retain(|row| row.sums.all.summary().count() > 0);
     rows.sort_by_key(|row| {
         (
