@@ -99,6 +99,11 @@ impl Model {
                 );
                 self.comes(time, int("next_tid") as i32, is_user);
             }
+            "sched_process_fork" => {
+                let child = int("child_tid") as i32;
+                self.running.remove(&child);
+                self.pending.remove(&child);
+            }
             "sched_waking" | "sched_wakeup" => {
                 let origin = soft.clone().or(hard.clone());
                 match is_user {

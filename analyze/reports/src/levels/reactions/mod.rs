@@ -143,7 +143,16 @@ impl Rules for ReactionRules {
                     Some(step) => ReactionStep::Interrupt(step),
                     None => return,
                 },
-                None => return learn(&mut partial.people, model, cpu, time, body),
+                None => {
+                    learn(&mut partial.people, model, cpu, time, body);
+                    match other {
+                        KernelEvent::Fork(fork) => match fork.child_tid.get(body) {
+                            Some(child) => ReactionStep::Begins(child as i32),
+                            None => return,
+                        },
+                        _ => return,
+                    }
+                }
             },
         };
         partial.items.push(cpu, time, step);

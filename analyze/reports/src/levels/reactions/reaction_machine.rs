@@ -37,6 +37,7 @@ impl ReactionThread {
                 }
             }
             ThreadAct::Acts => return self.finishes(),
+            ThreadAct::Begins => *self = ReactionThread::default(),
         }
         None
     }
@@ -153,6 +154,7 @@ impl ReactionPlayer<'_> {
                 self.act((cpu, time), key(woken), &act);
             }
             ReactionStep::Act(tid) => self.act((cpu, time), key(tid), &ThreadAct::Acts),
+            ReactionStep::Begins(tid) => self.act((cpu, time), key(tid), &ThreadAct::Begins),
             ReactionStep::Lost => {
                 *here = ReactionCpu::default();
                 self.machine.lose(trace);

@@ -94,6 +94,9 @@ impl<'a> ReactionSlice<'a> {
             ReactionStep::Act(tid) => {
                 self.act(sums, at, key(tid), SliceAct::Known(ThreadAct::Acts));
             }
+            ReactionStep::Begins(tid) => {
+                self.act(sums, at, key(tid), SliceAct::Known(ThreadAct::Begins));
+            }
             ReactionStep::Lost => {
                 *here = SliceCpu::IDLE;
                 self.lose(trace);
@@ -168,6 +171,12 @@ impl<'a> ReactionSlice<'a> {
 }
 
 impl PlayedReactions {
+    /// Number of acts that composing plays.
+    #[cfg(test)]
+    pub(super) fn kept_acts(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Number of steps, threads and CPUs that composing visits.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

@@ -24,6 +24,8 @@ pub(super) enum ReactionStep {
     },
     /// A user-level thread enters or leaves a call or a function.
     Act(i32),
+    /// A thread is created, perhaps with the id of an earlier one.
+    Begins(i32),
     Lost,
 }
 
@@ -62,6 +64,8 @@ pub(super) enum ThreadAct {
     Leaves(Leaving),
     /// The thread acts, which ends its reaction.
     Acts,
+    /// The thread is created.
+    Begins,
 }
 
 /// The effect of leaving a CPU or an LWP on a reaction.

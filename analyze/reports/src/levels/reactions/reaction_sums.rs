@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_engine::parallel;
 use tracebraid_follow::{CpuKey, Table, ThreadKey};
 use tracebraid_statistics::{Distribution, Top};
 
@@ -99,11 +100,11 @@ impl ReactionSums {
 
 /// Distributions of several threads by source.
 pub(super) fn by_source<'a>(
-    threads: impl Iterator<Item = &'a ThreadReactions>,
+    threads: &'a [&'a ThreadReactions],
 ) -> BTreeMap<ReactionSource, SourceParts> {
-    let mut all: BTreeMap<ReactionSource, SourceParts> = BTreeMap::new();
-    for (source, parts) in threads.flat_map(|thread| &thread.by_source) {
-        merge_parts(all.entry(*source).or_default(), parts);
-    }
-    all
+    let sources = |thread: &'a &'a ThreadReactions| {
+        let sources = thread.by_source.iter();
+        sources.map(|(source, parts)| (*source, parts))
+    };
+    parallel::sums_by_key(threads, sources, merge_parts)
 }

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_follow::{Input, Thread};
+use tracebraid_engine::parallel;
+use tracebraid_follow::{Input, Thread, ThreadKey};
 use tracebraid_statistics::{Distribution, keep_first_by_key};
 use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
@@ -33,7 +34,7 @@ pub(super) fn report(rules: &ReactionRules, input: &Input, partial: ReactionPart
 }
 
 fn rows<'a>(rules: &ReactionRules, partial: &'a ReactionPartial) -> Vec<ReactionRow<'a>> {
-    let row = |(key, sums): (_, &'a ThreadReactions)| {
+    let row = |(key, sums): (ThreadKey, &'a ThreadReactions)| {
         let (_, _, described) = partial.described.find(key)?;
         let mut thread = partial.people.thread(key);
         thread.pid = Some(described.pid);
@@ -43,8 +44,10 @@ fn rows<'a>(rules: &ReactionRules, partial: &'a ReactionPartial) -> Vec<Reaction
         let is_shown = rules.shows(&thread, described.ult);
         is_shown.then_some(ReactionRow { thread, sums })
     };
-    let mut rows: Vec<_> = partial.sums.threads().filter_map(row).collect();
-    rows.retain(|row| row.sums.all.summary().count() > 0);
+    let threads = partial.sums.threads();
+    let threads = threads.filter(|(_, sums)| sums.all.summary().count() > 0);
+    let rows = parallel::map(threads.collect(), row);
+    let mut rows: Vec<_> = rows.into_iter().flatten().collect();
     rows.sort_by_key(|row| {
         (
             Reverse(row.sums.all.summary().sum()),
@@ -74,7 +77,8 @@ fn sources(rows: &[ReactionRow<'_>]) -> Section {
         Column::new("part", "Delay", Unit::Text),
     ]);
     let mut lines = Vec::new();
-    for (source, parts) in by_source(rows.iter().map(|row| row.sums)) {
+    let threads: Vec<_> = rows.iter().map(|row| row.sums).collect();
+    for (source, parts) in by_source(&threads) {
         for (part, durations) in PARTS.iter().chain(&["total"]).zip(&parts) {
             let about = [Value::text(source_name(source)), Value::text(*part)];
             lines.push(
@@ -99,7 +103,7 @@ fn threads(rows: &[ReactionRow<'_>]) -> Section {
         let about = [Value::from(row.thread.clone())];
         about.into_iter().chain(distribution_values(all)).collect()
     };
-    let lines = rows.iter().map(line).collect();
+    let lines = parallel::map(rows.iter().collect(), line);
     Section::new("threads", "Reactions by user-level thread", columns, lines)
 }
 

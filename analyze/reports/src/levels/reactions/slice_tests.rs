@@ -129,6 +129,7 @@ fn step() -> impl Strategy<Value = ReactionStep> {
         6 => switch,
         6 => wake,
         4 => (101..=103).prop_map(ReactionStep::Act),
+        1 => tid().prop_map(ReactionStep::Begins),
         1 => Just(ReactionStep::Lost),
     ]
 }
@@ -206,6 +207,25 @@ fn turns() -> Vec<(Moment, ReactionStep)> {
         );
     }
     all
+}
+
+/// A thread that is created in the slice is known from its begin.
+#[test]
+fn acts_of_new_threads_are_not_kept() {
+    let rules = rules();
+    let cpu = CpuKey { trace: 0, cpu: 0 };
+    let begins = |tid: i32| {
+        let wake = ReactionStep::Wake {
+            woken: tid,
+            scheduler: None,
+            is_user: true,
+        };
+        [ReactionStep::Begins(tid), wake, ReactionStep::Act(tid)]
+    };
+    let steps = (101..201).flat_map(begins).map(|step| ((cpu, 0), step));
+    let steps: Vec<_> = steps.collect();
+    let played = played(&rules, &mut ReactionSums::default(), &steps);
+    assert_eq!(played.kept_acts(), 0);
 }
 
 /// The law of scale: composing does not depend on the number of records.
