@@ -23,7 +23,8 @@ use crate::intervals::{begun, learned};
 use crate::names::NAME;
 use crate::replay::{CpuMoment, Current, Derived, NONE, Placed, Replay, UNKNOWN, Who};
 use crate::sources::Sources;
-use crate::states::{States, Ult};
+use crate::states::States;
+use crate::ults::Ult;
 use crate::vocabulary::UNKNOWN_ULT;
 use crate::window::{CpuRecords, KernelRecord, NO_CLASS, Note, UserRecord, Window};
 
@@ -219,13 +220,13 @@ impl<'a> Scene<'a> {
         self.states.lwp_of_tid.get(&tid).copied()
     }
 
-    fn ult(self, ult: u32) -> Option<&'a Ult> {
-        self.states.ults.get(ult as usize)
+    fn ult(self, ult: u32) -> Option<Ult<'a>> {
+        self.states.ults.get(ult)
     }
 
     fn tid_of(self, who: Who) -> i32 {
         match who {
-            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.tid),
+            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.tid()),
             Who::Lwp(tid) => tid,
         }
     }
@@ -233,7 +234,7 @@ impl<'a> Scene<'a> {
     fn pid_of(self, who: Who) -> i32 {
         let lwp = |tid| self.states.lwps.get(self.lwp(tid)? as usize);
         match who {
-            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.key.0),
+            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.key().0),
             Who::Lwp(tid) => lwp(tid).map_or(-1, |lwp| lwp.pid),
         }
     }
@@ -352,7 +353,7 @@ impl<'a> Encoder<'a> {
     fn context(&mut self, tid: i32, current: Current, is_interrupted: bool) -> Context {
         if current < NONE && self.known.0 != current {
             let ult = self.scene.ult(current);
-            let (tid, id) = ult.map_or((-1, UNKNOWN_ULT), |own| (own.tid, own.key.1));
+            let (tid, id) = ult.map_or((-1, UNKNOWN_ULT), |own| (own.tid(), own.key().1));
             self.known = (current, tid, id);
         }
         let (shown, ult) = match current {
@@ -638,12 +639,12 @@ pub(crate) fn existing(
     if scene.sources.kernel.is_none() {
         encoder.lwps(cycles, context)?;
     }
-    for (place, ult) in (0u32..).zip(&scene.states.ults) {
-        if ult.is_created {
+    for (place, ult) in scene.states.ults.iter() {
+        if ult.is_created() {
             continue;
         }
         let who = Who::Ult(place);
-        let (tid, pid) = (i64::from(ult.tid), i64::from(ult.key.0));
+        let (tid, pid) = (i64::from(ult.tid()), i64::from(ult.key().0));
         let name = scene.name_of(who, time);
         encoder.exists(cycles, (tid, pid), name, context)?;
         encoder.thread(place, cycles, time, context)?;

@@ -34,6 +34,7 @@
 //! [`exported`] reads a super-trace again, for the formats of other tools.
 #![forbid(unsafe_code)]
 
+mod by_number;
 mod catalogue;
 mod derived_classes;
 mod encode;
@@ -46,12 +47,16 @@ mod place;
 mod recent;
 mod replay;
 mod run;
+mod slabs;
 mod sources;
 mod states;
 mod summary;
 mod survey;
+mod ult_facts;
+mod ults;
 mod vocabulary;
 mod window;
+mod words;
 
 pub use replay::ViolationKind;
 pub use run::{MergeError, Options, merge};

@@ -2,8 +2,8 @@
 //! that CPU.
 
 use std::collections::BTreeSet;
-use std::collections::hash_map::Entry;
 
+use crate::by_number::ByNumber;
 use crate::intervals::{Intervals, Located, intervals};
 use crate::replay::{Current, NO_CPU, NONE, Placed, ViolationKind, act_of};
 use crate::states::States;
@@ -89,7 +89,7 @@ pub(crate) fn place(
         placed_at(ground, (index, user), located, has_losses, counts)
     }));
     placed.sort_by_key(|own| own.time);
-    let untangled = untangle(window, placed, ground.bound);
+    let untangled = untangle(ground, window, placed);
     if untangled > 0 {
         counts.moved += untangled;
         placed.sort_by_key(|own| (own.time, own.is_late));
@@ -133,8 +133,9 @@ impl<'a> Threads<'a> {
 /// the next LWP before it has left the previous one. Such a switch, and the records of its LWP that
 /// follow at once, are moved to the time at which the thread left. Returns the number of records
 /// that were moved.
-fn untangle(window: &Window, placed: &mut [Placed], bound: i64) -> u64 {
-    let mut holders: Map<Current, i32> = Map::default();
+fn untangle(ground: &Ground<'_>, window: &Window, placed: &mut [Placed]) -> u64 {
+    let bound = ground.bound;
+    let mut holders: ByNumber<i32> = ByNumber::below(ground.states.ults.count());
     // Switches to threads that have not left their LWP.
     let mut early: Map<Current, u32> = Map::default();
     let mut moved = 0;
@@ -155,14 +156,11 @@ fn untangle(window: &Window, placed: &mut [Placed], bound: i64) -> u64 {
             moved += delay(window, placed, first as usize, own.time);
             continue;
         }
-        if prev < NONE
-            && let Entry::Occupied(holder) = holders.entry(prev)
-            && *holder.get() == tid
-        {
-            holder.remove();
+        if prev < NONE {
+            holders.slot(prev.into()).take_if(|holder| *holder == tid);
         }
         if next < NONE
-            && let Some(other) = holders.insert(next, tid)
+            && let Some(other) = holders.slot(next.into()).replace(tid)
             && other != tid
         {
             early.insert(next, at as u32);

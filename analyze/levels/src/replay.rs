@@ -6,8 +6,10 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::states::{States, UltState};
-use crate::survey::{Map, UltKey};
+use crate::by_number::ByNumber;
+use crate::states::States;
+use crate::survey::UltKey;
+use crate::ults::UltState;
 use crate::vocabulary::{Step, UNKNOWN_ULT, snapshot};
 use crate::window::{Act, Note, UserRecord, Window};
 
@@ -205,9 +207,9 @@ struct Player<'a> {
     /// LWPs of which records may be lost now. Others that they record at the same time, into streams
     /// that lose nothing, do not show all their switches.
     lost: BTreeSet<u32>,
-    live: Map<u32, Live>,
-    /// By index of the record of a switch: the reason of a block that follows it.
-    late: Map<u32, u16>,
+    live: ByNumber<Live>,
+    /// By index of a switch in [`Window::acts`]: the reason of a block that follows it.
+    late: Vec<Option<u16>>,
     out: Replay,
 }
 
@@ -245,7 +247,7 @@ pub(crate) fn replay(
         }
         own.then = own.current;
         if record.act != 0 {
-            player.step((own.record, record), at);
+            player.step(record, at);
             own.then = player.current_of(record.lwp);
         }
         own.derived = (first, player.out.derived.len() as u32);
@@ -346,37 +348,49 @@ fn current(states: &States, key: UltKey) -> Current {
     }
 }
 
-/// Blocks that a scheduler records after the switch from the thread: by index of the record of the
-/// switch.
-fn late_blocks(states: &States, window: &Window, number: u32, placed: &[Placed]) -> Map<u32, u16> {
-    let mut late = Map::default();
-    let mut left: Map<Current, u32> = Map::default();
+/// Blocks that a scheduler records after the switch from the thread: by index of the switch in
+/// [`Window::acts`].
+fn late_blocks(
+    states: &States,
+    window: &Window,
+    number: u32,
+    placed: &[Placed],
+) -> Vec<Option<u16>> {
+    let mut late = vec![None; window.acts.len()];
+    // The switches from threads, of which the latest counts, and those after which there is no
+    // other step of the thread yet.
+    let mut switches: Vec<(Current, u32)> = Vec::new();
+    let mut left: ByNumber<u32> = ByNumber::below(states.ults.count());
     for own in placed {
-        let Some((_, act)) = act_of(window, own.record) else {
+        let Some((record, act)) = act_of(window, own.record) else {
             continue;
         };
+        let at = record.act - 1;
         match act.step {
             Step::Switch => {
                 if act.ult_at < NONE {
-                    left.insert(act.ult_at, own.record);
+                    switches.push((act.ult_at, at));
+                    *left.slot(act.ult_at.into()) = Some(at);
                 }
-                left.remove(&act.next_at);
-            }
-            Step::Block => {
-                if let Some(switch) = left.remove(&act.ult_at) {
-                    late.insert(switch, act.reason);
+                if act.next_at < NONE {
+                    left.slot(act.next_at.into()).take();
                 }
             }
-            Step::Wake | Step::Exit | Step::Create | Step::State => {
-                left.remove(&act.ult_at);
+            Step::Block if act.ult_at < NONE => {
+                if let Some(switch) = left.slot(act.ult_at.into()).take() {
+                    late[switch as usize] = Some(act.reason);
+                }
+            }
+            Step::Wake | Step::Exit | Step::Create | Step::State if act.ult_at < NONE => {
+                left.slot(act.ult_at.into()).take();
             }
             _ => {}
         }
     }
-    for (ult, switch) in left {
-        let ult = states.ults.get(ult as usize);
-        if let Some(reason) = ult.and_then(|ult| ult.late_block(number)) {
-            late.insert(switch, reason);
+    for (ult, switch) in switches {
+        if left.get(ult.into()) == Some(switch) {
+            let ult = states.ults.get(ult);
+            late[switch as usize] = ult.and_then(|ult| ult.late_block(number));
         }
     }
     late
@@ -427,8 +441,8 @@ impl<'a> Player<'a> {
             lwps,
             now,
             lost,
-            live: Map::default(),
-            late: Map::default(),
+            live: ByNumber::below(states.ults.count()),
+            late: Vec::new(),
             out,
         };
         for lwp in 0..player.now.len() {
@@ -460,10 +474,10 @@ impl<'a> Player<'a> {
 
     fn live(&mut self, ult: u32) -> &mut Live {
         let (states, number) = (self.states, self.number);
-        self.live.entry(ult).or_insert_with(|| Live {
+        self.live.slot(ult.into()).get_or_insert_with(|| Live {
             state: states
                 .ults
-                .get(ult as usize)
+                .get(ult)
                 .map_or_else(UltState::default, |own| own.state(number)),
             on: None,
         })
@@ -537,7 +551,7 @@ impl<'a> Player<'a> {
         });
     }
 
-    fn step(&mut self, (index, record): (u32, &UserRecord), at: CpuMoment) {
+    fn step(&mut self, record: &UserRecord, at: CpuMoment) {
         let Some(act) = (record.act as usize)
             .checked_sub(1)
             .and_then(|act| self.window.acts.get(act))
@@ -546,7 +560,7 @@ impl<'a> Player<'a> {
         };
         let ult = Some(act.ult_at).filter(|ult| *ult < NONE);
         match (act.step, ult) {
-            (Step::Switch, _) => self.switch((index, record), act, at),
+            (Step::Switch, _) => self.switch(record, act, at),
             (Step::LwpBegin | Step::LwpEnd, _) => self.set(record.lwp, NONE, at),
             (Step::Create, Some(ult)) => {
                 let on = self.live(ult).on;
@@ -597,7 +611,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn switch(&mut self, (index, record): (u32, &UserRecord), act: &Act, at: CpuMoment) {
+    fn switch(&mut self, record: &UserRecord, act: &Act, at: CpuMoment) {
         let lwp = record.lwp;
         let Some(&expected) = self.now.get(lwp as usize) else {
             return;
@@ -613,7 +627,7 @@ impl<'a> Player<'a> {
                 other,
             });
         }
-        let state = self.leave(prev, index);
+        let state = self.leave(prev, record.act - 1);
         if next < NONE
             && let Some(other) = self.live(next).on.filter(|on| *on != lwp)
         {
@@ -642,11 +656,11 @@ impl<'a> Player<'a> {
     }
 
     /// A thread leaves its LWP.
-    fn leave(&mut self, prev: Current, record: u32) -> PrevState {
+    fn leave(&mut self, prev: Current, switch: u32) -> PrevState {
         if prev >= NONE {
             return PrevState::Ready;
         }
-        let late = self.late.get(&record).copied();
+        let late = self.late.get(switch as usize).copied().flatten();
         let live = self.live(prev);
         if live.state.has_ended {
             return PrevState::Ended;
@@ -678,8 +692,8 @@ impl<'a> Player<'a> {
             ult => self
                 .states
                 .ults
-                .get(ult as usize)
-                .map_or(UNKNOWN_ULT, |own| own.key.1),
+                .get(ult)
+                .map_or(UNKNOWN_ULT, |own| own.key().1),
         }
     }
 }
