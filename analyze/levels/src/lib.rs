@@ -36,6 +36,7 @@
 
 mod by_number;
 mod catalogue;
+mod course;
 mod derived_classes;
 mod encode;
 pub mod exported;

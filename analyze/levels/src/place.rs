@@ -1,8 +1,6 @@
 //! The place of each user record of a window: a CPU, a time, and a position among the records of
 //! that CPU.
 
-use std::collections::BTreeSet;
-
 use crate::by_number::ByNumber;
 use crate::intervals::{Intervals, Located, intervals};
 use crate::replay::{Current, NO_CPU, NONE, Placed, ViolationKind, act_of};
@@ -55,9 +53,12 @@ impl Ground<'_> {
                 .map(|(cpu, lwp)| (lwp.tid, Intervals::always(cpu)))
                 .collect();
         }
-        let wanted: BTreeSet<i32> = window.users.iter().filter_map(|user| user.tid).collect();
+        let mut wanted: Vec<i32> = window.users.iter().filter_map(|user| user.tid).collect();
+        wanted.dedup();
+        wanted.sort_unstable();
+        wanted.dedup();
         let running = |cpu| (self.running(cpu), self.states.interrupts(cpu, self.number));
-        let wants = |tid| wanted.contains(&tid);
+        let wants = |tid| wanted.binary_search(&tid).is_ok();
         intervals(&window.cpus, &wants, &|cpu| running(cpu), &|cpu| {
             self.span_of(cpu)
         })
@@ -141,14 +142,12 @@ fn untangle(ground: &Ground<'_>, window: &Window, placed: &mut [Placed]) -> u64 
     let mut moved = 0;
     for at in 0..placed.len() {
         let own = placed[at];
-        let Some((record, act)) = act_of(window, own.record) else {
+        let Some(act) = act_of(window, &own).filter(|act| act.step == Step::Switch) else {
             continue;
         };
-        if act.step != Step::Switch {
-            continue;
-        }
         let (prev, next) = (act.ult_at, act.next_at);
-        let tid = record.tid.unwrap_or(-1);
+        let record = window.users.get(own.record as usize);
+        let tid = record.and_then(|record| record.tid).unwrap_or(-1);
         if !early.is_empty()
             && let Some(first) = early.remove(&prev)
             && own.time.saturating_sub(placed[first as usize].time) <= bound
@@ -208,6 +207,7 @@ fn placed_at(
         after: 0,
         until: user.time,
         record,
+        act: user.act,
         derived: (0, 0),
         current: NONE,
         then: NONE,

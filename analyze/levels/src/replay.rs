@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::by_number::ByNumber;
+use crate::course::UltState;
 use crate::states::States;
 use crate::survey::UltKey;
-use crate::ults::UltState;
 use crate::vocabulary::{Step, UNKNOWN_ULT, snapshot};
 use crate::window::{Act, Note, UserRecord, Window};
 
@@ -35,6 +35,8 @@ pub(crate) struct Placed {
     pub(crate) until: i64,
     /// Index in [`Window::users`].
     pub(crate) record: u32,
+    /// Index in [`Window::acts`], plus one.
+    pub(crate) act: u32,
     /// Range in [`Replay::derived`]: the events that the record stands for.
     pub(crate) derived: (u32, u32),
     /// Content of the LWP before it.
@@ -331,7 +333,7 @@ fn first_content(
     let steps = placed.get(first..).unwrap_or_default().iter();
     let mut own = steps
         .take_while(|own| times.contains(&own.time))
-        .filter_map(|own| act_of(window, own.record))
+        .filter_map(|own| Some((window.users.get(own.record as usize)?, act_of(window, own)?)))
         .filter(|(record, _)| record.tid == Some(tid));
     let key = own.find_map(|(record, act)| match act.step {
         Step::Switch => Some((record.pid, act.ult)),
@@ -362,10 +364,10 @@ fn late_blocks(
     let mut switches: Vec<(Current, u32)> = Vec::new();
     let mut left: ByNumber<u32> = ByNumber::below(states.ults.count());
     for own in placed {
-        let Some((record, act)) = act_of(window, own.record) else {
+        let Some(act) = act_of(window, own) else {
             continue;
         };
-        let at = record.act - 1;
+        let at = own.act - 1;
         match act.step {
             Step::Switch => {
                 if act.ult_at < NONE {
@@ -397,10 +399,9 @@ fn late_blocks(
 }
 
 /// The step of a record.
-pub(crate) fn act_of(window: &Window, record: u32) -> Option<(&UserRecord, &Act)> {
-    let record = window.users.get(record as usize)?;
-    let act = window.acts.get((record.act as usize).checked_sub(1)?)?;
-    Some((record, act))
+#[inline]
+pub(crate) fn act_of<'a>(window: &'a Window, own: &Placed) -> Option<&'a Act> {
+    window.acts.get((own.act as usize).checked_sub(1)?)
 }
 
 impl<'a> Player<'a> {

@@ -3,17 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracebraid_kernel_model::events::user_level::FIRST_USER_LEVEL_TID;
-
 use crate::survey::{Edges, Ends, Known, LwpSight, Map, Moment, Tables, UltKey};
 use crate::ult_facts::UltFacts;
 use crate::ults::Ults;
 use crate::vocabulary::reason_word;
 
-/// First virtual thread id of the first process; each process has a range of this size.
-const RANGE: i64 = FIRST_USER_LEVEL_TID as i64;
-/// Processes with a range of their own; all others share the range that follows.
-const RANGES: usize = 20;
 /// Most reasons of waits with event classes of their own.
 const MOST_REASONS: usize = 64;
 
@@ -110,10 +104,8 @@ impl States {
             let facts = tables.ults.get(worker as usize);
             states.reason(facts.map_or(&[], |facts| facts.reasons.get(number)))
         };
-        let mut ults = Ults::new(&tables.ults, &reason_of);
-        ults.number(numbers);
-        let pids = ults.iter().map(|(_, ult)| ult.key().0);
-        states.processes = processes(&tables.lwp_sights, pids);
+        let ults = Ults::new(&tables.ults, &reason_of);
+        states.processes = processes(&tables.lwp_sights, &ults);
         states.ults = ults;
         UltFacts::drop_all(tables.ults);
         states
@@ -224,18 +216,9 @@ fn lwps(map: Map<(i32, u32), Ends<UltKey>>, sights: &Map<i32, LwpSight>) -> Vec<
     tids.into_iter().map(lwp).collect()
 }
 
-/// The processes of user-level threads, whose ids are in order, and their runtimes.
-fn processes(
-    sights: &Map<i32, LwpSight>,
-    pids: impl Iterator<Item = i32>,
-) -> BTreeMap<i32, String> {
-    let mut processes = BTreeMap::new();
-    let mut last = None;
-    for pid in pids {
-        if last.replace(pid) != Some(pid) {
-            processes.insert(pid, String::new());
-        }
-    }
+fn processes(sights: &Map<i32, LwpSight>, ults: &Ults) -> BTreeMap<i32, String> {
+    let own = ults.processes().into_iter();
+    let mut processes: BTreeMap<i32, String> = own.map(|own| (own.pid, String::new())).collect();
     let mut runtimes: Vec<_> = sights
         .values()
         .filter_map(|sight| {
@@ -249,61 +232,4 @@ fn processes(
         processes.entry(pid).and_modify(|own| *own = runtime);
     }
     processes
-}
-
-/// Virtual thread ids of user-level threads, which are ordered by key, each with its first moment.
-fn numbers<M: Copy + Ord>(threads: &[(UltKey, M)]) -> Vec<i32> {
-    let mut numbers = Vec::with_capacity(threads.len());
-    let mut shared = RANGE * (RANGES as i64 + 1);
-    let processes = threads.chunk_by(|(a, _), (b, _)| a.0 == b.0);
-    for (place, of_process) in processes.enumerate() {
-        let start = RANGE * (place as i64 + 1);
-        let fits = of_process.iter().all(|(key, _)| key.1 < RANGE as u64);
-        if place < RANGES && fits {
-            numbers.extend(
-                of_process
-                    .iter()
-                    .map(|(key, _)| (start + key.1 as i64) as i32),
-            );
-            continue;
-        }
-        let mut order: Vec<usize> = (0..of_process.len()).collect();
-        order.sort_unstable_by_key(|&at| (of_process[at].1, at));
-        let from = if place < RANGES { start } else { shared };
-        let mut own = vec![0; of_process.len()];
-        for (number, at) in (1..).zip(order) {
-            own[at] = i32::try_from(from + number).unwrap_or(i32::MAX);
-        }
-        if place >= RANGES {
-            shared += of_process.len() as i64;
-        }
-        numbers.extend(own);
-    }
-    numbers
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn virtual_ids_show_process_and_thread() {
-        let threads = [((7, 1), 3), ((7, 2), 2), ((9, 1), 1)];
-        assert_eq!(numbers(&threads), [100_000_001, 100_000_002, 200_000_001]);
-        let large = [((7, 1 << 40), 3), ((7, 1 << 41), 2), ((9, 5), 1)];
-        assert_eq!(numbers(&large), [100_000_002, 100_000_001, 200_000_005]);
-    }
-
-    #[test]
-    fn processes_without_a_range_share_one() {
-        let threads: Vec<_> = (1..=23)
-            .flat_map(|pid| [((pid, 1), 0), ((pid, 2), 0)])
-            .collect();
-        let numbers = numbers(&threads);
-        assert_eq!(numbers[38..40], [2_000_000_001, 2_000_000_002]);
-        assert_eq!(
-            numbers[40..44],
-            [2_100_000_001, 2_100_000_002, 2_100_000_003, 2_100_000_004]
-        );
-    }
 }

@@ -162,10 +162,17 @@ impl UltFacts {
         });
     }
 
-    /// Frees the memory of all facts, of which marks take most, in parallel.
+    /// Frees the memory of all facts in parallel.
     pub(crate) fn drop_all(all: Vec<UltFacts>) {
-        let marks = all.into_iter().flat_map(|own| own.marks.into_slabs());
-        parallel::map(marks.collect(), drop);
+        let (mut threads, mut marks, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for own in all {
+            threads.extend(own.threads.into_slabs());
+            marks.extend(own.marks.into_slabs());
+            names.extend(own.names.into_slabs());
+        }
+        parallel::map(threads, drop);
+        parallel::map(marks, drop);
+        parallel::map(names, drop);
     }
 
     /// All marks of a thread, in any order.

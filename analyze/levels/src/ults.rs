@@ -1,24 +1,24 @@
 //! The user-level threads of a host: names, and the state of each at the beginning of each window.
 
-use tracebraid_engine::parallel;
+use std::ops::Range;
 
+use tracebraid_engine::parallel;
+use tracebraid_kernel_model::events::user_level::FIRST_USER_LEVEL_TID;
+
+use crate::course::{Course, UltState};
 use crate::names::{NAME, short};
-use crate::survey::{Moment, UltKey};
-use crate::ult_facts::{Marks, NEVER, NOTHING, PlaceOfUlt, UltFacts};
+use crate::survey::{Map, Moment, UltKey};
+use crate::ult_facts::{Marks, NOTHING, PlaceOfUlt, UltFacts};
 use crate::words::Words;
 
+/// First virtual thread id of the first process; each process has a range of this size.
+const RANGE: i64 = FIRST_USER_LEVEL_TID as i64;
+/// Processes with a range of their own; all others share the range that follows.
+const RANGES: usize = 20;
 /// Threads of a shard: made by one thread at a time.
 const SHARD: usize = 4096;
-
-/// State of a user-level thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UltState {
-    /// Not ready: index of the reason.
-    pub(crate) blocked: Option<u16>,
-    /// Left its LWP blocked, and has not run since: index of the reason.
-    pub(crate) waits: Option<u16>,
-    pub(crate) has_ended: bool,
-}
+/// Threads of a worker of which one shows where to cut the lists of all workers.
+const SAMPLE: usize = 256;
 
 /// The user-level threads, ordered by process and id.
 #[derive(Debug, Default)]
@@ -38,6 +38,16 @@ struct Shard {
     /// See [`Ult::late_block`].
     late: Vec<(u32, u16)>,
     words: Words,
+    processes: Vec<OfProcess>,
+}
+
+/// Threads of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfProcess {
+    pub(crate) pid: i32,
+    count: usize,
+    /// Largest id of a thread.
+    largest: u64,
 }
 
 #[derive(Debug)]
@@ -164,9 +174,10 @@ impl Ults {
             found.sort_by_key(|found| found.0);
             found
         });
-        let found = joined(of_workers);
-        let parts = parts(&found);
-        let shards = parallel::map_large(parts, |part| Shard::new(part, facts, reason_of));
+        let pieces = pieces(&of_workers);
+        let pieces = parallel::map_large(pieces, Piece::new);
+        let shards =
+            parallel::map_large(parts(&pieces), |part| Shard::new(&part, facts, reason_of));
         let mut ults = Ults {
             count: shards.iter().map(|shard| shard.ults.len()).sum(),
             shards,
@@ -177,18 +188,61 @@ impl Ults {
             *places.slot(ult.key()) = Some(place);
         }
         ults.places = places;
+        ults.number();
         ults
     }
 
-    /// Gives the threads their virtual thread ids, which `tids` makes of their keys and their first
-    /// moments.
-    pub(crate) fn number(&mut self, tids: impl FnOnce(&[(UltKey, Moment)]) -> Vec<i32>) {
-        let own = self.shards.iter().flat_map(|shard| &shard.ults);
-        let firsts: Vec<(UltKey, Moment)> = own.map(|own| (own.key, own.first)).collect();
-        let tids = tids(&firsts);
-        let own = self.shards.iter_mut().flat_map(|shard| &mut shard.ults);
-        for (own, tid) in own.zip(tids) {
-            own.tid = tid;
+    /// The processes of all threads, in order.
+    pub(crate) fn processes(&self) -> Vec<OfProcess> {
+        let mut all: Vec<OfProcess> = Vec::new();
+        for own in self.shards.iter().flat_map(|shard| &shard.processes) {
+            match all.last_mut().filter(|last| last.pid == own.pid) {
+                Some(last) => {
+                    last.count += own.count;
+                    last.largest = own.largest;
+                }
+                None => all.push(*own),
+            }
+        }
+        all
+    }
+
+    /// Gives the threads their virtual thread ids: of a process with a range of its own and small
+    /// ids, those within its range; of another one, numbers in the order of the first sights.
+    fn number(&mut self) {
+        let mut starts: Map<i32, i64> = Map::default();
+        let mut by_first = Vec::new();
+        let mut shared = RANGE * (RANGES as i64 + 1);
+        let mut from = 0;
+        for (place, process) in self.processes().into_iter().enumerate() {
+            let to = from + process.count;
+            let start = RANGE * (place as i64 + 1);
+            match place < RANGES {
+                true if process.largest < RANGE as u64 => drop(starts.insert(process.pid, start)),
+                true => by_first.push((from..to, start)),
+                false => {
+                    by_first.push((from..to, shared));
+                    shared += process.count as i64;
+                }
+            }
+            from = to;
+        }
+        let shards = self.shards.iter_mut().collect();
+        parallel::map_large(shards, |shard: &mut Shard| shard.number(&starts));
+        for (range, start) in by_first {
+            self.number_by_first(range, start);
+        }
+    }
+
+    fn number_by_first(&mut self, range: Range<usize>, start: i64) {
+        let own = |index: usize| self.shards.get(index / SHARD)?.ults.get(index % SHARD);
+        let first = |index| Some((own(index)?.first, index));
+        let mut order: Vec<(Moment, usize)> = range.filter_map(first).collect();
+        order.sort_unstable();
+        for (number, (_, index)) in (1..).zip(order) {
+            if let Some(own) = self.shards[index / SHARD].ults.get_mut(index % SHARD) {
+                own.tid = i32::try_from(start + number).unwrap_or(i32::MAX);
+            }
         }
     }
 
@@ -219,42 +273,90 @@ impl Ults {
     }
 }
 
-/// All lists as one, by key.
-fn joined(mut lists: Vec<Vec<Found>>) -> Vec<Found> {
-    if lists.len() < 2 {
-        return lists.pop().unwrap_or_default();
-    }
-    let mut all = lists.concat();
-    // The stable sort merges lists that are in order.
-    all.sort_by_key(|found| found.0);
-    all
+/// Threads of all workers with keys in an interval, in order.
+struct Piece {
+    found: Vec<Found>,
+    /// Where each thread begins in `found`.
+    starts: Vec<usize>,
 }
 
-/// Cuts the list where a shard is full.
-fn parts(found: &[Found]) -> Vec<&[Found]> {
-    let mut parts = Vec::with_capacity(found.len() / SHARD + 1);
-    let (mut from, mut at, mut threads) = (0, 0, 0);
-    for same in found.chunk_by(|own, next| own.0 == next.0) {
-        if threads == SHARD {
-            parts.push(&found[from..at]);
-            (from, threads) = (at, 0);
+impl Piece {
+    /// Joins lists that are in order.
+    fn new(lists: Vec<&[Found]>) -> Piece {
+        let mut found = lists.concat();
+        if lists.len() > 1 {
+            // The stable sort merges lists that are in order.
+            found.sort_by_key(|found| found.0);
         }
-        at += same.len();
-        threads += 1;
+        let mut starts = Vec::with_capacity(found.len());
+        let mut at = 0;
+        for same in found.chunk_by(|own, next| own.0 == next.0) {
+            starts.push(at);
+            at += same.len();
+        }
+        Piece { found, starts }
     }
-    parts.push(&found[from..]);
+
+    /// The threads with these numbers.
+    fn threads(&self, range: Range<usize>) -> &[Found] {
+        let end = self.found.len();
+        let start = |thread: usize| self.starts.get(thread).copied().unwrap_or(end);
+        &self.found[start(range.start)..start(range.end)]
+    }
+}
+
+/// Cuts the lists of all workers at the same keys, so that the pieces can be joined beside each
+/// other.
+fn pieces(lists: &[Vec<Found>]) -> Vec<Vec<&[Found]>> {
+    let samples = lists.iter().flat_map(|list| list.iter().step_by(SAMPLE));
+    let mut samples: Vec<UltKey> = samples.map(|found| found.0).collect();
+    samples.sort_unstable();
+    let cuts = samples.into_iter().step_by(SHARD / SAMPLE).skip(1);
+    let mut rest: Vec<&[Found]> = lists.iter().map(Vec::as_slice).collect();
+    let mut pieces = Vec::new();
+    for cut in cuts {
+        let piece = rest.iter_mut().map(|rest| {
+            let (own, others) = rest.split_at(rest.partition_point(|found| found.0 < cut));
+            *rest = others;
+            own
+        });
+        pieces.push(piece.collect());
+    }
+    pieces.push(rest);
+    pieces
+}
+
+/// The threads of each shard, which may be in several pieces.
+fn parts(pieces: &[Piece]) -> Vec<Vec<&[Found]>> {
+    let mut parts = Vec::new();
+    let (mut part, mut room) = (Vec::new(), SHARD);
+    for piece in pieces {
+        let mut from = 0;
+        while from < piece.starts.len() {
+            let to = piece.starts.len().min(from + room);
+            part.push(piece.threads(from..to));
+            room -= to - from;
+            from = to;
+            if room == 0 {
+                parts.push(std::mem::take(&mut part));
+                room = SHARD;
+            }
+        }
+    }
+    parts.push(part);
     parts
 }
 
 impl Shard {
     fn new(
-        found: &[Found],
+        found: &[&[Found]],
         facts: &[UltFacts],
         reason_of: &(dyn Fn(u32, u32) -> u16 + Sync),
     ) -> Shard {
         let mut shard = Shard::default();
         let (mut names, mut marks) = (Vec::new(), Vec::new());
-        for same in found.chunk_by(|own, next| own.0 == next.0) {
+        let threads = found.iter();
+        for same in threads.flat_map(|found| found.chunk_by(|own, next| own.0 == next.0)) {
             names.clear();
             marks.clear();
             let mut first = ((i64::MAX, u64::MAX), false);
@@ -281,7 +383,31 @@ impl Shard {
                 shard.add(key, first, &mut names, &mut marks);
             }
         }
+        let of_process = shard.ults.chunk_by(|own, next| own.key.0 == next.key.0);
+        let of_process = of_process.filter_map(|own| {
+            let (pid, largest) = own.last()?.key;
+            let count = own.len();
+            Some(OfProcess {
+                pid,
+                count,
+                largest,
+            })
+        });
+        shard.processes = of_process.collect();
         shard
+    }
+
+    /// Gives virtual ids to the threads of processes with these starts of their ranges.
+    fn number(&mut self, starts: &Map<i32, i64>) {
+        for of_process in self.ults.chunk_by_mut(|own, next| own.key.0 == next.key.0) {
+            let pid = of_process.first().map(|own| own.key.0);
+            let Some(start) = pid.and_then(|pid| starts.get(&pid)) else {
+                continue;
+            };
+            for own in of_process {
+                own.tid = (start + own.key.1 as i64) as i32;
+            }
+        }
     }
 
     fn add(
@@ -309,12 +435,7 @@ impl Shard {
         let short_name = first_name.map_or_else(|| short_name(&[]), |name| name.short_name);
         // Of a window, each stream has marks of its own.
         marks.sort_unstable_by_key(|own| own.window);
-        Course {
-            states: &mut self.states,
-            late: &mut self.late,
-            from: lengths.1,
-        }
-        .run(marks);
+        Course::new(&mut self.states, &mut self.late).run(marks);
         self.ults.push(UltEntry {
             key,
             tid: -1,
@@ -328,85 +449,56 @@ impl Shard {
     }
 }
 
-/// States and late blocks of a user-level thread, at the end of the lists of its shard.
-struct Course<'a> {
-    /// State after each window in which it changed.
-    states: &'a mut Vec<(u32, UltState)>,
-    /// Windows after which the first record about the thread is a block, although it has left its
-    /// LWP as ready: the reason.
-    late: &'a mut Vec<(u32, u16)>,
-    /// Index of the first state of the thread.
-    from: usize,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Course<'_> {
-    fn last(&self) -> UltState {
-        let own = self.states.get(self.from..).unwrap_or_default();
-        own.last().map_or_else(UltState::default, |(_, last)| *last)
-    }
-
-    /// Follows the marks of the thread, which are ordered by window.
-    fn run(&mut self, marks: &[Marks]) {
-        let mut all: Option<Marks> = None;
-        let mut late = NEVER;
-        // The window in which the last record was the switch from the thread.
-        let mut left: Option<u32> = None;
-        for same in marks.chunk_by(|own, next| own.window == next.window) {
-            let Some((mut own, others)) = same.split_first().map(|(own, others)| (*own, others))
-            else {
-                continue;
-            };
-            others.iter().for_each(|other| own.join(other));
-            if let (Some(left), Some(reason)) = (left, reason_of(own.first_reason)) {
-                self.late.push((left, reason));
-                late = own.first;
-                // The second pass begins the wait where the thread left its LWP.
-                let waits = Some(reason);
-                let last = self.last();
-                self.states.push((left, UltState { waits, ..last }));
-            }
-            let now = all.get_or_insert(own);
-            now.join(&own);
-            let is_between = own.switch_out < own.ready && own.ready < own.block;
-            let is_out = now.switch_out > now.switch_in && !is_between;
-            if own.switch_out != NEVER && own.block > own.switch_out && is_out {
-                late = own.block;
-            }
-            let others = now.ready.max(now.switch_in).max(now.end).max(now.block);
-            left = (now.switch_out > others).then_some(own.window);
-            let state = state(now, late);
-            if self.last() != state {
-                self.states.push((own.window, state));
-            }
+    /// The virtual ids of threads with these keys, each first seen at this time.
+    fn numbers(threads: &[(UltKey, i64)]) -> Vec<i32> {
+        // Two workers see them.
+        let mut facts = [UltFacts::default(), UltFacts::default()];
+        for (place, &(key, time)) in threads.iter().rev().enumerate() {
+            facts[place % 2].sees(key, (time, 1), true);
+            facts[1].sees(key, (time + 1, 1), false);
         }
+        let ults = Ults::new(&facts, &|_, _| 0);
+        let index = |&(key, _): &(UltKey, i64)| ults.place(key);
+        let indices: Vec<_> = threads.iter().filter_map(index).collect();
+        assert!(indices.into_iter().eq(0..threads.len() as u32));
+        assert!(ults.iter().all(|(_, ult)| ult.is_created()));
+        ults.iter().map(|(_, ult)| ult.tid()).collect()
     }
-}
 
-fn reason_of(number: u32) -> Option<u16> {
-    u16::try_from(number).ok()
-}
+    #[test]
+    fn virtual_ids_show_process_and_thread() {
+        let threads = [((7, 1), 3), ((7, 2), 2), ((9, 1), 1)];
+        assert_eq!(numbers(&threads), [100_000_001, 100_000_002, 200_000_001]);
+        let large = [((7, 1 << 40), 3), ((7, 1 << 41), 2), ((9, 5), 1)];
+        assert_eq!(numbers(&large), [100_000_002, 100_000_001, 200_000_005]);
+    }
 
-/// State after these marks. `late` is the last block after the switch from the thread.
-fn state(marks: &Marks, late: Moment) -> UltState {
-    let alive = marks.switch_in.max(marks.ready);
-    let has_ended = marks.end != NEVER && marks.end > alive;
-    let mut state = UltState {
-        has_ended,
-        ..UltState::default()
-    };
-    let block = marks.block;
-    // An earlier thread with this id may have blocked.
-    if block == NEVER || has_ended || block < marks.switch_in || block < marks.end {
-        return state;
+    #[test]
+    fn processes_without_a_range_share_one() {
+        let threads: Vec<_> = (1..=23)
+            .flat_map(|pid| [((pid, 1), 0), ((pid, 2), 0)])
+            .collect();
+        let numbers = numbers(&threads);
+        assert_eq!(numbers[38..40], [2_000_000_001, 2_000_000_002]);
+        assert_eq!(
+            numbers[40..44],
+            [2_100_000_001, 2_100_000_002, 2_100_000_003, 2_100_000_004]
+        );
     }
-    let reason = reason_of(marks.reason);
-    if block > marks.ready {
-        state.blocked = reason;
+
+    #[test]
+    fn threads_of_many_shards_keep_their_order() {
+        let count = 3 * SHARD as u64 + 1;
+        let threads: Vec<_> = (1..=count).map(|id| ((7, id << 4), -(id as i64))).collect();
+        let numbers = numbers(&threads);
+        assert_eq!(numbers.first(), Some(&(100_000_000 + 16)));
+        let addresses = |id: u64| ((7, 0x7000_0000_0000 + (id << 4)), -(id as i64));
+        let threads: Vec<_> = (1..=count).map(addresses).collect();
+        let expected = (1..=count as i32).rev().map(|number| 100_000_000 + number);
+        assert!(self::numbers(&threads).into_iter().eq(expected));
     }
-    // Woken between the block and the switch: it never waited.
-    let was_ready = block < marks.ready && marks.ready < marks.switch_out;
-    if block < marks.switch_out && !was_ready || block == late {
-        state.waits = reason;
-    }
-    state
 }
