@@ -34,14 +34,18 @@
 //! [`exported`] reads a super-trace again, for the formats of other tools.
 #![forbid(unsafe_code)]
 
+mod besides;
 mod by_number;
 mod catalogue;
+mod changed_fields;
 mod course;
 mod derived_classes;
 mod encode;
 pub mod exported;
 mod intake;
 mod intervals;
+mod joined_classes;
+mod late_blocks;
 mod merge;
 mod names;
 mod place;
