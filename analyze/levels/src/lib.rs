@@ -23,6 +23,11 @@
 //! window in the files is decided in order; any thread then writes it there. So one thread never
 //! waits for another, and the serial share does not grow with the trace.
 //!
+//! **Hundreds of thousands of threads.** Most user-level threads live shortly, so that tables by thread
+//! and window took more time than the records. The survey appends facts to lists instead
+//! (`ult_facts`), with a paged index by id (`by_number`); the lists of all workers are joined in
+//! shards of threads, beside each other (`ults`, `course`).
+//!
 //! **Why windows and not chunks**: packets of the output end where windows end, so windows must not
 //! depend on options. Why not one pass: a window would have to leave its initial state open, and
 //! with it the thread ids in most of its records.

@@ -53,8 +53,13 @@ impl Ground<'_> {
                 .map(|(cpu, lwp)| (lwp.tid, Intervals::always(cpu)))
                 .collect();
         }
-        let mut wanted: Vec<i32> = window.users.iter().filter_map(|user| user.tid).collect();
-        wanted.dedup();
+        let mut wanted: Vec<i32> = Vec::new();
+        for tid in window.users.iter().filter_map(|user| user.tid) {
+            // Neighbours are mostly of one thread.
+            if wanted.last() != Some(&tid) {
+                wanted.push(tid);
+            }
+        }
         wanted.sort_unstable();
         wanted.dedup();
         let running = |cpu| (self.running(cpu), self.states.interrupts(cpu, self.number));

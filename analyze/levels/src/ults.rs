@@ -353,7 +353,12 @@ impl Shard {
         facts: &[UltFacts],
         reason_of: &(dyn Fn(u32, u32) -> u16 + Sync),
     ) -> Shard {
-        let mut shard = Shard::default();
+        let mut shard = Shard {
+            ults: Vec::with_capacity(SHARD),
+            names: Vec::with_capacity(SHARD),
+            states: Vec::with_capacity(SHARD),
+            ..Shard::default()
+        };
         let (mut names, mut marks) = (Vec::new(), Vec::new());
         let threads = found.iter();
         for same in threads.flat_map(|found| found.chunk_by(|own, next| own.0 == next.0)) {
