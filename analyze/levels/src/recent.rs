@@ -187,7 +187,7 @@ impl Recent {
     }
 }
 
-/// A user-level thread is seen; returns its place among the facts.
+/// A user-level thread is seen; returns its index among the facts.
 #[inline]
 fn sees(tables: &mut Tables, at: &StepPlace<'_>, ult: u64) -> Option<u32> {
     if ult == 0 || ult == UNKNOWN_ULT {

@@ -35,7 +35,7 @@ impl<T> Slabs<T> {
         self.0.get_mut(place / SLAB)?.get_mut(place % SLAB)
     }
 
-    /// Appends an entry and returns its place.
+    /// Appends an entry and returns its index.
     pub(crate) fn push(&mut self, entry: T) -> u32 {
         let place = self.count() as u32;
         match self.0.last_mut() {
@@ -49,7 +49,7 @@ impl<T> Slabs<T> {
         place
     }
 
-    /// All entries with their places.
+    /// All entries with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..).zip(self.0.iter().flatten())
     }

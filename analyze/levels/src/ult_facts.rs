@@ -1,4 +1,4 @@
-//! What the survey finds about user-level threads.
+//! The survey's facts about user-level threads.
 //!
 //! There may be millions of them, most of which live shortly. So facts are appended to lists, in
 //! which threads that are created one after the other are neighbours; a table by thread and window
@@ -189,7 +189,7 @@ impl UltFacts {
     }
 }
 
-/// A place in a list by process and id of a user-level thread.
+/// The index in a list by process and id of a user-level thread.
 #[derive(Debug, Default)]
 pub(crate) struct PlaceOfUlt(Map<i32, ByNumber<u32>>);
 

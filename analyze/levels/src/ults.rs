@@ -79,7 +79,7 @@ struct Run {
 }
 
 impl Run {
-    /// What was appended since the list had this length.
+    /// The entries that were appended since the list had this length.
     fn since<T>(list: &[T], from: usize) -> Run {
         Run {
             from: from as u32,
@@ -159,7 +159,7 @@ impl<'a> Ult<'a> {
     }
 }
 
-/// A thread of a worker's facts: its key, the number of the worker and the place.
+/// A thread of a worker's facts: its key, the number of the worker and the index.
 type Found = (UltKey, u32, u32);
 
 impl Ults {
