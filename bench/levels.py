@@ -144,7 +144,7 @@ def rows(program, arguments, runs, place, out):
 
 
 def merge(rounds, recordings, out):
-    out("### `levels merge` beside babeltrace2's counter\n")
+    out(f"### `levels merge` beside babeltrace2's counter, {rounds} rounds\n")
     with tempfile.TemporaryDirectory() as name:
         for recording in recordings or [merged_recording(Path(name), out)]:
             if recording:
@@ -159,7 +159,7 @@ def merged_recording(directory, out):
     if not IS_ROOT:
         left_out(["`levels merge`"], out)
         return None
-    trace = directory / "sumtime"
+    trace = directory / "sumtime-recording"
     subprocess.run(["make", "-s", "-C", ROOT / "examples", f"OUT={directory}"], check=True)
     command = [directory / "sumtime", "height=14", "rounds=10", "lwps=2"]
     subprocess.run(under_recorder(LEVELS["all events"][0], trace, command), env=environment(), check=True, stdout=subprocess.DEVNULL)
