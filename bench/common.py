@@ -98,8 +98,12 @@ def beside_each_other(commands):
 
 def begin(command):
     if "-o" in command:
-        # Removing an existing file must not be measured.
-        Path(command[command.index("-o") + 1]).unlink(missing_ok=True)
+        # Removing what exists already must not be measured.
+        existing = Path(command[command.index("-o") + 1])
+        if existing.is_dir():
+            shutil.rmtree(existing)
+        else:
+            existing.unlink(missing_ok=True)
     parts = [str(part) for part in command]
     return subprocess.Popen(parts, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -6,9 +6,13 @@ threads and kernel, with all scheduling events, and with all events (functions o
 always the same. Wall time suffers from other processes on the machine; CPU time is that of the program, with that of the kernel on its behalf.
 Requires root.
 
+The last table compares `levels merge` with babeltrace2's counter on the same recordings: of the program with most threads, with all
+events, and others on request.
+
   python3 bench/levels.py                     9 rounds
   python3 bench/levels.py --rounds 3          fewer
   python3 bench/levels.py --height 10 --grid 300   smaller trees and systems
+  python3 bench/levels.py --merge TRACE       only `levels merge`, of this recording and others that follow
   python3 bench/levels.py --save FILE         also write the tables to a file
 """
 
@@ -22,8 +26,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import beside_counter
 import common
-from common import ROOT, TARGET, Output, size_of
+from common import ROOT, TARGET, TRACEBRAID, Output, count_events, size_of
 
 sys.path.insert(0, str(ROOT / "bench/record"))
 
@@ -138,20 +143,47 @@ def rows(program, arguments, runs, place, out):
     out()
 
 
+def merge(rounds, recordings, out):
+    out(f"### `levels merge` beside babeltrace2's counter, {rounds} rounds\n")
+    with tempfile.TemporaryDirectory() as name:
+        for recording in recordings or [merged_recording(Path(name), out)]:
+            if recording:
+                out(f"`{recording.name}`, {count_events(recording):,} event records, {size_of(recording) / 1e6:.0f} MB:\n")
+                command = [TRACEBRAID, "levels", "merge", recording, "-o", Path(name) / "levels"]
+                beside_counter.table(out, recording, {"`levels merge`": command}, rounds)
+                out()
+
+
+def merged_recording(directory, out):
+    """All events of a program with 327,670 threads."""
+    if not IS_ROOT:
+        left_out(["`levels merge`"], out)
+        return None
+    trace = directory / "sumtime-recording"
+    subprocess.run(["make", "-s", "-C", ROOT / "examples", f"OUT={directory}"], check=True)
+    command = [directory / "sumtime", "height=14", "rounds=10", "lwps=2"]
+    subprocess.run(under_recorder(LEVELS["all events"][0], trace, command), env=environment(), check=True, stdout=subprocess.DEVNULL)
+    return trace
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--height", type=int, default=14, help="of the tree of threads")
     parser.add_argument("--grid", type=int, default=700, help="side of the grid whose equations are solved")
+    parser.add_argument("--merge", type=Path, nargs="+", metavar="TRACE", help="only measure `levels merge`, of these recordings")
+    parser.add_argument("--merge-rounds", type=int, default=5)
     parser.add_argument("--save", type=Path, help="also write the tables to this file")
     args = parser.parse_args()
-    if not PRELOADED["LD_PRELOAD"].is_file():
+    if not args.merge and not PRELOADED["LD_PRELOAD"].is_file():
         sys.exit(f"bench: {PRELOADED['LD_PRELOAD']} has not been built")
     out = Output()
-    out(f"{common.today()}, {common.machine()}, {args.rounds} rounds in turn, medians (minimum to maximum)\n")
-    table_1(args.rounds, out)
-    programs = {"sumtime": [f"height={args.height}", "lwps=2"], "solver": [f"grid={args.grid}", "lwps=2"]}
-    table_2(args.rounds, programs, out)
+    out(f"{common.today()}, {common.machine()}, {args.merge_rounds if args.merge else args.rounds} rounds in turn, medians (minimum to maximum)\n")
+    if not args.merge:
+        table_1(args.rounds, out)
+        programs = {"sumtime": [f"height={args.height}", "lwps=2"], "solver": [f"grid={args.grid}", "lwps=2"]}
+        table_2(args.rounds, programs, out)
+    merge(args.merge_rounds, args.merge, out)
     if args.save:
         out.save(args.save)
 

@@ -1,31 +1,28 @@
 //! Writes the records of a window as packets: one encoder for each stream of the super-trace.
-//! `derived` writes what steps of user-level scheduling stand for, `giver` re-encodes fields.
+//! `copied` writes the records of the sources, `derived` what steps of user-level scheduling stand for,
+//! `giver` re-encodes fields.
 
 mod body_bytes;
+mod copied;
 mod derived;
 mod giver;
 
-use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::index::IndexEntry;
-use tracebraid_ctf::schema::Scope;
-use tracebraid_ctf::walk::walk;
 use tracebraid_ctf::write::WriteError;
 use tracebraid_ctf::write::stream::{PacketRoom, PacketSink, PacketSize, StreamWriter};
 use tracebraid_follow::Interrupts;
 
-use body_bytes::{BodyBytes, Context};
-use giver::Giver;
+use body_bytes::Context;
 
-use crate::catalogue::{
-    Added, CONTEXT_BYTES, Copied, Copying, OF_CPUS, Plans, Replaced, WITHOUT_CPU, Whose,
-};
+use crate::catalogue::{OF_CPUS, Plans, WITHOUT_CPU};
 use crate::intervals::{begun, learned};
 use crate::names::NAME;
 use crate::replay::{CpuMoment, Current, Derived, NONE, Placed, Replay, UNKNOWN, Who};
 use crate::sources::Sources;
-use crate::states::{States, Ult};
+use crate::states::States;
+use crate::ults::Ult;
 use crate::vocabulary::UNKNOWN_ULT;
-use crate::window::{CpuRecords, KernelRecord, NO_CLASS, Note, UserRecord, Window};
+use crate::window::{CpuRecords, KernelRecord, Note, Window};
 
 /// Size of packets in bytes.
 const PACKET: PacketSize = PacketSize::UpTo(1 << 18);
@@ -219,13 +216,13 @@ impl<'a> Scene<'a> {
         self.states.lwp_of_tid.get(&tid).copied()
     }
 
-    fn ult(self, ult: u32) -> Option<&'a Ult> {
-        self.states.ults.get(ult as usize)
+    fn ult(self, ult: u32) -> Option<Ult<'a>> {
+        self.states.ults.get(ult)
     }
 
     fn tid_of(self, who: Who) -> i32 {
         match who {
-            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.tid),
+            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.tid()),
             Who::Lwp(tid) => tid,
         }
     }
@@ -233,7 +230,7 @@ impl<'a> Scene<'a> {
     fn pid_of(self, who: Who) -> i32 {
         let lwp = |tid| self.states.lwps.get(self.lwp(tid)? as usize);
         match who {
-            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.key.0),
+            Who::Ult(ult) => self.ult(ult).map_or(-1, |own| own.key().0),
             Who::Lwp(tid) => lwp(tid).map_or(-1, |lwp| lwp.pid),
         }
     }
@@ -352,7 +349,7 @@ impl<'a> Encoder<'a> {
     fn context(&mut self, tid: i32, current: Current, is_interrupted: bool) -> Context {
         if current < NONE && self.known.0 != current {
             let ult = self.scene.ult(current);
-            let (tid, id) = ult.map_or((-1, UNKNOWN_ULT), |own| (own.tid, own.key.1));
+            let (tid, id) = ult.map_or((-1, UNKNOWN_ULT), |own| (own.tid(), own.key().1));
             self.known = (current, tid, id);
         }
         let (shown, ult) = match current {
@@ -407,155 +404,6 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Copies a record of the kernel.
-    fn copy(
-        &mut self,
-        record: &KernelRecord,
-        context: Context,
-        other: Who,
-    ) -> Result<(), WriteError> {
-        let scene = self.scene;
-        let Some(copied) = scene
-            .plans
-            .copied
-            .get(record.class as usize)
-            .filter(|_| record.class != NO_CLASS)
-        else {
-            return Ok(());
-        };
-        let own = Self::who(self.running, self.current);
-        let who = move |field: &Replaced| match field.what {
-            Whose::Running => own,
-            Whose::Next | Whose::Other => other,
-        };
-        let cycles = self.next_cycles(record.time);
-        let bytes = scene.window.bytes(record.bytes);
-        if let Copying::Fields = copied.copying {
-            let values = copied.replaced.iter().map(|field| {
-                let who = who(field);
-                let id = is_virtual(who).then(|| scene.tid_of(who));
-                (field, id, *scene.name_of(who, record.time))
-            });
-            let values: Vec<_> = values.collect();
-            return self.copy_fields(copied, (cycles, bytes), context, &values);
-        }
-        self.copy_bytes(copied, cycles, context, bytes, |body| {
-            for field in &copied.replaced {
-                let who = who(field);
-                if is_virtual(who) {
-                    replace(body, field, scene, (who, record.time));
-                }
-            }
-        })
-    }
-
-    /// Copies the bytes of a record after the context; `replace` changes fields of constant size.
-    #[inline]
-    fn copy_bytes(
-        &mut self,
-        copied: &Copied,
-        cycles: u64,
-        context: Context,
-        bytes: &[u8],
-        mut replace: impl FnMut(&mut [u8]),
-    ) -> Result<(), WriteError> {
-        let Some(plan) = &copied.plans[self.stream] else {
-            self.written.refused += 1;
-            return Ok(());
-        };
-        // The added fields are zero.
-        let added = match copied.added {
-            Added::Nothing => 0,
-            Added::Level => 1,
-            Added::LevelAndReason => 2,
-        };
-        let length = CONTEXT_BYTES + bytes.len() + added;
-        let written = self
-            .writer
-            .record_filled(plan.get(), cycles, length, |place| {
-                let mut body = BodyBytes(place);
-                body.context(context);
-                if let Some(place) = body.0.get_mut(..bytes.len()) {
-                    place.copy_from_slice(bytes);
-                    replace(place);
-                }
-            });
-        self.count(written)
-    }
-
-    /// Counts a record; one that is too large for a packet is left out.
-    #[inline]
-    fn count(&mut self, written: Result<(), WriteError>) -> Result<(), WriteError> {
-        match written {
-            Ok(()) => self.written.copied += 1,
-            Err(WriteError::EventTooLarge { .. } | WriteError::Field { .. }) => {
-                self.written.refused += 1;
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// Copies a record field by field.
-    fn copy_fields(
-        &mut self,
-        copied: &Copied,
-        (cycles, bytes): (u64, &[u8]),
-        context: Context,
-        values: &[(&Replaced, Option<i32>, [u8; NAME])],
-    ) -> Result<(), WriteError> {
-        let Some(plan) = &copied.plans[self.stream] else {
-            self.written.refused += 1;
-            return Ok(());
-        };
-        let (trace, stream, class) = copied.origin;
-        let Some(layout) = self.scene.sources.set.traces.get(trace as usize) else {
-            return Ok(());
-        };
-        let layout = &layout.layout;
-        self.slots = layout.registers();
-        let Some(of_stream) = layout.streams.get(stream) else {
-            return Ok(());
-        };
-        let Some(event) = of_stream.events.get(class) else {
-            return Ok(());
-        };
-        let Some((cursor, slots)) = kept_cursor(bytes).zip(Some(&mut self.slots)) else {
-            self.written.refused += 1;
-            return Ok(());
-        };
-        let scopes = [
-            (Scope::CommonContext, &of_stream.common_context),
-            (Scope::SpecificContext, &event.specific_context),
-            (Scope::Payload, &event.payload),
-        ];
-        let written = self.writer.record(plan.get(), cycles, |fields| {
-            context.give(fields);
-            let mut at = cursor;
-            let mut giver = Giver {
-                fields,
-                values: &[],
-            };
-            for (scope, tree) in scopes {
-                if let Some(root) = tree.root() {
-                    giver.values = if scope == Scope::Payload { values } else { &[] };
-                    // The record has been decoded before.
-                    let _ = walk(root, &mut at, slots, &mut giver);
-                }
-            }
-            match copied.added {
-                Added::Nothing => {}
-                Added::Level => {
-                    fields.uint(0);
-                }
-                Added::LevelAndReason => {
-                    fields.uint(0).string("");
-                }
-            }
-        });
-        self.count(written)
-    }
-
     /// Writes a user record and the events that it stands for.
     fn user(&mut self, own: &Placed) -> Result<(), WriteError> {
         let window = self.scene.window;
@@ -581,44 +429,6 @@ impl<'a> Encoder<'a> {
         }
         Ok(())
     }
-
-    fn copy_user(&mut self, record: &UserRecord, own: &Placed) -> Result<(), WriteError> {
-        let plans = self.scene.plans;
-        let Some(copied) = plans.copied.get(record.class as usize) else {
-            return Ok(());
-        };
-        let context = self.context(record.tid.unwrap_or(-1), own.current, false);
-        let cycles = self.next_cycles(own.time);
-        let bytes = self.scene.window.bytes(record.bytes);
-        match copied.copying {
-            Copying::Bytes(_) => self.copy_bytes(copied, cycles, context, bytes, |_| {}),
-            Copying::Fields => self.copy_fields(copied, (cycles, bytes), context, &[]),
-        }
-    }
-}
-
-fn is_virtual(who: Who) -> bool {
-    matches!(who, Who::Ult(_))
-}
-
-/// Replaces a field by the id or the name of a user-level thread.
-fn replace(body: &mut [u8], field: &Replaced, scene: Scene<'_>, (who, time): (Who, i64)) {
-    let (at, bytes) = field.place;
-    let Some(place) = body.get_mut(at..at + bytes) else {
-        return;
-    };
-    if field.is_name {
-        place.fill(0);
-        let most = place.len().min(NAME);
-        place[..most].copy_from_slice(&scene.name_of(who, time)[..most]);
-        return;
-    }
-    let value = i64::from(scene.tid_of(who)).to_le_bytes();
-    let most = place.len().min(value.len());
-    place[..most].copy_from_slice(&value[..most]);
-    if field.is_big {
-        place.reverse();
-    }
 }
 
 /// Describes the user-level threads that exist already when the trace begins.
@@ -638,30 +448,15 @@ pub(crate) fn existing(
     if scene.sources.kernel.is_none() {
         encoder.lwps(cycles, context)?;
     }
-    for (place, ult) in (0u32..).zip(&scene.states.ults) {
-        if ult.is_created {
+    for (place, ult) in scene.states.ults.iter() {
+        if ult.is_created() {
             continue;
         }
         let who = Who::Ult(place);
-        let (tid, pid) = (i64::from(ult.tid), i64::from(ult.key.0));
+        let (tid, pid) = (i64::from(ult.tid()), i64::from(ult.key().0));
         let name = scene.name_of(who, time);
         encoder.exists(cycles, (tid, pid), name, context)?;
         encoder.thread(place, cycles, time, context)?;
     }
     encoder.finish(room)
-}
-
-/// The cursor at a record that is kept with its position in the packet.
-fn kept_cursor(bytes: &[u8]) -> Option<Cursor<'_>> {
-    let number = |at: usize| {
-        let bytes = bytes.get(at * 8..at * 8 + 8)?;
-        Some(u64::from_le_bytes(bytes.try_into().ok()?))
-    };
-    let (base, pos, end) = (number(0)?, number(1)?, number(2)?);
-    Some(Cursor {
-        data: bytes.get(24..)?,
-        base,
-        pos,
-        end,
-    })
 }

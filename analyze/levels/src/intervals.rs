@@ -222,10 +222,10 @@ impl Finder<'_> {
 
     fn call(&mut self, begins: bool, time: i64, after: u32) {
         self.close_piece(time);
-        if let Some((_, stretch)) = &mut self.open {
-            // The first call of a stretch shows whether the time before it was a call.
+        // The first call of a stretch shows whether the time before it was a call.
+        if let (None, Some((_, stretch))) = (self.in_call, &mut self.open) {
             for piece in &mut stretch.pieces {
-                piece.in_call.get_or_insert(!begins);
+                piece.in_call = Some(!begins);
             }
         }
         self.in_call = Some(begins);

@@ -23,6 +23,11 @@
 //! window in the files is decided in order; any thread then writes it there. So one thread never
 //! waits for another, and the serial share does not grow with the trace.
 //!
+//! **Hundreds of thousands of threads.** Most user-level threads live shortly, so that tables by thread
+//! and window took more time than the records. The survey appends facts to lists instead
+//! (`ult_facts`), with a paged index by id (`by_number`); the lists of all workers are joined in
+//! shards of threads, beside each other (`ults`, `course`).
+//!
 //! **Why windows and not chunks**: packets of the output end where windows end, so windows must not
 //! depend on options. Why not one pass: a window would have to leave its initial state open, and
 //! with it the thread ids in most of its records.
@@ -34,24 +39,34 @@
 //! [`exported`] reads a super-trace again, for the formats of other tools.
 #![forbid(unsafe_code)]
 
+mod besides;
+mod by_number;
 mod catalogue;
+mod changed_fields;
+mod course;
 mod derived_classes;
 mod encode;
 pub mod exported;
 mod intake;
 mod intervals;
+mod joined_classes;
+mod late_blocks;
 mod merge;
 mod names;
 mod place;
 mod recent;
 mod replay;
 mod run;
+mod slabs;
 mod sources;
 mod states;
 mod summary;
 mod survey;
+mod ult_facts;
+mod ults;
 mod vocabulary;
 mod window;
+mod words;
 
 pub use replay::ViolationKind;
 pub use run::{MergeError, Options, merge};

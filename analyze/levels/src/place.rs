@@ -1,9 +1,7 @@
 //! The place of each user record of a window: a CPU, a time, and a position among the records of
 //! that CPU.
 
-use std::collections::BTreeSet;
-use std::collections::hash_map::Entry;
-
+use crate::by_number::ByNumber;
 use crate::intervals::{Intervals, Located, intervals};
 use crate::replay::{Current, NO_CPU, NONE, Placed, ViolationKind, act_of};
 use crate::states::States;
@@ -55,9 +53,17 @@ impl Ground<'_> {
                 .map(|(cpu, lwp)| (lwp.tid, Intervals::always(cpu)))
                 .collect();
         }
-        let wanted: BTreeSet<i32> = window.users.iter().filter_map(|user| user.tid).collect();
+        let mut wanted: Vec<i32> = Vec::new();
+        for tid in window.users.iter().filter_map(|user| user.tid) {
+            // Neighbours are mostly of one thread.
+            if wanted.last() != Some(&tid) {
+                wanted.push(tid);
+            }
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
         let running = |cpu| (self.running(cpu), self.states.interrupts(cpu, self.number));
-        let wants = |tid| wanted.contains(&tid);
+        let wants = |tid| wanted.binary_search(&tid).is_ok();
         intervals(&window.cpus, &wants, &|cpu| running(cpu), &|cpu| {
             self.span_of(cpu)
         })
@@ -89,7 +95,7 @@ pub(crate) fn place(
         placed_at(ground, (index, user), located, has_losses, counts)
     }));
     placed.sort_by_key(|own| own.time);
-    let untangled = untangle(window, placed, ground.bound);
+    let untangled = untangle(ground, window, placed);
     if untangled > 0 {
         counts.moved += untangled;
         placed.sort_by_key(|own| (own.time, own.is_late));
@@ -133,21 +139,20 @@ impl<'a> Threads<'a> {
 /// the next LWP before it has left the previous one. Such a switch, and the records of its LWP that
 /// follow at once, are moved to the time at which the thread left. Returns the number of records
 /// that were moved.
-fn untangle(window: &Window, placed: &mut [Placed], bound: i64) -> u64 {
-    let mut holders: Map<Current, i32> = Map::default();
+fn untangle(ground: &Ground<'_>, window: &Window, placed: &mut [Placed]) -> u64 {
+    let bound = ground.bound;
+    let mut holders: ByNumber<i32> = ByNumber::below(ground.states.ults.count());
     // Switches to threads that have not left their LWP.
     let mut early: Map<Current, u32> = Map::default();
     let mut moved = 0;
     for at in 0..placed.len() {
         let own = placed[at];
-        let Some((record, act)) = act_of(window, own.record) else {
+        let Some(act) = act_of(window, &own).filter(|act| act.step == Step::Switch) else {
             continue;
         };
-        if act.step != Step::Switch {
-            continue;
-        }
         let (prev, next) = (act.ult_at, act.next_at);
-        let tid = record.tid.unwrap_or(-1);
+        let record = window.users.get(own.record as usize);
+        let tid = record.and_then(|record| record.tid).unwrap_or(-1);
         if !early.is_empty()
             && let Some(first) = early.remove(&prev)
             && own.time.saturating_sub(placed[first as usize].time) <= bound
@@ -155,14 +160,11 @@ fn untangle(window: &Window, placed: &mut [Placed], bound: i64) -> u64 {
             moved += delay(window, placed, first as usize, own.time);
             continue;
         }
-        if prev < NONE
-            && let Entry::Occupied(holder) = holders.entry(prev)
-            && *holder.get() == tid
-        {
-            holder.remove();
+        if prev < NONE {
+            holders.slot(prev.into()).take_if(|holder| *holder == tid);
         }
         if next < NONE
-            && let Some(other) = holders.insert(next, tid)
+            && let Some(other) = holders.slot(next.into()).replace(tid)
             && other != tid
         {
             early.insert(next, at as u32);
@@ -210,6 +212,7 @@ fn placed_at(
         after: 0,
         until: user.time,
         record,
+        act: user.act,
         derived: (0, 0),
         current: NONE,
         then: NONE,

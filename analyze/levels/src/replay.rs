@@ -2,14 +2,17 @@
 //! kernel's events that they stand for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::states::{States, UltState};
-use crate::survey::{Map, UltKey};
+use crate::besides::{Event, events};
+use crate::by_number::ByNumber;
+use crate::course::UltState;
+use crate::late_blocks::late_blocks;
+use crate::states::States;
+use crate::survey::UltKey;
 use crate::vocabulary::{Step, UNKNOWN_ULT, snapshot};
-use crate::window::{Act, Note, UserRecord, Window};
+use crate::window::{Act, UserRecord, Window};
 
 /// Content of an LWP: the index of a user-level thread, [`NONE`] or [`UNKNOWN`].
 pub(crate) type Current = u32;
@@ -33,6 +36,8 @@ pub(crate) struct Placed {
     pub(crate) until: i64,
     /// Index in [`Window::users`].
     pub(crate) record: u32,
+    /// Index in [`Window::acts`], plus one.
+    pub(crate) act: u32,
     /// Range in [`Replay::derived`]: the events that the record stands for.
     pub(crate) derived: (u32, u32),
     /// Content of the LWP before it.
@@ -185,17 +190,6 @@ struct Live {
     on: Option<u32>,
 }
 
-/// A change of what an LWP runs, besides the steps of its runtime.
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    /// The kernel records the end of the LWP.
-    Exit(u32),
-    /// Records of an LWP may be lost from here on, until this time.
-    Lose(u32, i64),
-    /// Content of an LWP from here on, after its records were lost.
-    Learn(u32, Current),
-}
-
 struct Player<'a> {
     states: &'a States,
     window: &'a Window,
@@ -205,9 +199,9 @@ struct Player<'a> {
     /// LWPs of which records may be lost now. Others that they record at the same time, into streams
     /// that lose nothing, do not show all their switches.
     lost: BTreeSet<u32>,
-    live: Map<u32, Live>,
-    /// By index of the record of a switch: the reason of a block that follows it.
-    late: Map<u32, u16>,
+    live: ByNumber<Live>,
+    /// By index of a switch in [`Window::acts`]: the reason of a block that follows it.
+    late: Vec<Option<u16>>,
     out: Replay,
 }
 
@@ -245,7 +239,7 @@ pub(crate) fn replay(
         }
         own.then = own.current;
         if record.act != 0 {
-            player.step((own.record, record), at);
+            player.step(record, at);
             own.then = player.current_of(record.lwp);
         }
         own.derived = (first, player.out.derived.len() as u32);
@@ -259,134 +253,10 @@ pub(crate) fn replay(
     }
 }
 
-/// The ends of LWPs and their contents around losses, in the order of time.
-fn events(
-    states: &States,
-    window: &Window,
-    (number, span): (u32, (i64, i64)),
-    placed: &[Placed],
-) -> Vec<(CpuMoment, Event)> {
-    let mut all = Vec::new();
-    for (&cpu, of_cpu) in &window.cpus {
-        for (after, record) in (1u32..).zip(&of_cpu.records) {
-            if let Note::Exit(tid) = record.note
-                && let Some(&lwp) = states.lwp_of_tid.get(&tid)
-            {
-                let time = record.time;
-                all.push((CpuMoment { time, cpu, after }, Event::Exit(lwp)));
-            }
-        }
-    }
-    let losses = &states.lwp_losses;
-    for (index, &(tid, from, to)) in losses.iter().enumerate() {
-        let Some(&lwp) = states.lwp_of_tid.get(&tid) else {
-            continue;
-        };
-        let at = |time| CpuMoment {
-            time,
-            cpu: NO_CPU,
-            after: 0,
-        };
-        if span.0 <= from && from < span.1 {
-            all.push((at(from), Event::Lose(lwp, to)));
-        }
-        if span.0 <= to && to < span.1 {
-            let later = losses.get(index + 1).filter(|later| later.0 == tid);
-            let until = later.map_or(i64::MAX, |later| later.1);
-            let found = first_content(states, window, placed, (tid, to..=until));
-            // The next switch may be in a later window.
-            let lwp_of = states.lwps.get(lwp as usize).filter(|_| until >= span.1);
-            let content = found.or_else(|| {
-                let key = lwp_of?.runs.at(number + 1)?;
-                Some(current(states, key))
-            });
-            all.push((at(to), Event::Learn(lwp, content.unwrap_or(UNKNOWN))));
-        }
-    }
-    all.sort_by_key(|(at, event)| (at.time, event.turn()));
-    all
-}
-
-impl Event {
-    /// Learned contents hold before the records of their time, ends and losses after them.
-    fn turn(self) -> u8 {
-        match self {
-            Event::Learn(..) => 0,
-            Event::Exit(_) => 1,
-            Event::Lose(..) => 2,
-        }
-    }
-}
-
-/// Content of an LWP before its first switch within these times; `None` without a switch.
-fn first_content(
-    states: &States,
-    window: &Window,
-    placed: &[Placed],
-    (tid, times): (i32, RangeInclusive<i64>),
-) -> Option<Current> {
-    let first = placed.partition_point(|own| own.time < *times.start());
-    let steps = placed.get(first..).unwrap_or_default().iter();
-    let mut own = steps
-        .take_while(|own| times.contains(&own.time))
-        .filter_map(|own| act_of(window, own.record))
-        .filter(|(record, _)| record.tid == Some(tid));
-    let key = own.find_map(|(record, act)| match act.step {
-        Step::Switch => Some((record.pid, act.ult)),
-        Step::LwpBegin => Some((record.pid, 0)),
-        _ => None,
-    })?;
-    Some(current(states, key))
-}
-
-fn current(states: &States, key: UltKey) -> Current {
-    match key {
-        (_, 0) => NONE,
-        key => states.ult(key).unwrap_or(UNKNOWN),
-    }
-}
-
-/// Blocks that a scheduler records after the switch from the thread: by index of the record of the
-/// switch.
-fn late_blocks(states: &States, window: &Window, number: u32, placed: &[Placed]) -> Map<u32, u16> {
-    let mut late = Map::default();
-    let mut left: Map<Current, u32> = Map::default();
-    for own in placed {
-        let Some((_, act)) = act_of(window, own.record) else {
-            continue;
-        };
-        match act.step {
-            Step::Switch => {
-                if act.ult_at < NONE {
-                    left.insert(act.ult_at, own.record);
-                }
-                left.remove(&act.next_at);
-            }
-            Step::Block => {
-                if let Some(switch) = left.remove(&act.ult_at) {
-                    late.insert(switch, act.reason);
-                }
-            }
-            Step::Wake | Step::Exit | Step::Create | Step::State => {
-                left.remove(&act.ult_at);
-            }
-            _ => {}
-        }
-    }
-    for (ult, switch) in left {
-        let ult = states.ults.get(ult as usize);
-        if let Some(reason) = ult.and_then(|ult| ult.late_block(number)) {
-            late.insert(switch, reason);
-        }
-    }
-    late
-}
-
 /// The step of a record.
-pub(crate) fn act_of(window: &Window, record: u32) -> Option<(&UserRecord, &Act)> {
-    let record = window.users.get(record as usize)?;
-    let act = window.acts.get((record.act as usize).checked_sub(1)?)?;
-    Some((record, act))
+#[inline]
+pub(crate) fn act_of<'a>(window: &'a Window, own: &Placed) -> Option<&'a Act> {
+    window.acts.get((own.act as usize).checked_sub(1)?)
 }
 
 impl<'a> Player<'a> {
@@ -427,8 +297,8 @@ impl<'a> Player<'a> {
             lwps,
             now,
             lost,
-            live: Map::default(),
-            late: Map::default(),
+            live: ByNumber::below(states.ults.count()),
+            late: Vec::new(),
             out,
         };
         for lwp in 0..player.now.len() {
@@ -460,10 +330,10 @@ impl<'a> Player<'a> {
 
     fn live(&mut self, ult: u32) -> &mut Live {
         let (states, number) = (self.states, self.number);
-        self.live.entry(ult).or_insert_with(|| Live {
+        self.live.slot(ult.into()).get_or_insert_with(|| Live {
             state: states
                 .ults
-                .get(ult as usize)
+                .get(ult)
                 .map_or_else(UltState::default, |own| own.state(number)),
             on: None,
         })
@@ -537,7 +407,7 @@ impl<'a> Player<'a> {
         });
     }
 
-    fn step(&mut self, (index, record): (u32, &UserRecord), at: CpuMoment) {
+    fn step(&mut self, record: &UserRecord, at: CpuMoment) {
         let Some(act) = (record.act as usize)
             .checked_sub(1)
             .and_then(|act| self.window.acts.get(act))
@@ -546,7 +416,7 @@ impl<'a> Player<'a> {
         };
         let ult = Some(act.ult_at).filter(|ult| *ult < NONE);
         match (act.step, ult) {
-            (Step::Switch, _) => self.switch((index, record), act, at),
+            (Step::Switch, _) => self.switch(record, act, at),
             (Step::LwpBegin | Step::LwpEnd, _) => self.set(record.lwp, NONE, at),
             (Step::Create, Some(ult)) => {
                 let on = self.live(ult).on;
@@ -597,7 +467,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn switch(&mut self, (index, record): (u32, &UserRecord), act: &Act, at: CpuMoment) {
+    fn switch(&mut self, record: &UserRecord, act: &Act, at: CpuMoment) {
         let lwp = record.lwp;
         let Some(&expected) = self.now.get(lwp as usize) else {
             return;
@@ -613,7 +483,7 @@ impl<'a> Player<'a> {
                 other,
             });
         }
-        let state = self.leave(prev, index);
+        let state = self.leave(prev, record.act - 1);
         if next < NONE
             && let Some(other) = self.live(next).on.filter(|on| *on != lwp)
         {
@@ -642,11 +512,11 @@ impl<'a> Player<'a> {
     }
 
     /// A thread leaves its LWP.
-    fn leave(&mut self, prev: Current, record: u32) -> PrevState {
+    fn leave(&mut self, prev: Current, switch: u32) -> PrevState {
         if prev >= NONE {
             return PrevState::Ready;
         }
-        let late = self.late.get(&record).copied();
+        let late = self.late.get(switch as usize).copied().flatten();
         let live = self.live(prev);
         if live.state.has_ended {
             return PrevState::Ended;
@@ -678,8 +548,8 @@ impl<'a> Player<'a> {
             ult => self
                 .states
                 .ults
-                .get(ult as usize)
-                .map_or(UNKNOWN_ULT, |own| own.key.1),
+                .get(ult)
+                .map_or(UNKNOWN_ULT, |own| own.key().1),
         }
     }
 }

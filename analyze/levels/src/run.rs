@@ -242,7 +242,7 @@ fn summary(
         host: sources.host.clone(),
         has_kernel: sources.kernel.is_some(),
         counts: outcome.report,
-        threads: states.ults.len(),
+        threads: states.ults.count(),
         lwps: states.lwps.len(),
         processes: states.processes.clone(),
         lost,

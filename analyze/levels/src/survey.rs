@@ -4,7 +4,7 @@
 //! Each fact is kept with its time and place in the trace, for each window, and only the latest (or
 //! the first) counts. So the tables of all workers can be joined in any order.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash};
 use std::ops::Range;
 
@@ -19,6 +19,7 @@ use tracebraid_kernel_model::{Body, CpuSource, KernelEvent};
 use crate::recent::{Recent, StepPlace};
 use crate::sources::{Source, Sources, UserClass, UserStream};
 use crate::states::States;
+use crate::ult_facts::UltFacts;
 
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<KeyHasher>>;
 
@@ -42,19 +43,6 @@ pub(crate) struct Ends<T> {
     pub(crate) first: (Moment, Known<T>),
     /// Content after the last one.
     pub(crate) last: (Moment, Known<T>),
-}
-
-/// The latest moments of a user-level thread in a window.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Marks {
-    pub(crate) block: Option<(Moment, Vec<u8>)>,
-    /// Woken, created, or seen ready.
-    pub(crate) ready: Option<Moment>,
-    pub(crate) switch_in: Option<Moment>,
-    pub(crate) switch_out: Option<Moment>,
-    pub(crate) end: Option<Moment>,
-    /// The first record about it, and the reason if that is a block.
-    pub(crate) first: Option<(Moment, Option<Vec<u8>>)>,
 }
 
 /// The last edges of interrupts in a window: whether a hard interrupt or a softirq is active then.
@@ -87,15 +75,6 @@ impl Edges {
     }
 }
 
-/// The first sight of a user-level thread, and its names.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Sight {
-    pub(crate) first: Moment,
-    /// The first sight is its creation.
-    pub(crate) is_created: bool,
-    pub(crate) names: Vec<(Moment, Vec<u8>)>,
-}
-
 /// Facts about an LWP.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LwpSight {
@@ -117,22 +96,20 @@ struct SharedLoss {
 }
 
 /// The tables of a worker.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tables {
     pub(crate) cpus: Map<(u32, u32), Ends<i32>>,
     /// Interrupts at the end of a window, by CPU.
     pub(crate) edges: Map<(u32, u32), Edges>,
     /// By thread id and window: process and user-level thread, 0 for none.
     pub(crate) lwps: Map<(i32, u32), Ends<UltKey>>,
-    pub(crate) marks: Map<(i32, u64, u32), Marks>,
-    pub(crate) sights: Map<UltKey, Sight>,
     pub(crate) lwp_sights: Map<i32, LwpSight>,
     /// Lost records of CPUs and of LWPs: from the end of a packet to the begin of the next.
     pub(crate) cpu_losses: Vec<(u32, i64, i64)>,
     pub(crate) lwp_losses: Vec<(i32, i64, i64)>,
     shared_losses: Vec<SharedLoss>,
-    /// Reasons of blocks.
-    pub(crate) reasons: BTreeSet<Vec<u8>>,
+    /// One for each worker; they are joined when the report is made.
+    pub(crate) ults: Vec<UltFacts>,
 }
 
 /// The first pass as an analysis of the engine.
@@ -157,14 +134,6 @@ pub(crate) struct Partial {
     tid: Option<i32>,
 }
 
-pub(crate) fn latest<T>(own: &mut Option<(Moment, T)>, other: Option<(Moment, T)>) {
-    if let Some(other) = other
-        && own.as_ref().is_none_or(|own| own.0 <= other.0)
-    {
-        *own = Some(other);
-    }
-}
-
 impl<T: Copy> Ends<T> {
     pub(crate) fn join(&mut self, other: Ends<T>) {
         if other.first.0 < self.first.0 {
@@ -173,37 +142,6 @@ impl<T: Copy> Ends<T> {
         if other.last.0 >= self.last.0 {
             self.last = other.last;
         }
-    }
-}
-
-impl Marks {
-    pub(crate) fn join(&mut self, other: Marks) {
-        latest(&mut self.block, other.block);
-        self.ready = self.ready.max(other.ready);
-        self.switch_in = self.switch_in.max(other.switch_in);
-        self.switch_out = self.switch_out.max(other.switch_out);
-        self.end = self.end.max(other.end);
-        if let Some(other) = other.first
-            && self.first.as_ref().is_none_or(|own| other.0 < own.0)
-        {
-            self.first = Some(other);
-        }
-    }
-
-    /// Adds the marks of a later window.
-    pub(crate) fn and_later(&self, later: &Marks) -> Marks {
-        let mut both = self.clone();
-        both.join(later.clone());
-        both
-    }
-}
-
-impl Sight {
-    fn join(&mut self, other: Sight) {
-        if other.first < self.first {
-            (self.first, self.is_created) = (other.first, other.is_created);
-        }
-        self.names.extend(other.names);
     }
 }
 
@@ -231,19 +169,22 @@ impl Tables {
         for (key, ends) in other.lwps {
             join_ends(&mut self.lwps, key, ends);
         }
-        for (key, marks) in other.marks {
-            self.marks.entry(key).or_default().join(marks);
-        }
-        for (key, seen) in other.sights {
-            self.sight(key, seen);
-        }
         for (tid, sight) in other.lwp_sights {
             self.lwp_sights.entry(tid).or_default().join(sight);
         }
         self.cpu_losses.extend(other.cpu_losses);
         self.lwp_losses.extend(other.lwp_losses);
         self.shared_losses.extend(other.shared_losses);
-        self.reasons.extend(other.reasons);
+        self.ults.extend(other.ults);
+    }
+
+    /// The facts of this worker about user-level threads.
+    #[inline]
+    pub(crate) fn ults(&mut self) -> &mut UltFacts {
+        if self.ults.is_empty() {
+            self.ults.push(UltFacts::default());
+        }
+        &mut self.ults[0]
     }
 
     fn lose_cpu(&mut self, cpu: u32, ends: LossEnds) {
@@ -272,13 +213,6 @@ impl Tables {
                     self.lose_lwp(tid, loss.ends);
                 }
             }
-        }
-    }
-
-    pub(crate) fn sight(&mut self, key: UltKey, seen: Sight) {
-        match self.sights.entry(key) {
-            std::collections::hash_map::Entry::Occupied(mut own) => own.get_mut().join(seen),
-            std::collections::hash_map::Entry::Vacant(new) => drop(new.insert(seen)),
         }
     }
 }

@@ -5,21 +5,9 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::Control;
 use tracebraid_levels::{Options, merge};
 use tracebraid_models::levels::LevelShape;
+use tracebraid_testkit::rng::Rng;
 
 use crate::support::{Place, open, recorded};
-
-/// A generator of numbers (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) % bound.max(1) as u64) as usize
-    }
-}
 
 /// Number of records that can be read.
 fn readable(set: &TraceSet) -> u64 {
@@ -39,25 +27,26 @@ fn readable(set: &TraceSet) -> u64 {
 }
 
 /// Overwrites bytes of a stream file of one of the traces, or cuts it.
-fn damage(traces: &[&std::path::Path], random: &mut Random) {
-    let directory = traces[random.below(traces.len())];
+fn damage(traces: &[&std::path::Path], random: &mut Rng) {
+    let mut below = |bound: usize| random.below(bound as u64) as usize;
+    let directory = traces[below(traces.len())];
     let files = std::fs::read_dir(directory).expect("a directory").flatten();
     let mut files: Vec<_> = files.map(|entry| entry.path()).collect();
     files.retain(|path| path.is_file() && path.file_name().is_some_and(|name| name != "metadata"));
     files.sort();
-    let Some(file) = files.get(random.below(files.len())) else {
+    let Some(file) = files.get(below(files.len())) else {
         return;
     };
     let mut bytes = std::fs::read(file).expect("a file");
     if bytes.is_empty() {
         return;
     }
-    for _ in 0..=random.below(8) {
-        let at = random.below(bytes.len());
-        bytes[at] = random.below(256) as u8;
+    for _ in 0..=below(8) {
+        let at = below(bytes.len());
+        bytes[at] = below(256) as u8;
     }
-    if random.below(4) == 0 {
-        bytes.truncate(random.below(bytes.len()));
+    if below(4) == 0 {
+        bytes.truncate(below(bytes.len()));
     }
     std::fs::write(file, bytes).expect("written");
     let _ = std::fs::remove_dir_all(directory.join("index"));
@@ -69,7 +58,7 @@ fn damage_hides_nothing_but_itself() {
         steps: 1500,
         ..LevelShape::PLAIN
     };
-    let mut random = Random(5);
+    let mut random = Rng::new(5);
     let mut merges = 0;
     for seed in 0..60 {
         let place = Place::new();

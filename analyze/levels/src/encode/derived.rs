@@ -146,15 +146,13 @@ impl Encoder<'_> {
         let Some(own) = self.scene.ult(ult) else {
             return Ok(());
         };
-        let runtime = states.processes.get(&own.key.0).map_or("", String::as_str);
+        let (pid, id) = own.key();
+        let runtime = states.processes.get(&pid).map_or("", String::as_str);
         let runtime = runtime.split('\0').next().unwrap_or_default();
         let name = own.name(time);
         self.put(&self.scene.plans.derived.thread, cycles, |fields| {
             context.give(fields);
-            fields
-                .int(own.tid.into())
-                .int(own.key.0.into())
-                .uint(own.key.1);
+            fields.int(own.tid().into()).int(pid.into()).uint(id);
             fields.bytes(name).string(runtime);
         })
     }

@@ -5,7 +5,7 @@ use tracebraid_ctf::schema::{Encoding, IntClass};
 use tracebraid_ctf::walk::Visitor;
 use tracebraid_ctf::write::fields::Fields;
 
-use crate::catalogue::Replaced;
+use crate::changed_fields::Replaced;
 use crate::names::{NAME, text};
 
 /// Passes the fields that a walk finds to the writer, with replaced values.
