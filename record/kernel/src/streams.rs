@@ -187,29 +187,29 @@ impl<S: PacketSink> Streams<S> {
         newest.map(|(cpu, _)| cpu)
     }
 
-    /// Does something to all streams. The packet of the stream with the newest event becomes the
-    /// newest: in memory, the newest packet, which contains the end mark, is always kept.
-    fn each(
+    /// Ends packets of all streams, that of the stream with the newest event last: in memory, the
+    /// newest packet, which contains the end mark, is always kept.
+    fn end_each(
         &mut self,
-        mut act: impl FnMut(&mut Stream<S>) -> Result<(), WriteError>,
+        mut end: impl FnMut(&mut Stream<S>) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
         let newest = self.newest_stream();
         let streams = self.streams.iter_mut().enumerate();
         let others = streams.filter(|(cpu, _)| Some(*cpu) != newest);
-        others.map(|(_, stream)| stream).try_for_each(&mut act)?;
+        others.map(|(_, stream)| stream).try_for_each(&mut end)?;
         let newest = newest.and_then(|cpu| self.streams.get_mut(cpu));
-        newest.map_or(Ok(()), act)
+        newest.map_or(Ok(()), end)
     }
 
     /// Ends all packets that contain events, each at its last event, so that later events keep
     /// their times.
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
-        self.each(Stream::flush)
+        self.end_each(Stream::flush)
     }
 
     /// Ends all packets at a time.
     pub(crate) fn end(&mut self, time: u64) -> Result<(), WriteError> {
-        self.each(|stream| {
+        self.end_each(|stream| {
             stream.last = stream.last.max(time);
             stream.writer.flush(stream.last)
         })

@@ -53,7 +53,6 @@ impl Keeper {
     }
 }
 
-/// What had the CPU, by waiting thread.
 pub(super) fn kept_by(partial: &LevelPartial, ults: &[UltRow<'_>]) -> Section {
     let of_row = |at: usize, row: &UltRow<'_>| {
         let key = row.key;
