@@ -5,12 +5,19 @@ import { makePack } from '../tools/synthetic.mjs';
 import { faults, smallTargets } from './access';
 import { calm, expect, open, openAll, test, withoutTimes } from './page';
 
-const SCHEMES = ['light', 'dark'] as const;
+/** Widths in pixels, with the colours in which the page is tested there: contrasts of colours hardly
+ * depend on the width, and axe takes most of the time of all tests. */
+const WIDTHS = {
+  1440: ['light', 'dark'],
+  1024: ['light'],
+  390: ['dark'],
+} as const;
 
-/** Findings on the current state of the page, in light and dark colours. */
+/** Findings on the current state of the page, in the colours of its width. */
 async function complaints(page: Page, name: string): Promise<string[]> {
   const found: string[] = [];
-  for (const colorScheme of SCHEMES) {
+  const width = page.viewportSize()!.width as keyof typeof WIDTHS;
+  for (const colorScheme of WIDTHS[width]) {
     await page.emulateMedia({ colorScheme });
     await calm(page);
     for (const one of [...(await faults(page)), ...(await smallTargets(page))])
@@ -46,7 +53,7 @@ const STATES: Record<string, (page: Page) => Promise<void>> = {
   },
 };
 
-for (const width of [1440, 1024, 390]) {
+for (const width of Object.keys(WIDTHS).map(Number)) {
   test.describe(`at ${width} pixels`, () => {
     test.use({ viewport: { width, height: 900 } });
 
