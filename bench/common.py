@@ -98,7 +98,7 @@ def beside_each_other(commands):
 
 def begin(command):
     if "-o" in command:
-        # Removing what exists already must not be measured.
+        # The removal of an earlier output must not be measured.
         existing = Path(command[command.index("-o") + 1])
         if existing.is_dir():
             shutil.rmtree(existing)

@@ -1,14 +1,14 @@
 //! Values by number. Ids of user-level threads are mostly small and consecutive, and indices always
-//! are: their values lie in pages, neighbours beside each other, where a hash map would spread them.
-//! Other ids, such as addresses, are in a hash map.
+//! are. Their values are in pages, so that successive numbers share cache lines; a hash map would
+//! spread them. Other ids, such as addresses, are in a hash map.
 
 use crate::survey::Map;
 
 /// Values of a page.
 const PAGE: usize = 64;
-/// Numbers below this many pages always have a page.
+/// Number of first pages that may always exist.
 const LEAST_PAGES: usize = 64;
-/// Numbers also have a page if at least one of this number of pages up to theirs exists.
+/// Further pages that may exist for each existing page: bounds the memory of scattered numbers.
 const MOST_VACANT: usize = 8;
 
 /// Values by number.
@@ -31,7 +31,7 @@ impl<T> Default for ByNumber<T> {
 }
 
 impl<T: Copy> ByNumber<T> {
-    /// For indices of a list of this length.
+    /// For numbers below `count`, all of which are in pages.
     pub(crate) fn below(count: usize) -> ByNumber<T> {
         let pages = std::iter::repeat_with(|| None).take(count.div_ceil(PAGE));
         ByNumber {

@@ -1,5 +1,5 @@
-//! The fields of the kernel's event classes that are about threads: those whose values the levels
-//! replace, and those that are added.
+//! The fields of the kernel's event classes that are about threads: those whose values a
+//! super-trace replaces, and those that it adds.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn replaced_field(
     let mut is_big = false;
     if is_name {
         let offset = field.offset().filter(|at| at % 8 == 0);
-        // Names are 16 characters; a string of any length is left as it is.
+        // Names are arrays of 16 bytes; strings of variable length are not replaced.
         let bytes = text_bytes(&field)?;
         if let Some(at) = offset {
             place = ((at / 8) as usize, bytes as usize);

@@ -17,8 +17,8 @@ pub(crate) struct UltState {
 pub(crate) struct Course<'a> {
     /// State after each window in which it changed.
     states: &'a mut Vec<(u32, UltState)>,
-    /// Windows after which the first record about the thread is a block, although it has left its
-    /// LWP as ready: the reason.
+    /// A window at whose end the thread had left its LWP as ready, and the reason of the block that
+    /// is its next record.
     late: &'a mut Vec<(u32, u16)>,
     /// Index of the first state of the thread.
     from: usize,

@@ -1,6 +1,6 @@
 //! Writes the records of a window as packets: one encoder for each stream of the super-trace.
-//! `copied` writes the records of the sources, `derived` what steps of user-level scheduling stand for,
-//! `giver` re-encodes fields.
+//! `copied` writes the records of the sources, `derived` the kernel events that stand for steps of
+//! user-level scheduling, `giver` re-encodes fields.
 
 mod body_bytes;
 mod copied;

@@ -97,7 +97,7 @@ pub(crate) fn joined(common: Option<&FieldClass>, class: &EventClass) -> Option<
     })
 }
 
-/// Deepest nesting of fields: a copy of a class is made recursively.
+/// Limit of the nesting of fields, since classes are copied recursively.
 const MOST_DEPTH: u32 = 64;
 
 /// A copy of a class with other locations of lengths and selectors; `None` if it is too deep.
@@ -165,7 +165,7 @@ fn relocated(
             ranges: own.ranges.clone(),
             element: inner(&own.element)?,
         })),
-        // A clock of the old trace.
+        // The clocks of the sources do not exist in the super-trace.
         FieldClass::Int(own) if own.clock.is_some() => FieldClass::Int(Arc::new(IntClass {
             clock: None,
             ..(**own).clone()

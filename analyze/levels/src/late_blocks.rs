@@ -1,4 +1,4 @@
-//! Blocks of threads that have left their LWP already.
+//! Blocks that a runtime records after the switch from the thread.
 
 use crate::by_number::ByNumber;
 use crate::replay::{Current, NONE, Placed, act_of};
@@ -6,8 +6,8 @@ use crate::states::States;
 use crate::vocabulary::Step;
 use crate::window::Window;
 
-/// Blocks that a scheduler records after the switch from the thread: by index of the switch in
-/// [`Window::acts`].
+/// For each step by its index in [`Window::acts`]: if it is a switch, the reason of the block that
+/// follows.
 pub(crate) fn late_blocks(
     states: &States,
     window: &Window,
@@ -15,8 +15,8 @@ pub(crate) fn late_blocks(
     placed: &[Placed],
 ) -> Vec<Option<u16>> {
     let mut late = vec![None; window.acts.len()];
-    // The switches from threads, of which the latest counts, and those after which there is no
-    // other step of the thread yet.
+    // `switches`: all switches from threads. `left`: the last switch from each thread, until a
+    // later step of the thread.
     let mut switches: Vec<(Current, u32)> = Vec::new();
     let mut left: ByNumber<u32> = ByNumber::below(states.ults.count());
     for own in placed {

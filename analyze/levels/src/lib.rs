@@ -23,10 +23,10 @@
 //! window in the files is decided in order; any thread then writes it there. So one thread never
 //! waits for another, and the serial share does not grow with the trace.
 //!
-//! **Hundreds of thousands of threads.** Most user-level threads live shortly, so that tables by thread
-//! and window took more time than the records. The survey appends facts to lists instead
-//! (`ult_facts`), with a paged index by id (`by_number`); the lists of all workers are joined in
-//! shards of threads, beside each other (`ults`, `course`).
+//! **Hundreds of thousands of threads.** Most user-level threads are short-lived: hash maps by
+//! thread and window took 28 % of the merge of 327,670 threads. The survey appends facts to lists
+//! instead (`ult_facts`), with a paged index by id (`by_number`). The lists of all workers are
+//! joined into shards of user-level threads in parallel (`ults`, `course`).
 //!
 //! **Why windows and not chunks**: packets of the output end where windows end, so windows must not
 //! depend on options. Why not one pass: a window would have to leave its initial state open, and
@@ -34,12 +34,11 @@
 //!
 //! **Bytes are copied.** If no field of an event class depends on its position, a record is copied
 //! as bytes, in which only thread ids and names are replaced. Otherwise it is written field by
-//! field (`catalogue`).
+//! field (`catalogue` decides, `encode` copies).
 //!
 //! [`exported`] reads a super-trace again, for the formats of other tools.
 #![forbid(unsafe_code)]
 
-mod besides;
 mod by_number;
 mod catalogue;
 mod changed_fields;
@@ -51,6 +50,7 @@ mod intake;
 mod intervals;
 mod joined_classes;
 mod late_blocks;
+mod lwp_changes;
 mod merge;
 mod names;
 mod place;

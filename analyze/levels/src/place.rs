@@ -55,7 +55,7 @@ impl Ground<'_> {
         }
         let mut wanted: Vec<i32> = Vec::new();
         for tid in window.users.iter().filter_map(|user| user.tid) {
-            // Neighbours are mostly of one thread.
+            // Successive records are mostly of the same thread.
             if wanted.last() != Some(&tid) {
                 wanted.push(tid);
             }

@@ -89,7 +89,7 @@ impl Recent {
         let StepPlace {
             moment, ref values, ..
         } = *at;
-        self.lwp_is_seen(tables, at.tid, at);
+        self.see_lwp(tables, at.tid, at);
         if values.step == Step::LwpBegin {
             self.holds(tables, at, 0, 0);
             let runtime = Some((moment, values.name.to_vec()));
@@ -117,7 +117,7 @@ impl Recent {
                 });
             }
             Step::State => self.state(tables, at, thread),
-            Step::Create | Step::Wake => is_ready(tables, at, thread),
+            Step::Create | Step::Wake => mark_ready(tables, at, thread),
             Step::Block => blocks(tables, at, thread),
             Step::Exit => mark(tables, at, thread, |marks| {
                 marks.end = marks.end.max(moment);
@@ -127,13 +127,13 @@ impl Recent {
         if let (Step::Create | Step::Name | Step::State, Some(thread)) = (values.step, thread)
             && !values.name.is_empty()
         {
-            tables.ults().is_named(thread, moment, values.name);
+            tables.ults().add_name(thread, moment, values.name);
         }
     }
 
     /// An LWP is seen for the first time, perhaps.
     #[inline]
-    fn lwp_is_seen(&mut self, tables: &mut Tables, tid: i32, at: &StepPlace<'_>) {
+    fn see_lwp(&mut self, tables: &mut Tables, tid: i32, at: &StepPlace<'_>) {
         if self
             .seen
             .is_some_and(|(seen, moment)| seen == tid && moment <= at.moment)
@@ -179,15 +179,15 @@ impl Recent {
                 mark(tables, at, thread, |marks| {
                     marks.switch_in = marks.switch_in.max(moment);
                 });
-                self.lwp_is_seen(tables, values.lwp, at);
+                self.see_lwp(tables, values.lwp, at);
             }
             snapshot::BLOCKED => blocks(tables, at, thread),
-            _ => is_ready(tables, at, thread),
+            _ => mark_ready(tables, at, thread),
         }
     }
 }
 
-/// A user-level thread is seen; returns its index among the facts.
+/// Index in the facts of a user-level thread that a step mentions; `None` for none or unknown.
 #[inline]
 fn sees(tables: &mut Tables, at: &StepPlace<'_>, ult: u64) -> Option<u32> {
     if ult == 0 || ult == UNKNOWN_ULT {
@@ -211,7 +211,7 @@ fn mark(
     }
 }
 
-fn is_ready(tables: &mut Tables, at: &StepPlace<'_>, thread: Option<u32>) {
+fn mark_ready(tables: &mut Tables, at: &StepPlace<'_>, thread: Option<u32>) {
     mark(tables, at, thread, |marks| {
         marks.ready = marks.ready.max(at.moment);
     });
@@ -220,6 +220,6 @@ fn is_ready(tables: &mut Tables, at: &StepPlace<'_>, thread: Option<u32>) {
 fn blocks(tables: &mut Tables, at: &StepPlace<'_>, thread: Option<u32>) {
     let reason = tables.ults().reasons.number(at.values.reason);
     mark(tables, at, thread, |marks| {
-        marks.is_blocked(at.moment, reason);
+        marks.set_block(at.moment, reason);
     });
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::besides::{Event, events};
 use crate::by_number::ByNumber;
 use crate::course::UltState;
 use crate::late_blocks::late_blocks;
+use crate::lwp_changes::{LwpChange, lwp_changes};
 use crate::states::States;
 use crate::survey::UltKey;
 use crate::vocabulary::{Step, UNKNOWN_ULT, snapshot};
@@ -214,7 +214,7 @@ pub(crate) fn replay(
     placed: &mut [Placed],
     out: Replay,
 ) -> Replay {
-    let others = events(states, window, (number, span), placed);
+    let others = lwp_changes(states, window, (number, span), placed);
     let mut others = others.into_iter().peekable();
     let mut player = Player::new(states, window, (number, span.0), out);
     player.late = late_blocks(states, window, number, placed);
@@ -228,7 +228,7 @@ pub(crate) fn replay(
             after: own.after,
         };
         let is_before =
-            |(other, event): &(CpuMoment, Event)| (other.time, event.turn()) < (at.time, 1);
+            |(other, event): &(CpuMoment, LwpChange)| (other.time, event.turn()) < (at.time, 1);
         while let Some((at, event)) = others.next_if(is_before) {
             player.other(event, at);
         }
@@ -310,17 +310,17 @@ impl<'a> Player<'a> {
         player
     }
 
-    fn other(&mut self, event: Event, at: CpuMoment) {
+    fn other(&mut self, event: LwpChange, at: CpuMoment) {
         match event {
-            Event::Exit(lwp) => self.set(lwp, NONE, at),
-            Event::Lose(lwp, until) => {
+            LwpChange::Exit(lwp) => self.set(lwp, NONE, at),
+            LwpChange::Lose(lwp, until) => {
                 if until > at.time {
                     self.lost.insert(lwp);
                 }
                 self.set(lwp, UNKNOWN, at);
                 self.out.learned.push((at.time, lwp));
             }
-            Event::Learn(lwp, current) => {
+            LwpChange::Learn(lwp, current) => {
                 self.lost.remove(&lwp);
                 self.set(lwp, current, at);
                 self.out.learned.push((at.time, lwp));

@@ -1,5 +1,5 @@
-//! A list that grows without a copy of its entries: they would be copied, and new memory cleared,
-//! each time that a long list doubles.
+//! A list that grows without copying its entries. When a `Vec` doubles, it copies all entries, and
+//! the kernel clears the new pages.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ impl<T> Slabs<T> {
         (0..).zip(self.0.iter().flatten())
     }
 
-    /// The slabs, to be dropped beside each other.
+    /// The slabs, so that they can be dropped in parallel.
     pub(crate) fn into_slabs(self) -> Vec<Vec<T>> {
         self.0
     }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_at_their_places() {
+    fn entries_keep_their_indices() {
         let mut list = Slabs::default();
         for number in 0..3 * SLAB as u32 {
             assert_eq!(list.push(number), number);

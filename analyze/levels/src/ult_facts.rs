@@ -1,9 +1,10 @@
 //! The survey's facts about user-level threads.
 //!
-//! There may be millions of them, most of which live shortly. So facts are appended to lists, in
-//! which threads that are created one after the other are neighbours; a table by thread and window
-//! took most of the time of the survey. The lists of all workers are joined by thread at the end,
-//! in parallel (`ults`). A thread or a window that occurs twice is joined there, too.
+//! Millions of threads are possible, and most threads are short-lived. So facts are appended to
+//! lists, in which threads that are created in succession are adjacent. A hash map by thread and
+//! window was rejected: it took most of the time of the survey. The lists of all workers are joined
+//! by thread at the end, in parallel (`ults`). A thread or a window that occurs twice is joined
+//! there, too.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::parallel;
@@ -86,7 +87,7 @@ impl Marks {
         }
     }
 
-    pub(crate) fn is_blocked(&mut self, moment: Moment, reason: u32) {
+    pub(crate) fn set_block(&mut self, moment: Moment, reason: u32) {
         if self.block <= moment {
             (self.block, self.reason) = (moment, reason);
         }
@@ -111,7 +112,7 @@ impl Marks {
 }
 
 impl UltFacts {
-    /// The place of a thread in `threads`; it is seen at this moment.
+    /// Index of a thread in `threads`, added if it is new. `moment`: that of a record about it.
     #[inline]
     pub(crate) fn sees(&mut self, key: UltKey, moment: Moment, is_created: bool) -> u32 {
         let slot = self.places.slot(key);
@@ -134,7 +135,7 @@ impl UltFacts {
         place
     }
 
-    /// The marks of a thread in a window, of which there is a record at this moment.
+    /// Marks of a thread in a window, added if they are new. `moment`: that of a record about it.
     #[inline]
     pub(crate) fn marks(&mut self, thread: u32, window: u32, moment: Moment) -> Option<&mut Marks> {
         let own = self.threads.get_mut(thread)?;
@@ -149,9 +150,9 @@ impl UltFacts {
         Some(marks)
     }
 
-    /// The thread has this name from a moment on. Which names follow each other is known only when
-    /// all are.
-    pub(crate) fn is_named(&mut self, thread: u32, moment: Moment, name: &[u8]) {
+    /// Adds a name that the thread has from a moment on. Repeated names are dropped when the facts
+    /// of all workers are joined, since only then the order of names is known.
+    pub(crate) fn add_name(&mut self, thread: u32, moment: Moment, name: &[u8]) {
         let Some(own) = self.threads.get_mut(thread) else {
             return;
         };

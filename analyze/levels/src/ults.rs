@@ -15,9 +15,9 @@ use crate::words::Words;
 const RANGE: i64 = FIRST_USER_LEVEL_TID as i64;
 /// Processes with a range of their own; all others share the range that follows.
 const RANGES: usize = 20;
-/// Threads of a shard: made by one thread at a time.
+/// User-level threads per shard. One worker builds a shard.
 const SHARD: usize = 4096;
-/// Threads of a worker of which one shows where to cut the lists of all workers.
+/// One in this number of each worker's user-level threads is a sample for the cuts of all lists.
 const SAMPLE: usize = 256;
 
 /// The user-level threads, ordered by process and id.
@@ -28,7 +28,8 @@ pub(crate) struct Ults {
     places: PlaceOfUlt,
 }
 
-/// Neighbouring threads. Their lists lie in one, so that a thread needs no memory of its own.
+/// User-level threads with successive keys. Their lists are concatenated, so that no thread has an
+/// allocation of its own.
 #[derive(Debug, Default)]
 struct Shard {
     ults: Vec<UltEntry>,
@@ -58,9 +59,9 @@ struct UltEntry {
     first: Moment,
     /// The first name, or the id, as scheduling events contain it.
     short_name: [u8; NAME],
-    names: Run,
-    states: Run,
-    late: Run,
+    names: ListRange,
+    states: ListRange,
+    late: ListRange,
 }
 
 /// A name with the time from which it holds.
@@ -73,15 +74,15 @@ struct NameEntry {
 
 /// Entries of a list of a shard.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct ListRange {
     from: u32,
     to: u32,
 }
 
-impl Run {
+impl ListRange {
     /// The entries that were appended since the list had this length.
-    fn since<T>(list: &[T], from: usize) -> Run {
-        Run {
+    fn since<T>(list: &[T], from: usize) -> ListRange {
+        ListRange {
             from: from as u32,
             to: list.len() as u32,
         }
@@ -160,7 +161,7 @@ impl<'a> Ult<'a> {
 }
 
 /// A thread of a worker's facts: its key, the number of the worker and the index.
-type Found = (UltKey, u32, u32);
+type FoundUlt = (UltKey, u32, u32);
 
 impl Ults {
     /// Joins the facts of all workers. `reason_of` maps the number of a worker and of one of its
@@ -168,14 +169,14 @@ impl Ults {
     pub(crate) fn new(facts: &[UltFacts], reason_of: &(dyn Fn(u32, u32) -> u16 + Sync)) -> Ults {
         let of_workers = parallel::map_large((0u32..).zip(facts).collect(), |(worker, facts)| {
             let threads = facts.threads.iter();
-            let mut found: Vec<Found> = threads
+            let mut found: Vec<FoundUlt> = threads
                 .map(|(place, own)| (own.key, worker, place))
                 .collect();
             found.sort_by_key(|found| found.0);
             found
         });
         let pieces = pieces(&of_workers);
-        let pieces = parallel::map_large(pieces, Piece::new);
+        let pieces = parallel::map_large(pieces, KeyInterval::new);
         let shards =
             parallel::map_large(parts(&pieces), |part| Shard::new(&part, facts, reason_of));
         let mut ults = Ults {
@@ -207,8 +208,9 @@ impl Ults {
         all
     }
 
-    /// Gives the threads their virtual thread ids: of a process with a range of its own and small
-    /// ids, those within its range; of another one, numbers in the order of the first sights.
+    /// Assigns virtual thread ids. In a process with a range of its own and ids below [`RANGE`]:
+    /// the start of the range plus the id. In other processes: numbers in the order of the first
+    /// records.
     fn number(&mut self) {
         let mut starts: Map<i32, i64> = Map::default();
         let mut by_first = Vec::new();
@@ -274,15 +276,15 @@ impl Ults {
 }
 
 /// Threads of all workers with keys in an interval, in order.
-struct Piece {
-    found: Vec<Found>,
+struct KeyInterval {
+    found: Vec<FoundUlt>,
     /// Where each thread begins in `found`.
     starts: Vec<usize>,
 }
 
-impl Piece {
+impl KeyInterval {
     /// Joins lists that are in order.
-    fn new(lists: Vec<&[Found]>) -> Piece {
+    fn new(lists: Vec<&[FoundUlt]>) -> KeyInterval {
         let mut found = lists.concat();
         if lists.len() > 1 {
             // The stable sort merges lists that are in order.
@@ -294,11 +296,11 @@ impl Piece {
             starts.push(at);
             at += same.len();
         }
-        Piece { found, starts }
+        KeyInterval { found, starts }
     }
 
     /// The threads with these numbers.
-    fn threads(&self, range: Range<usize>) -> &[Found] {
+    fn threads(&self, range: Range<usize>) -> &[FoundUlt] {
         let end = self.found.len();
         let start = |thread: usize| self.starts.get(thread).copied().unwrap_or(end);
         &self.found[start(range.start)..start(range.end)]
@@ -307,12 +309,12 @@ impl Piece {
 
 /// Cuts the lists of all workers at the same keys, so that the pieces can be joined beside each
 /// other.
-fn pieces(lists: &[Vec<Found>]) -> Vec<Vec<&[Found]>> {
+fn pieces(lists: &[Vec<FoundUlt>]) -> Vec<Vec<&[FoundUlt]>> {
     let samples = lists.iter().flat_map(|list| list.iter().step_by(SAMPLE));
     let mut samples: Vec<UltKey> = samples.map(|found| found.0).collect();
     samples.sort_unstable();
     let cuts = samples.into_iter().step_by(SHARD / SAMPLE).skip(1);
-    let mut rest: Vec<&[Found]> = lists.iter().map(Vec::as_slice).collect();
+    let mut rest: Vec<&[FoundUlt]> = lists.iter().map(Vec::as_slice).collect();
     let mut pieces = Vec::new();
     for cut in cuts {
         let piece = rest.iter_mut().map(|rest| {
@@ -327,7 +329,7 @@ fn pieces(lists: &[Vec<Found>]) -> Vec<Vec<&[Found]>> {
 }
 
 /// The threads of each shard, which may be in several pieces.
-fn parts(pieces: &[Piece]) -> Vec<Vec<&[Found]>> {
+fn parts(pieces: &[KeyInterval]) -> Vec<Vec<&[FoundUlt]>> {
     let mut parts = Vec::new();
     let (mut part, mut room) = (Vec::new(), SHARD);
     for piece in pieces {
@@ -349,7 +351,7 @@ fn parts(pieces: &[Piece]) -> Vec<Vec<&[Found]>> {
 
 impl Shard {
     fn new(
-        found: &[&[Found]],
+        found: &[&[FoundUlt]],
         facts: &[UltFacts],
         reason_of: &(dyn Fn(u32, u32) -> u16 + Sync),
     ) -> Shard {
@@ -438,7 +440,7 @@ impl Shard {
         }
         let first_name = self.names.get(lengths.0);
         let short_name = first_name.map_or_else(|| short_name(&[]), |name| name.short_name);
-        // Of a window, each stream has marks of its own.
+        // Several streams may have marks of the same window.
         marks.sort_unstable_by_key(|own| own.window);
         Course::new(&mut self.states, &mut self.late).run(marks);
         self.ults.push(UltEntry {
@@ -447,9 +449,9 @@ impl Shard {
             is_created,
             first,
             short_name,
-            names: Run::since(&self.names, lengths.0),
-            states: Run::since(&self.states, lengths.1),
-            late: Run::since(&self.late, lengths.2),
+            names: ListRange::since(&self.names, lengths.0),
+            states: ListRange::since(&self.states, lengths.1),
+            late: ListRange::since(&self.late, lengths.2),
         });
     }
 }

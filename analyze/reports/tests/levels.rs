@@ -301,7 +301,7 @@ fn kept_of_truth(truth: &LevelTruth) -> (Kept, BTreeSet<(i32, u64)>) {
     (kept, uncertain)
 }
 
-/// The same by a ready user-level thread, and whether the others are of another process.
+/// Nanoseconds by ready user-level thread; true: kept by threads of another process.
 type KeptBy = BTreeMap<((i32, u64), bool), u64>;
 
 fn has_keepers(what: &str, truth: &LevelTruth, report: &Report) {

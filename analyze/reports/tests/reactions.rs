@@ -72,14 +72,14 @@ fn reaction(row: Row<'_>) -> ModelReaction {
     }
 }
 
-/// Of user-level threads.
+/// Reactions in the report, sorted.
 fn found(report: &Report) -> Vec<ModelReaction> {
     let mut found: Vec<ModelReaction> = report.rows("longest").map(reaction).collect();
     found.sort();
     found
 }
 
-/// Of threads whose descriptions were not lost: others are not shown.
+/// Reactions of the model, without threads whose description was lost: the report omits them.
 fn expected(set: &TraceSet) -> Vec<ModelReaction> {
     let described = super_records(set).into_iter();
     let described = described.filter(|of| of.record.name == "tracebraid_levels:thread");

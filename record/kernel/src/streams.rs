@@ -322,17 +322,17 @@ mod tests {
     }
 
     /// Streams, and the entries of their packets: begin, end and count of lost events.
-    struct Made {
+    struct TestStreams {
         streams: Streams<Entries>,
         entries: Rc<RefCell<Vec<IndexEntry>>>,
     }
 
-    impl Made {
-        fn new() -> Made {
-            Made::with_cpus(1)
+    impl TestStreams {
+        fn new() -> TestStreams {
+            TestStreams::with_cpus(1)
         }
 
-        fn with_cpus(cpus: u32) -> Made {
+        fn with_cpus(cpus: u32) -> TestStreams {
             let class = schema_with(&crate::calls::calls(), &ContextLayout::new(&[]).unwrap());
             let plan = StreamPlan::new(&class, 0).unwrap();
             let classes = class.streams.iter().flat_map(|stream| &stream.events);
@@ -345,7 +345,7 @@ mod tests {
                 StreamWriter::new(&plan, sink, size, cpu.into(), &[("cpu_id", cpu.into())]).unwrap()
             };
             let streams = Streams::new((0..cpus).map(writer).collect(), events, BEGIN).unwrap();
-            Made { streams, entries }
+            TestStreams { streams, entries }
         }
 
         fn event(&mut self, time: u64, lost: u64) {
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn events_after_a_snapshot_keep_their_times() {
-        let mut streams = Made::with_cpus(2);
+        let mut streams = TestStreams::with_cpus(2);
         streams.event_on(1, 1500, 0);
         streams.streams.mark_end(EndReason::Snapshot).unwrap();
         streams.streams.flush().unwrap();
@@ -389,14 +389,14 @@ mod tests {
 
     #[test]
     fn a_loss_before_the_first_event_is_in_the_second_packet() {
-        let mut stream = Made::new();
+        let mut stream = TestStreams::new();
         stream.event(BEGIN + 50, 3);
         assert_eq!(stream.packets(2000), [(1000, 1001, 0), (1001, 2000, 3)]);
     }
 
     #[test]
     fn a_loss_that_leaves_no_time_is_in_the_packet_at_hand() {
-        let mut stream = Made::new();
+        let mut stream = TestStreams::new();
         stream.event(BEGIN, 3);
         stream.event(BEGIN, 5);
         assert_eq!(stream.packets(2000), [(1000, 2000, 5)]);
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_loss_after_a_flush_makes_no_empty_packet() {
-        let mut stream = Made::new();
+        let mut stream = TestStreams::new();
         stream.event(1100, 0);
         stream.streams.flush().unwrap();
         stream.streams.flush().unwrap();
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn packets_of_events_of_one_time_begin_at_different_times() {
-        let mut stream = Made::new();
+        let mut stream = TestStreams::new();
         (0..1000).for_each(|_| stream.event(BEGIN, 0));
         assert_eq!(stream.streams.progress().events, 1000);
         let packets = stream.packets(2000);
@@ -423,7 +423,7 @@ mod tests {
             assert!(pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].0, "{pair:?}");
         }
         // A flush does not end a packet that would end at the time at which it begins.
-        let mut stream = Made::new();
+        let mut stream = TestStreams::new();
         stream.event(BEGIN, 0);
         stream.streams.flush().unwrap();
         stream.event(1100, 0);

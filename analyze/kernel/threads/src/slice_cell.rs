@@ -474,18 +474,14 @@ impl<C: Copy> SliceCell<C> {
         self.may_have_waited();
     }
 
-    /// See [`ThreadCell::is_ended_elsewhere`]. Valid only if the state is known.
-    pub fn is_ended_elsewhere(
-        &mut self,
-        at: (CpuKey, i64),
-        losses: &Losses,
-    ) -> Option<PastStretch<C>> {
+    /// See [`ThreadCell::end_elsewhere`]. Valid only if the state is known.
+    pub fn end_elsewhere(&mut self, at: (CpuKey, i64), losses: &Losses) -> Option<PastStretch<C>> {
         self.may_have_waited();
-        self.cell.is_ended_elsewhere(at, losses)
+        self.cell.end_elsewhere(at, losses)
     }
 
     /// Updates the known parts after an end elsewhere that was kept: the thread may have run.
-    pub fn is_ended_elsewhere_kept(&mut self) {
+    pub fn end_elsewhere_kept(&mut self) {
         self.known.state = false;
         self.may_have_waited();
     }

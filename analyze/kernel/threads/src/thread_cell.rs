@@ -563,9 +563,9 @@ impl<C: Copy> ThreadCell<C> {
         self.calls.parked = None;
     }
 
-    /// Ends the thread, a user-level thread, while it runs nowhere; `None` if it runs, and so leaves its
-    /// LWP later. All CPUs are recorded.
-    pub fn is_ended_elsewhere(
+    /// Ends a user-level thread that is not running; returns its last stretch. `None` if it runs:
+    /// it then ends when it leaves its LWP. Requires that all CPUs are recorded.
+    pub fn end_elsewhere(
         &mut self,
         (cpu, time): (CpuKey, i64),
         losses: &Losses,

@@ -1,4 +1,5 @@
-//! Records of the sources: their bytes or their fields, with the ids and names of user-level threads.
+//! Copies records of the sources, as bytes or field by field, with the ids and names of user-level
+//! threads in place of those of LWPs.
 
 use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::schema::Scope;

@@ -22,8 +22,8 @@ pub(super) const SIBLINGS: i32 = -3;
 /// Stands for all user-level threads of other processes.
 pub(super) const STRANGERS: i32 = -4;
 
-/// The keeper as which a thread counts for a user-level thread that waits: every pair of user-level
-/// threads would be too many.
+/// The id under which the turns of thread `tid` are added to the sums of `waiter`. User-level
+/// threads are grouped, since sums for each pair of N threads would take N² entries.
 pub(super) fn keeper(waiter: i32, tid: i32) -> i32 {
     let process = |tid: i32| tid / FIRST_USER_LEVEL_TID;
     match is_user_level(tid) {

@@ -114,8 +114,8 @@ pub(super) fn keepers(ults: &[UltRow<'_>]) -> Section {
     };
     let columns = vec![
         THREAD,
-        count("turns", "Turns on the CPU, for each thread that waited").headed("Turns"),
-        duration("kept_ns", "Time for which others were ready").headed("Kept others"),
+        count("turns", "Turns on the CPU, once for each ready thread").headed("Turns"),
+        duration("kept_ns", "Time in which others were ready").headed("Others ready"),
     ];
     let rows = rows.into_iter().map(row).collect();
     Section::new(

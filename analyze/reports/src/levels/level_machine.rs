@@ -102,7 +102,7 @@ impl LevelPlayer<'_> {
                 }
             }
             LevelAct::Ended => {
-                if let Some(stretch) = cell.is_ended_elsewhere(at, losses) {
+                if let Some(stretch) = cell.end_elsewhere(at, losses) {
                     counter.spend(place, stretch, at, -1);
                 }
             }

@@ -204,7 +204,7 @@ impl<'a> LevelSlice<'a> {
                 }
             }
             LevelAct::Ended => {
-                if let Some(stretch) = thread.cell.is_ended_elsewhere(at, losses) {
+                if let Some(stretch) = thread.cell.end_elsewhere(at, losses) {
                     counter.spend(&place, stretch, at, -1);
                 }
             }
@@ -242,7 +242,7 @@ fn keep(thread: &mut SliceThread, at: LevelMoment, act: &LevelAct, losses: &Loss
         LevelAct::Wake(ref wakeup, target) => {
             thread.cell.wake_kept(wakeup, (at.0, target), losses);
         }
-        LevelAct::Ended => thread.cell.is_ended_elsewhere_kept(),
+        LevelAct::Ended => thread.cell.end_elsewhere_kept(),
         LevelAct::Made | LevelAct::Waits(_) | LevelAct::Call(_) => {}
         LevelAct::Function(..) | LevelAct::SystemCall(_) | LevelAct::Probe => {}
     }

@@ -43,9 +43,10 @@ pub(super) struct ThreadSums {
     pub(super) lwp_ready: Spent,
     /// Ready, without an LWP.
     pub(super) ready: Spent,
-    /// By the [keeper](crate::levels::cpu_turns::keeper) that had the CPU meanwhile: turns.
+    /// Turns on the CPU meanwhile, by [keeper](crate::levels::cpu_turns::keeper).
     pub(super) kept_by: BTreeMap<i32, Spent>,
-    /// Turns in which others were ready that then ran on the same CPU, by waiting thread.
+    /// Turns of this thread in which others were ready that then ran on the same CPU: once for each
+    /// of the others.
     pub(super) keeps: Spent,
     /// Waits that the runtime knows, by reason.
     pub(super) blocked: BTreeMap<Syscall, Spent>,

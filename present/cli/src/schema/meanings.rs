@@ -667,9 +667,17 @@ const MEANINGS: &[(&str, &str)] = &[
     ("levels.function", "Name of the function, or its address"),
     (
         "levels.keeper",
-        "Relation of the thread that had the CPU: user-level thread, scheduler, preemptor, idle, earlier or unknown",
+        "Who had the CPU: user-level threads (of the same process), other processes (their user-level threads), scheduler, preemptor, idle, earlier or unknown",
     ),
     ("levels.keeper_thread", "Thread that had the CPU"),
+    (
+        "levels.keepers.kept_ns",
+        "Time in which others were ready that then ran on the same CPU: N times the time if N threads were ready",
+    ),
+    (
+        "levels.keepers.turns",
+        "Number of turns of the thread on the CPU, counted once for each thread that was ready",
+    ),
     (
         "levels.kept_ns",
         "Time in which the thread was ready without an LWP while the other thread had the CPU",

@@ -20,7 +20,8 @@ pub struct LevelShape {
     /// Share of packets that are lost and counted, in thousandths.
     pub lost_kernel_packets: u64,
     pub lost_user_packets: u64,
-    /// The same for packets of the super-trace, which is not the truth then.
+    /// Share of lost packets of the super-trace, in thousandths; if not 0, it differs from the
+    /// truth.
     pub lost_super_packets: u64,
     /// Steps that are not recorded, at the begin.
     pub unrecorded_steps: u64,

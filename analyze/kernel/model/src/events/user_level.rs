@@ -11,8 +11,8 @@ pub fn is_user_level(tid: i32) -> bool {
     tid >= FIRST_USER_LEVEL_TID
 }
 
-/// True if a thread that ends is a user-level thread that runs nowhere: another thread ends it.
-/// `running`: the thread that runs where the end is recorded.
+/// True if `tid` is a user-level thread that another thread ends. `running`: the thread on the CPU
+/// that records the end.
 pub fn is_ended_elsewhere(tid: i32, running: Option<i32>) -> bool {
     is_user_level(tid) && running != Some(tid)
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::Interrupt;
 
-/// The origin of a wake-up.
+/// The cause of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum ReactionSource {
     Interrupt(Interrupt),
@@ -13,7 +13,7 @@ pub(super) enum ReactionSource {
     Runtime,
 }
 
-/// Steps of a reaction, in nanoseconds from the origin.
+/// Times of the steps of a reaction, in nanoseconds from the clock's origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Reaction {
     pub(super) source: ReactionSource,

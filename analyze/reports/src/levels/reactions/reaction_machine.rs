@@ -10,7 +10,7 @@ use crate::levels::reactions::reaction_step::{
 };
 use crate::levels::reactions::reaction_sums::ReactionSums;
 
-/// A thread at a time.
+/// State of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReactionThread {
     /// On a CPU, or as a user-level thread on an LWP.
@@ -60,13 +60,13 @@ impl ReactionThread {
 }
 
 /// An interrupt and the time at which it began.
-pub(super) type Begun = (Interrupt, i64);
+pub(super) type BegunInterrupt = (Interrupt, i64);
 
 /// Interrupts that are active on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReactionCpu {
-    pub(super) hard: Option<Begun>,
-    pub(super) soft: Option<Begun>,
+    pub(super) hard: Option<BegunInterrupt>,
+    pub(super) soft: Option<BegunInterrupt>,
 }
 
 impl ReactionCpu {
@@ -90,7 +90,7 @@ impl ReactionCpu {
     }
 }
 
-/// The state at a time.
+/// State of all threads and CPUs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ReactionMachine {
     pub(super) threads: Table<ReactionThread>,
@@ -98,14 +98,14 @@ pub(super) struct ReactionMachine {
 }
 
 impl ReactionMachine {
-    /// Forgets all threads of a trace, since each may have acted in a loss.
+    /// Forgets all threads of a trace, since each may have acted while events were lost.
     pub(super) fn lose(&mut self, trace: u32) {
         let threads = self.threads.entries_mut();
         let of_trace = threads.filter(|(key, _)| key.trace == trace);
         of_trace.for_each(|(_, thread)| *thread = ReactionThread::default());
     }
 
-    /// The reaction of the LWP whose scheduler wakes.
+    /// The reaction of the LWP whose scheduler wakes a user-level thread.
     pub(super) fn of_scheduler(&mut self, scheduler: ThreadKey) -> Option<Reaction> {
         self.threads.find_mut(scheduler)?.reaction
     }

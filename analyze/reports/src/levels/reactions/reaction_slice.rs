@@ -183,7 +183,7 @@ impl PlayedReactions {
         self.steps.len() + self.threads.len() + self.cpus.iter().count()
     }
 
-    /// Appends the slice to the state at its begin.
+    /// Appends the slice to the state at its beginning.
     pub(super) fn compose(
         self,
         rules: &ReactionRules,
@@ -207,7 +207,7 @@ impl PlayedReactions {
 }
 
 impl KeptAct {
-    /// CPUs of the machine are in their state at the begin of the slice.
+    /// CPUs of the machine are in their state at the beginning of the slice.
     fn replay(self, rules: &ReactionRules, machine: &mut ReactionMachine, sums: &mut ReactionSums) {
         let (cpu, time) = self.at;
         let before = *machine.cpus.get(cpu);

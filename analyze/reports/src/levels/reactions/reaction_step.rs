@@ -18,7 +18,7 @@ pub(super) enum ReactionStep {
     },
     Wake {
         woken: i32,
-        /// The LWP whose scheduler wakes, if it is one.
+        /// The LWP whose scheduler wakes the thread; `None` if no scheduler wakes it.
         scheduler: Option<i32>,
         is_user: bool,
     },

@@ -39,7 +39,7 @@ impl SliceCpu {
         }
     }
 
-    /// The CPU, if it was in the state `before` at the begin of the slice.
+    /// The CPU, if it was in the state `before` at the beginning of the slice.
     pub(super) fn after(&self, before: ReactionCpu) -> ReactionCpu {
         let of = |knows: bool| if knows { self.cpu } else { before };
         ReactionCpu {
@@ -69,7 +69,7 @@ pub(super) enum SliceAct {
 }
 
 impl SliceAct {
-    /// The first of two acts that differ in the unknown, and the second one if there is an unknown.
+    /// The act with each of two values for its unknown part; the second is `None` if all is known.
     fn examples(&self) -> (ThreadAct, Option<ThreadAct>) {
         let both = |act: fn(i64) -> ThreadAct| {
             let [first, second] = BEGINS.map(act);
@@ -85,7 +85,7 @@ impl SliceAct {
     }
 
     /// The act, given the state to which all earlier kept acts have been applied. `before`: the CPU
-    /// of the act at the begin of the slice.
+    /// of the act at the beginning of the slice.
     pub(super) fn known(
         &self,
         machine: &mut ReactionMachine,

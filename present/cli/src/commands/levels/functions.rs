@@ -1,4 +1,4 @@
-//! The table of functions: names of those that programs record by address, and the selection by name.
+//! The table `functions`: names of functions that were recorded by address, and `--function`.
 
 use std::path::PathBuf;
 
@@ -81,7 +81,7 @@ fn name_addresses(
         let Some(trace) = set.traces.get(trace as usize) else {
             continue;
         };
-        // Traces of shared buffers contain process ids, others none.
+        // Only buffers that LTTng shares between the processes of a user contain process ids.
         let pid = pid.and_then(|pid| u64::try_from(pid).ok());
         for program in [pid, None] {
             let found = addresses.function(trace, Timestamp(i64::MAX), program, address);

@@ -32,8 +32,7 @@ pub(super) struct OverviewArgs {
     /// Show these functions only (patterns with * and ?)
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     function: Vec<String>,
-    /// Additional directory with debug information (below DIR/.build-id), for functions that programs
-    /// record by address
+    /// Additional directory with debug information (below DIR/.build-id)
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
     /// Subtract the time that probes took, by the calibration that `record` writes into the traces

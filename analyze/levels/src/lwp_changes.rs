@@ -1,4 +1,5 @@
-//! Changes of what LWPs run besides the steps of their runtimes: they end, or their records are lost.
+//! Changes of the user-level thread on an LWP that no step of its runtime records: the LWP ends, or
+//! its records are lost.
 
 use std::ops::RangeInclusive;
 
@@ -8,24 +9,24 @@ use crate::survey::UltKey;
 use crate::vocabulary::Step;
 use crate::window::{Note, Window};
 
-/// A change of what an LWP runs, besides the steps of its runtime.
+/// Times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+pub(crate) enum LwpChange {
     /// The kernel records the end of the LWP.
     Exit(u32),
     /// Records of an LWP may be lost from here on, until this time.
     Lose(u32, i64),
-    /// Content of an LWP from here on, after its records were lost.
+    /// The user-level thread on an LWP from here on; earlier records of the LWP were lost.
     Learn(u32, Current),
 }
 
 /// The ends of LWPs and their contents around losses, in the order of time.
-pub(crate) fn events(
+pub(crate) fn lwp_changes(
     states: &States,
     window: &Window,
     (number, span): (u32, (i64, i64)),
     placed: &[Placed],
-) -> Vec<(CpuMoment, Event)> {
+) -> Vec<(CpuMoment, LwpChange)> {
     let mut all = Vec::new();
     for (&cpu, of_cpu) in &window.cpus {
         for (after, record) in (1u32..).zip(&of_cpu.records) {
@@ -33,7 +34,7 @@ pub(crate) fn events(
                 && let Some(&lwp) = states.lwp_of_tid.get(&tid)
             {
                 let time = record.time;
-                all.push((CpuMoment { time, cpu, after }, Event::Exit(lwp)));
+                all.push((CpuMoment { time, cpu, after }, LwpChange::Exit(lwp)));
             }
         }
     }
@@ -48,7 +49,7 @@ pub(crate) fn events(
             after: 0,
         };
         if span.0 <= from && from < span.1 {
-            all.push((at(from), Event::Lose(lwp, to)));
+            all.push((at(from), LwpChange::Lose(lwp, to)));
         }
         if span.0 <= to && to < span.1 {
             let later = losses.get(index + 1).filter(|later| later.0 == tid);
@@ -60,20 +61,20 @@ pub(crate) fn events(
                 let key = lwp_of?.runs.at(number + 1)?;
                 Some(current(states, key))
             });
-            all.push((at(to), Event::Learn(lwp, content.unwrap_or(UNKNOWN))));
+            all.push((at(to), LwpChange::Learn(lwp, content.unwrap_or(UNKNOWN))));
         }
     }
     all.sort_by_key(|(at, event)| (at.time, event.turn()));
     all
 }
 
-impl Event {
+impl LwpChange {
     /// Learned contents hold before the records of their time, ends and losses after them.
     pub(crate) fn turn(self) -> u8 {
         match self {
-            Event::Learn(..) => 0,
-            Event::Exit(_) => 1,
-            Event::Lose(..) => 2,
+            LwpChange::Learn(..) => 0,
+            LwpChange::Exit(_) => 1,
+            LwpChange::Lose(..) => 2,
         }
     }
 }
