@@ -12,7 +12,7 @@ use tracebraid_engine::{Control, FoldError, Options as FoldOptions, fold, slice_
 
 use crate::catalogue::{Catalogue, OF_CPUS, WITHOUT_CPU, common_context};
 use crate::merge::Merge;
-use crate::sources::{Source, Sources, by_host};
+use crate::sources::{SUPER_TRACE, Source, Sources, by_host, is_super_trace};
 use crate::states::States;
 use crate::summary::Merged;
 use crate::survey::Survey;
@@ -347,14 +347,13 @@ fn environment(sources: &Sources) -> Vec<(String, EnvValue)> {
     let mut all = vec![
         ("domain".to_owned(), text("kernel")),
         ("tracer_name".to_owned(), text("tracebraid-levels")),
-        ("tracebraid_levels".to_owned(), EnvValue::Int(1)),
+        (SUPER_TRACE.to_owned(), EnvValue::Int(1)),
     ];
-    let first = sources.kernel.or(if sources.set.traces.is_empty() {
-        None
-    } else {
-        Some(0)
-    });
-    let trace = first.and_then(|index| sources.set.traces.get(index));
+    let traces = &sources.set.traces;
+    let trace = match sources.kernel {
+        Some(kernel) => traces.get(kernel),
+        None => traces.iter().find(|trace| !is_super_trace(trace)),
+    };
     let Some(trace) = trace else {
         return all;
     };

@@ -40,6 +40,14 @@ pub(crate) enum Source {
     User(UserStream),
 }
 
+/// Variable in the environment of a super-trace.
+pub(crate) const SUPER_TRACE: &str = "tracebraid_levels";
+
+/// True for a super-trace.
+pub(crate) fn is_super_trace(trace: &Trace) -> bool {
+    trace.layout.class.env(SUPER_TRACE).is_some()
+}
+
 /// A stream of a user trace.
 #[derive(Debug)]
 pub(crate) struct UserStream {
@@ -118,7 +126,9 @@ fn base(clock: &ClockClass) -> i64 {
 impl Sources {
     pub(crate) fn new(host: Option<String>, mut set: TraceSet) -> Sources {
         let model = KernelModel::new(&set);
-        let kernel = (0..set.traces.len()).find(|&trace| has_switches(&model, trace));
+        let is_source = |trace: usize| !set.traces.get(trace).is_none_or(is_super_trace);
+        let mut traces = 0..set.traces.len();
+        let kernel = traces.find(|&trace| is_source(trace) && has_switches(&model, trace));
         let mut sources = Sources {
             host,
             kernel,
@@ -208,7 +218,7 @@ impl Sources {
         if trace.streams.is_empty() {
             return Some("no event records");
         }
-        if trace.layout.class.env("tracebraid_levels").is_some() {
+        if is_super_trace(trace) {
             return Some("it is a super-trace already");
         }
         if self.kernel == Some(index) {

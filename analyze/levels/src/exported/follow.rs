@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 
+use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_model::{StateNumbers, Syscall, TaskState, state_numbers};
 
@@ -27,7 +28,7 @@ const NO_EVENTS: [&str; 5] = [
 ];
 
 /// Summary of an export.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Followed {
     /// Number of records.
     pub records: u64,
@@ -35,6 +36,8 @@ pub struct Followed {
     pub threads: u64,
     /// Times of the first and the last record.
     pub range: (i64, i64),
+    /// Damage of the super-trace.
+    pub damage: Vec<Damage>,
 }
 
 /// Gives the lines of a super-trace to a sink.
@@ -46,10 +49,12 @@ pub fn export(set: &TraceSet, sink: &mut dyn Sink) -> io::Result<Followed> {
     let host = first.and_then(|trace| trace.layout.class.env_str("hostname"));
     let states = first.map(state_numbers);
     let mut follow = Follow::new(sink, host.unwrap_or_default(), states.unwrap_or_default())?;
-    each(set, |record| follow.record(record))?;
-    let followed = follow.followed;
-    follow.sink.finish(followed.range.1)?;
-    Ok(followed)
+    let damage = each(set, |record| follow.record(record))?;
+    follow.sink.finish(follow.followed.range.1)?;
+    Ok(Followed {
+        damage,
+        ..follow.followed
+    })
 }
 
 struct Lwp {

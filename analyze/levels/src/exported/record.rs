@@ -1,5 +1,6 @@
 //! The event records of a super-trace, with their fields by name, in the order of time.
 
+use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::event::Event;
 use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::reader::MergedReader;
@@ -68,11 +69,14 @@ impl Record {
     }
 }
 
-/// Gives all event records in the order of time.
+/// Gives all event records in the order of time. Returns the damage that was found.
 ///
 /// # Errors
 /// Those of `give`.
-pub fn each<E>(set: &TraceSet, mut give: impl FnMut(&Record) -> Result<(), E>) -> Result<(), E> {
+pub fn each<E>(
+    set: &TraceSet,
+    mut give: impl FnMut(&Record) -> Result<(), E>,
+) -> Result<Vec<Damage>, E> {
     let mut reader = MergedReader::new(set);
     let mut record = Record::default();
     while let Some((time, stream)) = reader.next() {
@@ -86,7 +90,7 @@ pub fn each<E>(set: &TraceSet, mut give: impl FnMut(&Record) -> Result<(), E>) -
         decode(&mut event, &mut record);
         give(&record)?;
     }
-    Ok(())
+    Ok(reader.take_damage())
 }
 
 fn decode(event: &mut Event<'_>, record: &mut Record) {

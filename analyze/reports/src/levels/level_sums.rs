@@ -68,6 +68,8 @@ pub(super) struct ThreadSums {
 /// Sums of an LWP, besides those of its own thread, which runs its scheduler.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct LwpSums {
+    /// The first of the user-level threads that it ran at any time, by id; it shows its process.
+    pub(super) ult: Option<i32>,
     /// Runs user-level threads.
     pub(super) threads: Spent,
     /// Preempted, waits in the kernel, and waits for a CPU, while it has a user-level thread.
@@ -121,7 +123,14 @@ impl ThreadSums {
 }
 
 impl LwpSums {
+    pub(super) fn runs(&mut self, ult: i32) {
+        self.ult = Some(self.ult.map_or(ult, |own| own.min(ult)));
+    }
+
     fn merge(&mut self, other: LwpSums) {
+        if let Some(ult) = other.ult {
+            self.runs(ult);
+        }
         self.threads.merge(other.threads);
         self.preempted.merge(other.preempted);
         self.blocked.merge(other.blocked);

@@ -73,11 +73,17 @@ impl LevelCounter<'_> {
     ) {
         let (cpu, end) = at;
         let key = self.key;
-        let ns = self.rules.selection.window.clip(stretch.begin, end);
-        if ns == 0 && !self.rules.selection.window.contains(end) {
+        let lwp_key = ThreadKey { tid: lwp, ..key };
+        if let Past::Running = stretch.past
+            && lwp != key.tid
+        {
+            self.sums.lwp(lwp_key).runs(key.tid);
+        }
+        let selection = &self.rules.selection;
+        let ns = selection.window.clip(stretch.begin, end);
+        if ns == 0 && !selection.window.contains(end) || !selection.cpus.contains(cpu.cpu) {
             return;
         }
-        let lwp_key = ThreadKey { tid: lwp, ..key };
         let last_lwp = ThreadKey {
             tid: place.last.map_or(-1, |last| last.1),
             ..key
@@ -112,6 +118,10 @@ impl LevelCounter<'_> {
             }
             Past::Ready => {
                 of.ready.add(ns);
+                // An LWP's own thread is ready while it runs user-level threads.
+                if !is_user_level(key.tid) {
+                    return;
+                }
                 let window = &self.rules.selection.window;
                 let mut kept_by = std::mem::take(&mut of.kept_by);
                 self.turns.divide(stretch.begin, end, |tid, (from, to)| {
@@ -152,7 +162,7 @@ impl LevelCounter<'_> {
         (cpu, time): LevelMoment,
         (lwp, is_user): (i32, bool),
     ) {
-        if !self.rules.selection.window.contains(time) {
+        if !self.rules.selection.counts(time, cpu.cpu) {
             return;
         }
         let trace = self.key.trace;

@@ -128,15 +128,25 @@ fn lwps<'a>(rules: &LevelRules, partial: &'a LevelPartial) -> Vec<LwpRow<'a>> {
         .sums
         .lwps
         .entries()
-        .filter(|(key, sums)| key.tid >= 0 && (sums.switches > 0 || sums.threads.count > 0))
+        .filter(|(key, sums)| key.tid >= 0 && (sums.switches > 0 || sums.ult.is_some()))
         .map(|(key, _)| key)
         .collect();
     keys.sort_unstable();
-    let row = |key: ThreadKey| LwpRow {
-        key,
-        thread: partial.people.thread(key),
-        with: partial.sums.lwps.find(key).unwrap_or(&NO_LWP),
-        own: partial.sums.threads.find(key).unwrap_or(&NOTHING),
+    let row = |key: ThreadKey| {
+        let with = partial.sums.lwps.find(key).unwrap_or(&NO_LWP);
+        let mut thread = partial.people.thread(key);
+        if thread.pid.is_none()
+            && let Some(tid) = with.ult
+            && let Some((_, _, ult)) = partial.described.find(ThreadKey { tid, ..key })
+        {
+            thread.pid = Some(ult.pid);
+        }
+        LwpRow {
+            key,
+            thread,
+            with,
+            own: partial.sums.threads.find(key).unwrap_or(&NOTHING),
+        }
     };
     let rows = keys.into_iter().map(row);
     rows.filter(|row| rules.selection.threads.shows(&row.thread))

@@ -124,3 +124,40 @@ fn options_that_cannot_be_followed_are_refused() {
         0
     );
 }
+
+#[test]
+fn cpus_select_the_intervals_that_end_on_them() {
+    let trace = recorded_trace("user-level");
+    let active = |options: &[&str]| {
+        let levels = ["levels", "--table", "threads", &trace];
+        sum(&json(&[&levels, options].concat()), "active_ns")
+    };
+    let whole = active(&[]);
+    let of_cpus = ["0", "1"].map(|cpu| active(&["--cpu", cpu]));
+    assert_eq!(of_cpus.iter().sum::<u64>(), whole);
+    assert!(of_cpus.iter().all(|active| *active < whole), "{of_cpus:?}");
+    assert_eq!(active(&["--cpu", "99"]), 0);
+}
+
+/// User-level threads of a process that kept others of it from running.
+#[test]
+fn keepers_are_those_of_kept_threads() {
+    let trace = recorded_trace("user-level");
+    let report = json(&["levels", &trace]);
+    let kept = report["kept_by"].as_array().expect("rows").iter();
+    let by_threads = kept.filter(|row| row["keeper"] == "user-level threads");
+    let by_threads = by_threads.map(|row| row["kept_ns"].as_u64().expect("a number"));
+    assert_eq!(sum(&report["keepers"], "kept_ns"), by_threads.sum::<u64>());
+}
+
+#[test]
+fn a_super_trace_among_its_sources_is_left_out() {
+    let trace = recorded_trace("user-level");
+    let directory = TempDir::new().expect("a directory");
+    let [first, second] = ["FIRST", "SECOND"].map(|name| directory.path().join(name));
+    let [first, second] = [first, second].map(|path| path.display().to_string());
+    text(&["levels", "merge", &trace, "-o", &first]);
+    text(&["levels", "merge", &first, &trace, "-o", &second]);
+    let report = |super_trace: &str| json(&["levels", super_trace]);
+    assert_eq!(report(&first), report(&second));
+}

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::support::{failure, text};
+use crate::support::{failure, recorded_trace, text};
 
 /// A trace of FxT with a user-level thread.
 const FXT: &str = concat!(
@@ -93,4 +93,43 @@ fn nothing_is_left_of_an_export_that_fails() {
     assert_eq!(entries(directory.path()), ["there"]);
     let (code, message) = failure(&["levels", "export", FXT]);
     assert_eq!(code, 2, "{message}");
+}
+
+#[test]
+fn damage_is_told() {
+    let directory = TempDir::new().expect("a directory");
+    let merged = path(&directory, "SUPER");
+    text(&[
+        "levels",
+        "merge",
+        &recorded_trace("user-level"),
+        "-o",
+        &merged,
+    ]);
+    let stream = Path::new(&merged).join("cpu_0");
+    let mut bytes = fs::read(&stream).expect("a stream");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4000].fill(0xff);
+    fs::write(&stream, bytes).expect("written");
+    let file = path(&directory, "out");
+    for format in ["--perfetto", "--paje", "--fxt"] {
+        let export = ["levels", "export", "--strict", format, &file, &merged];
+        let (code, said) = failure(&export);
+        assert_eq!(code, 1, "{format}: {said}");
+        assert!(said.contains("cpu_0"), "{format}: {said}");
+    }
+}
+
+#[test]
+fn several_super_traces_are_refused() {
+    let directory = TempDir::new().expect("a directory");
+    let [one, other] = ["ONE", "OTHER"].map(|name| path(&directory, name));
+    for (recording, merged) in [("user-level", &one), ("affinity", &other)] {
+        text(&["levels", "merge", &recorded_trace(recording), "-o", merged]);
+    }
+    let file = path(&directory, "out");
+    let (code, said) = failure(&["levels", "export", "--paje", &file, &one, &other]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("one super-trace at a time"), "{said}");
+    assert!(!Path::new(&file).exists());
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use clap::{ArgGroup, Args};
+use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_export::levels::{FxtWriter, Otf2Writer, PajeWriter, PerfettoWriter};
 use tracebraid_levels::exported::{Followed, Item, Sink, each, export};
@@ -61,23 +62,38 @@ pub(super) fn run(args: &ExportArgs) -> Result<ExitCode, Failure> {
     for target in files.into_iter().chain([&args.otf2]).flatten() {
         spare::check(target, &set, &args.input.read())?;
     }
+    if set.traces.len() > 1 {
+        return Err(several(&set));
+    }
+    // Every format reads the whole super-trace, and so finds the same damage.
+    let mut damage = Vec::new();
     if let Some(file) = &args.perfetto {
-        write(&set, file, "open it in ui.perfetto.dev", |out| {
+        damage = write(&set, file, "open it in ui.perfetto.dev", |out| {
             Ok(Box::new(PerfettoWriter::new(out)))
         })?;
     }
     if let Some(file) = &args.paje {
-        write(&set, file, "open it in ViTE", |out| {
+        damage = write(&set, file, "open it in ViTE", |out| {
             Ok(Box::new(PajeWriter::new(out)?))
         })?;
     }
     if let Some(file) = &args.fxt {
-        write_fxt(&set, file)?;
+        damage = write_fxt(&set, file)?;
     }
     if let Some(directory) = &args.otf2 {
-        write_otf2(&set, directory)?;
+        damage = write_otf2(&set, directory)?;
     }
+    warnings.reading(&damage);
     Ok(warnings.finish(args.input.strict))
+}
+
+/// The formats have no place for a second recording: ids of its threads may be those of the first.
+fn several(set: &TraceSet) -> Failure {
+    Failure::usage(format!(
+        "the traces are of {} recordings or hosts: export one super-trace at a time; \
+         `tracebraid levels merge TRACE... -o DIR` writes one for each host",
+        set.traces.len()
+    ))
 }
 
 fn said(followed: &Followed, target: &Path, advice: &str) {
@@ -95,7 +111,7 @@ fn write<'s>(
     file: &Path,
     advice: &str,
     make: impl for<'o> FnOnce(&'o mut output::Pieces) -> std::io::Result<Box<dyn Sink + 'o>> + 's,
-) -> Result<(), Failure> {
+) -> Result<Vec<Damage>, Failure> {
     let mut followed = Followed::default();
     output::replace_with(file, |out| {
         let written = make(out).and_then(|mut sink| export(set, &mut *sink));
@@ -103,13 +119,14 @@ fn write<'s>(
         Ok(())
     })?;
     said(&followed, file, advice);
-    Ok(())
+    Ok(followed.damage)
 }
 
-fn write_fxt(set: &TraceSet, file: &Path) -> Result<(), Failure> {
+fn write_fxt(set: &TraceSet, file: &Path) -> Result<Vec<Damage>, Failure> {
     let failed = |error: std::io::Error| cannot_be_written(file, &error);
     let first = set.traces.first();
     let host = first.and_then(|trace| trace.layout.class.env_str("hostname"));
+    let mut damage = Vec::new();
     output::replace_with(file, |out| {
         let spool = tempfile::tempfile().map_err(failed)?;
         let mut writer = FxtWriter::new(spool, host.unwrap_or_default());
@@ -118,14 +135,15 @@ fn write_fxt(set: &TraceSet, file: &Path) -> Result<(), Failure> {
             true => Err(std::io::Error::other("interrupted")),
             false => writer.record(record),
         });
-        added.and_then(|()| writer.finish(out)).map_err(failed)
+        damage = added.map_err(failed)?;
+        writer.finish(out).map_err(failed)
     })?;
     say!("wrote {}: print it by fxt_print", file.display());
-    Ok(())
+    Ok(damage)
 }
 
 /// Writes a directory, which gets its name when it is complete.
-fn write_otf2(set: &TraceSet, directory: &Path) -> Result<(), Failure> {
+fn write_otf2(set: &TraceSet, directory: &Path) -> Result<Vec<Damage>, Failure> {
     let failed = |error: std::io::Error| cannot_be_written(directory, &error);
     if directory.exists() {
         let what = format!(
@@ -160,7 +178,7 @@ fn write_otf2(set: &TraceSet, directory: &Path) -> Result<(), Failure> {
     let followed = exported.map_err(failed)?;
     fs::rename(&part, directory).map_err(failed)?;
     said(&followed, directory, "print it by otf2-print");
-    Ok(())
+    Ok(followed.damage)
 }
 
 /// A writer that ends when the user interrupts the program.
