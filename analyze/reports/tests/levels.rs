@@ -315,7 +315,7 @@ fn has_keepers(what: &str, truth: &LevelTruth, report: &Report) {
             id(thread.tid.expect("an id")),
         );
         *whole.entry(waiter).or_default() += row.unsigned("kept_ns");
-        let is_other = match &*row.text("keeper") {
+        let is_other = match row.text("keeper") {
             "user-level threads" => false,
             "other processes" => true,
             _ => continue,
