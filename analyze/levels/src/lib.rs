@@ -70,4 +70,5 @@ mod words;
 
 pub use replay::ViolationKind;
 pub use run::{MergeError, Options, merge};
+pub use sources::is_super_trace;
 pub use summary::{Counts, Merged};

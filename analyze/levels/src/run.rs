@@ -9,10 +9,11 @@ use tracebraid_ctf::write::lttng::{self, HeaderKind};
 use tracebraid_ctf::write::trace::{Options as WriteOptions, Session};
 use tracebraid_ctf::write::{StreamPlan, WriteError};
 use tracebraid_engine::{Control, FoldError, Options as FoldOptions, fold, slice_times};
+use tracebraid_kernel_model::events::user_level::SUPER_TRACE;
 
 use crate::catalogue::{Catalogue, OF_CPUS, WITHOUT_CPU, common_context};
 use crate::merge::Merge;
-use crate::sources::{SUPER_TRACE, Source, Sources, by_host, is_super_trace};
+use crate::sources::{Source, Sources, by_host, is_super_trace};
 use crate::states::States;
 use crate::summary::Merged;
 use crate::survey::Survey;

@@ -10,6 +10,7 @@ use tracebraid_ctf::schema::{ClockClass, ClockOrigin, CtfVersion, EnvValue, Scop
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_engine::StreamRef;
+use tracebraid_kernel_model::events::user_level::SUPER_TRACE;
 use tracebraid_kernel_model::{CpuSource, KernelEvent, KernelModel};
 
 use crate::vocabulary::StepClass;
@@ -40,11 +41,8 @@ pub(crate) enum Source {
     User(UserStream),
 }
 
-/// Variable in the environment of a super-trace.
-pub(crate) const SUPER_TRACE: &str = "tracebraid_levels";
-
 /// True for a super-trace.
-pub(crate) fn is_super_trace(trace: &Trace) -> bool {
+pub fn is_super_trace(trace: &Trace) -> bool {
     trace.layout.class.env(SUPER_TRACE).is_some()
 }
 

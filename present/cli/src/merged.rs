@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_levels::{MergeError, Merged, Options, ViolationKind, merge};
+use tracebraid_levels::{MergeError, Merged, Options, ViolationKind, is_super_trace, merge};
 
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
@@ -56,7 +56,7 @@ pub(crate) fn in_place_of(
     paths: &[PathBuf],
     fold: &FoldArgs,
 ) -> Result<TraceSet, Failure> {
-    if set.traces.iter().all(is_merged) {
+    if set.traces.iter().all(is_super_trace) {
         return Ok(set);
     }
     let first = paths.first().map_or(Path::new("traces"), PathBuf::as_path);
@@ -79,15 +79,10 @@ pub(crate) fn in_place_of(
     Ok(opened)
 }
 
-/// Whether a trace is a super-trace.
-fn is_merged(trace: &Trace) -> bool {
-    trace.layout.class.env("tracebraid_levels").is_some()
-}
-
 /// Points out `--levels` if the traces contain both levels of scheduling.
 pub(crate) fn hint(set: &TraceSet) {
     let has = |name: &str| {
-        let streams = set.traces.iter().filter(|trace| !is_merged(trace));
+        let streams = set.traces.iter().filter(|trace| !is_super_trace(trace));
         let mut streams = streams.flat_map(|trace| &trace.layout.streams);
         streams.any(|stream| stream.events.iter().any(|event| *event.name == *name))
     };

@@ -9,6 +9,7 @@ use crate::comm::Comm;
 use crate::context::Context;
 use crate::cpu::{event_cpu, head_cpu, packet_cpu, sound};
 use crate::event::KernelEvent;
+use crate::events::user_level::SUPER_TRACE;
 use crate::field::{Body, IntField};
 use crate::finder::Finder;
 use crate::names::{is_of_program, meanings};
@@ -147,7 +148,7 @@ impl StreamModel {
             models: Vec::new(),
         };
         let is_of_packets = packet_cpu(layout).is_some();
-        let has_levels = class.env("tracebraid_levels").is_some();
+        let has_levels = class.env(SUPER_TRACE).is_some();
         for ((event, meaning), place) in meanings.into_iter().enumerate().zip(&mut stream.places) {
             let finder = Finder { layout, event };
             let known = meaning.and_then(|meaning| finder.event(meaning, numbers));

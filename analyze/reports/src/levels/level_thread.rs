@@ -74,28 +74,31 @@ impl LevelCounter<'_> {
         let (cpu, end) = at;
         let key = self.key;
         let lwp_key = ThreadKey { tid: lwp, ..key };
-        if let Past::Running = stretch.past
-            && lwp != key.tid
-        {
-            self.sums.lwp(lwp_key).runs(key.tid);
-        }
         let selection = &self.rules.selection;
         let ns = selection.window.clip(stretch.begin, end);
-        if ns == 0 && !selection.window.contains(end) || !selection.cpus.contains(cpu.cpu) {
-            return;
-        }
+        let is_in_window = ns > 0 || selection.window.contains(end);
+        let counts = is_in_window && selection.cpus.contains(cpu.cpu);
         let last_lwp = ThreadKey {
             tid: place.last.map_or(-1, |last| last.1),
             ..key
         };
         let sums = &mut *self.sums;
         if let Past::Running = stretch.past {
-            sums.threads.get(key).active.add(ns);
             let own = sums.lwp(lwp_key);
-            own.cpus.insert(cpu.cpu);
-            if lwp != key.tid {
-                own.threads.add(ns);
+            let has_thread = lwp != key.tid;
+            if has_thread {
+                own.runs(key.tid);
             }
+            if counts {
+                own.cpus.insert(cpu.cpu);
+                if has_thread {
+                    own.threads.add(ns);
+                }
+                sums.threads.get(key).active.add(ns);
+            }
+            return;
+        }
+        if !counts {
             return;
         }
         // The LWP is held up together with its user-level thread.

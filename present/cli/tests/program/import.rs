@@ -404,7 +404,7 @@ fn nothing_is_left_behind_by_an_interruption() {
 }
 
 /// Exit code of a command that is interrupted once it has made this file in a temporary directory.
-/// It must leave no files.
+/// Asserts that the command leaves no files.
 fn interrupted_code(arguments: &[&str], file: &str) -> Option<i32> {
     let directory = TempDir::new().expect("a directory");
     // The output is not read: the program blocks when the pipe is full.

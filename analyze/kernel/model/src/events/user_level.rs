@@ -3,6 +3,9 @@
 use crate::field::{Body, IntField, TextField};
 use crate::finder::Finder;
 
+/// Variable in the environment of a super-trace.
+pub const SUPER_TRACE: &str = "tracebraid_levels";
+
 /// Ids of user-level threads in super-traces begin here. Linux numbers threads up to 4,194,304.
 pub const FIRST_USER_LEVEL_TID: i32 = 100_000_000;
 

@@ -120,9 +120,9 @@ pub(super) struct KnownParts {
 
 /// The effect of an act on a thread.
 pub(super) enum SliceEffect {
-    /// It finishes this reaction, or none, and need not be kept.
+    /// The act finishes this reaction, or none; it is not kept for the composition.
     Known(Option<Reaction>),
-    /// It depends on the state before the slice.
+    /// The effect differs between states before the slice; the act is kept.
     Unknown,
 }
 
